@@ -115,7 +115,7 @@ func (s *arraySource) readFeatures(o *OpenOptions) error {
 	images := false
 	if s.sparse != nil {
 		var err error
-		if s.info.Rows, s.info.Features, err = s.sparse.size(); err != nil {
+		if s.info.Rows, s.info.Features, err = s.sparse.dimensions(); err != nil {
 			return err
 		}
 	} else {
@@ -138,7 +138,7 @@ func (s *arraySource) readFeatures(o *OpenOptions) error {
 	return o.checkFeatures(s.info.Features, unpackedAdvice)
 }
 
-// readLabels notes the shape of the labels in Info, which has that of the features.
+// readLabels notes the shape of the labels in Info, which already has the shape of the features.
 func (s *arraySource) readLabels(o *OpenOptions) error {
 	h, err := s.labels.header()
 	if err != nil {
@@ -304,7 +304,7 @@ func (s *arraySource) Scan(f func(*Row) error) error {
 func (s *arraySource) begin() (r *arrayRows, err error) {
 	r = new(arrayRows)
 	if s.sparse != nil {
-		r.sparse, err = s.sparse.open(s.info.Features)
+		r.sparse, err = s.sparse.begin(s.info.Features)
 	} else {
 		r.features, err = s.features.matrix(s.info.Features)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// csrMatrix is a sparse matrix in the arrays of SciPy's csr_matrix: the values of all rows, their columns, where the
-// values of each row begin and end, and the shape.
+// csrMatrix is a sparse matrix in the arrays of SciPy's csr_matrix: the values of all rows, their columns, the
+// positions at which rows begin and end, and the shape.
 type csrMatrix struct {
 	data, indices, indptr, shape *array
 }
@@ -43,10 +43,10 @@ func csrAdvice(name string) string {
 	return fmt.Sprintf("numpy.savez(FILE, %[1]s_data=X.data, %[1]s_indices=X.indices, %[1]s_indptr=X.indptr, %[1]s_shape=X.shape, labels=D)", name)
 }
 
-// size returns the shape of the matrix, and checks the lengths of the arrays.
-func (m *csrMatrix) size() (rows, columns int, err error) {
+// dimensions returns the shape of the matrix, and checks the lengths of the arrays.
+func (m *csrMatrix) dimensions() (rows, columns int, err error) {
 	var sides [2]float64
-	if err := m.shape.whole(sides[:]); err != nil {
+	if err := m.shape.readIntegers(sides[:]); err != nil {
 		return 0, 0, err
 	}
 	for _, n := range sides {
@@ -58,15 +58,15 @@ func (m *csrMatrix) size() (rows, columns int, err error) {
 	if err := checkSize(m.shape.name, rows, columns, MaxFeatures); err != nil {
 		return 0, 0, err
 	}
-	values, err := m.data.length(false)
+	values, err := m.data.elements(false)
 	if err != nil {
 		return 0, 0, err
 	}
-	indices, err := m.indices.length(true)
+	indices, err := m.indices.elements(true)
 	if err != nil {
 		return 0, 0, err
 	}
-	ends, err := m.indptr.length(true)
+	ends, err := m.indptr.elements(true)
 	switch {
 	case err != nil:
 	case indices != values:
@@ -77,9 +77,9 @@ func (m *csrMatrix) size() (rows, columns int, err error) {
 	return rows, columns, err
 }
 
-// whole reads all elements of a short array of whole numbers.
-func (a *array) whole(dst []float64) error {
-	n, err := a.length(true)
+// readIntegers reads all elements of a short array of whole numbers.
+func (a *array) readIntegers(dst []float64) error {
+	n, err := a.elements(true)
 	if err != nil {
 		return err
 	}
@@ -97,9 +97,9 @@ func (a *array) whole(dst []float64) error {
 	return arrayError(a.name, r.End())
 }
 
-// length returns the number of elements of an array of one dimension. Its elements must be numbers, and integers if
+// elements returns the number of elements of an array of one dimension. Its elements must be numbers, and integers if
 // whole.
-func (a *array) length(whole bool) (int, error) {
+func (a *array) elements(whole bool) (int, error) {
 	h, err := a.header()
 	if err != nil {
 		return 0, err
@@ -127,8 +127,8 @@ type csrReader struct {
 	row     Row // with the columns and values of the last row
 }
 
-// open begins to read the rows of a matrix with so many columns. The caller closes the reader, also after an error.
-func (m *csrMatrix) open(columns int) (r *csrReader, err error) {
+// begin begins to read the rows of a matrix with so many columns. The caller closes the reader, also after an error.
+func (m *csrMatrix) begin(columns int) (r *csrReader, err error) {
 	r = &csrReader{columns: columns}
 	if r.data, err = m.data.begin(); err != nil {
 		return r, err
@@ -166,7 +166,7 @@ func (r *csrReader) next() (columns []uint32, values []float64, err error) {
 	r.row.Columns, r.row.Values = r.row.Columns[:0], r.row.Values[:0]
 	for left := int(n); left > 0; {
 		k := min(left, tablePiece)
-		if err := r.piece(k); err != nil {
+		if err := r.readPiece(k); err != nil {
 			return nil, nil, err
 		}
 		left -= k
@@ -175,8 +175,8 @@ func (r *csrReader) next() (columns []uint32, values []float64, err error) {
 	return r.row.Columns, r.row.Values, nil
 }
 
-// piece reads the next k values of the row.
-func (r *csrReader) piece(k int) error {
+// readPiece reads the next k values of the row.
+func (r *csrReader) readPiece(k int) error {
 	r.raw = sized(r.raw, k)
 	if err := r.indices.read(r.raw); err != nil {
 		return err

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -105,75 +103,4 @@ func decodeNamedArrays(d *json.Decoder) (all []namedArray, err error) {
 		return nil, errors.New("the object has no arrays")
 	}
 	return all, nil
-}
-
-// measure returns the size of what Open reads: of the file, or of all files of o.arrays.
-func (o *OpenOptions) measure(path string) (fileSize, error) {
-	if o.arrays == nil {
-		return regularSize(path, o.Called, "pass the data on stdin (-), with --data-format")
-	}
-	var total fileSize
-	for _, a := range o.arrays {
-		n, err := regularSize(a.path, fmt.Sprintf("%s: array %q", o.Called, a.name), "give a regular file")
-		if errors.As(err, new(*fs.PathError)) {
-			err = fmt.Errorf("%s: array %q: %w", o.Called, a.name, err)
-		}
-		if err != nil {
-			return 0, err
-		}
-		total += n
-	}
-	return total, nil
-}
-
-// regularSize returns the size of a regular file, and an error if the file is empty. Messages call the file called; advice says
-// what to do about a pipe.
-func regularSize(path, called, advice string) (fileSize, error) {
-	switch info, err := os.Stat(path); {
-	case err != nil:
-		return 0, err
-	case info.IsDir():
-		return 0, fmt.Errorf("%s: this is a folder, want a data file", called)
-	case info.Mode().IsRegular() && info.Size() == 0:
-		return 0, kindErrorf(ErrFormat, "%s: %s", called, emptyFile)
-	case info.Mode().IsRegular():
-		return fileSize(info.Size()), nil
-	}
-	return 0, fmt.Errorf("%s: a pipe or device cannot be read twice; %s", called, advice)
-}
-
-// openNamed opens the arrays of o.arrays as openNPZ opens those in an archive.
-func openNamed(_ string, o *OpenOptions) (Source, error) {
-	entries := make(map[string]*array, len(o.arrays))
-	for _, a := range o.arrays {
-		entries[a.name] = fileArray(a.name, a.path)
-	}
-	return newArraySource(o.Called, o, entries)
-}
-
-// fileArray is the array of a .npy file. Its bytes are read at their offsets: on macOS all descriptors that
-// opening /dev/fd/N gives have one offset.
-func fileArray(name, path string) *array {
-	return &array{
-		name: name,
-		open: func() (io.ReadCloser, int64, error) {
-			f, size, err := openSized(path)
-			if err != nil {
-				return nil, 0, err
-			}
-			return &closers{io.NewSectionReader(f, 0, size), []io.Closer{f}}, size, nil
-		},
-		random: func() (io.ReaderAt, int64, error) { return openSized(path) }, // closed by the garbage collector
-	}
-}
-
-// namedKind is the kind of a dataset whose arrays are files.
-var namedKind = fileKind{"arrays", npzFiles, false, openNamed}
-
-// kindOfNamed returns namedKind, or an error if o.Format gives another.
-func kindOfNamed(o *OpenOptions) (*fileKind, error) {
-	if o.Format != "" {
-		return nil, optionErrorf("--data-format %s: the files of a JSON object are .npy files; omit --data-format", o.Format)
-	}
-	return &namedKind, nil
 }

@@ -195,6 +195,35 @@ func openNPY(path string, o *OpenOptions) (Source, error) {
 	return newArraySource(o.Called, o, entries)
 }
 
+// openNamed opens the arrays of a JSON object as openNPZ opens the arrays of an archive.
+func openNamed(text string, o *OpenOptions) (Source, error) {
+	arrays, err := parseNamedArrays(text)
+	if err != nil {
+		return nil, err
+	}
+	entries := make(map[string]*array, len(arrays))
+	for _, a := range arrays {
+		entries[a.name] = fileArray(a.name, a.path)
+	}
+	return newArraySource(o.Called, o, entries)
+}
+
+// fileArray is the array of a .npy file. Its bytes are read at their offsets: on macOS all descriptors that
+// opening /dev/fd/N gives have one offset.
+func fileArray(name, path string) *array {
+	return &array{
+		name: name,
+		open: func() (io.ReadCloser, int64, error) {
+			f, size, err := openSized(path)
+			if err != nil {
+				return nil, 0, err
+			}
+			return &closers{io.NewSectionReader(f, 0, size), []io.Closer{f}}, size, nil
+		},
+		random: func() (io.ReaderAt, int64, error) { return openSized(path) }, // closed by the garbage collector
+	}
+}
+
 // labelsFile finds the labels that belong to a file of features.
 func labelsFile(path, given string) (string, error) {
 	if given != "" {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,12 +85,11 @@ type OpenOptions struct {
 	tabs          bool    // the name of the file says that tabs stand between its columns
 	schema        *Schema // of the model that the file is for, see OpenFor
 	known         knownColumns
-	categories    []Category   // of the model, with their positions in the file
-	taken         *[]Option    // AsTrained and those that OpenFor took
-	header        *firstLine   // what OpenFor learns of the first line of a CSV file
-	size          fileSize     // of the file, or of all files of arrays
-	arrays        []namedArray // of a JSON object
-	modelFeatures int          // Features, also where only some columns of the file are used
+	categories    []Category // of the model, with their positions in the file
+	taken         *[]Option  // AsTrained and those that OpenFor took
+	header        *firstLine // what OpenFor learns of the first line of a CSV file
+	size          fileSize   // of the file, or of all files of arrays
+	modelFeatures int        // Features, also where only some columns of the file are used
 }
 
 // Header says whether a CSV file has a header line.
@@ -118,19 +119,16 @@ func Open(path string, o OpenOptions) (Source, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if IsNamedArrays(path) {
-		var err error
-		if o.arrays, err = parseNamedArrays(path); err != nil {
-			return nil, err
-		}
-	}
-	size, err := o.measure(path)
+	size, err := sizeOf(path, o.Called)
 	if err != nil {
 		return nil, err
 	}
 	kind, err := kindOf(path, &o)
 	if err != nil {
 		return nil, err
+	}
+	if size == 0 {
+		return nil, kindErrorf(ErrFormat, "%s: %s", o.Called, emptyFile)
 	}
 	var names *Names
 	if o.NamesFile != "" {
@@ -292,6 +290,57 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 	}
 	return nil, fmt.Errorf("%s: unknown kind of data file; the name must end in .%s, or give the kind with --data-format",
 		o.Called, strings.ReplaceAll(list, ", ", ", ."))
+}
+
+// namedKind is the kind of a JSON object with the files of arrays.
+var namedKind = fileKind{"arrays", npzFiles, false, openNamed}
+
+// kindOfNamed returns namedKind, or an error if o.Format gives another.
+func kindOfNamed(o *OpenOptions) (*fileKind, error) {
+	if o.Format != "" {
+		return nil, optionErrorf("--data-format %s: the files of a JSON object are .npy files; omit --data-format", o.Format)
+	}
+	return &namedKind, nil
+}
+
+// sizeOf returns the size of the file that Open reads, or of all files of a JSON object.
+func sizeOf(path, called string) (fileSize, error) {
+	if !IsNamedArrays(path) {
+		return regularSize(path, called, "pass the data on stdin (-), with --data-format")
+	}
+	arrays, err := parseNamedArrays(path)
+	if err != nil {
+		return 0, err
+	}
+	var total fileSize
+	for _, a := range arrays {
+		n, err := regularSize(a.path, fmt.Sprintf("%s: array %q", called, a.name), "give a regular file")
+		if errors.As(err, new(*fs.PathError)) {
+			err = fmt.Errorf("%s: array %q: %w", called, a.name, err)
+		}
+		if err == nil && n == 0 {
+			err = kindErrorf(ErrFormat, "%s: array %q: %s", called, a.name, emptyFile)
+		}
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// regularSize returns the size of a regular file. Messages call the file called; advice says
+// what to do about a pipe.
+func regularSize(path, called, advice string) (fileSize, error) {
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return 0, err
+	case info.IsDir():
+		return 0, fmt.Errorf("%s: this is a folder, want a data file", called)
+	case info.Mode().IsRegular():
+		return fileSize(info.Size()), nil
+	}
+	return 0, fmt.Errorf("%s: a pipe or device cannot be read twice; %s", called, advice)
 }
 
 // read opens a file of this kind, with the features that o asks for.

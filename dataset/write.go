@@ -7,9 +7,11 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -183,6 +185,254 @@ func appendNumbers(record []string, values []float32) []string {
 		record = append(record, strconv.FormatFloat(float64(v), 'g', -1, 32))
 	}
 	return record
+}
+
+// NPZOptions says how WriteNPZ writes a file; the zero value compresses dense features.
+type NPZOptions struct {
+	// Store leaves the arrays uncompressed.
+	Store bool
+	// Lossless makes the file give the same dataset when it is read: features that a dataset stores sparse are the
+	// arrays of a CSR matrix, and classes have their distributions as "labels", too. Unless classes are numbers, "class"
+	// has their positions in "label_names".
+	Lossless bool
+}
+
+// WriteNPZ writes src as float32 arrays "features" (of images with a dimension for each of their sides) and "labels", or
+// the class of each row as "class", and the names as
+// "feature_names", "label_names" and "row_names" where there are any. What else rows have is called as in WriteCSV. It scans src
+// once for each array, and returns the number of rows.
+func WriteNPZ(w io.Writer, src Source, o ImportOptions, how NPZOptions) (rows int, err error) {
+	info := src.Info()
+	if err := info.check(); err != nil {
+		return 0, err
+	}
+	n := npzWriter{npy.NewArchive(w), src, &o, info, how}
+	nonZeros := int64(-1)
+	if info.Rows < 0 || how.Lossless {
+		s, err := scanStats(src, &o)
+		if err != nil {
+			return 0, err
+		}
+		n.info.Rows, nonZeros = s.rows, s.nonZeros
+	}
+	switch {
+	case how.Store:
+		n.archive.Store()
+	case info.rare:
+		n.archive.PackLess()
+	}
+	if how.Lossless && info.Shape == (Shape{}) && SparseStorage(n.info.Rows, info.Features, nonZeros) {
+		err = n.writeCSR(nonZeros)
+	} else {
+		err = n.floats("features", info.featureSides(), func(c *checker) []float32 { _, v := c.stored(false); return v })
+	}
+	if err == nil && info.Labels > 0 {
+		err = n.writeLabels()
+	}
+	if err == nil {
+		err = n.beside()
+	}
+	if err == nil {
+		err = n.names()
+	}
+	return n.info.Rows, cmp.Or(err, n.archive.Close())
+}
+
+type npzWriter struct {
+	archive *npy.Archive
+	src     Source
+	o       *ImportOptions
+	info    Info
+	how     NPZOptions
+}
+
+// writeLabels writes the distributions or classes of all rows.
+func (n *npzWriter) writeLabels() error {
+	classes := n.info.LabelType.Classes
+	if n.how.Lossless || !classes {
+		if err := n.floats("labels", []int{n.info.Labels}, func(c *checker) []float32 { return c.labels }); err != nil || !classes {
+			return err
+		}
+	}
+	if !n.how.Lossless || n.ascending() {
+		return n.writeTexts(classColumn, func(_ *Row, c *checker) string { return n.info.className(Greatest(c.labels)) })
+	}
+	return n.integers(classColumn, n.info.Rows, func(c *checker, add func(int64) error) error { return add(int64(Greatest(c.labels))) })
+}
+
+// ascending reports whether the names of the classes are numbers in ascending order. A reader keeps such names and their
+// order, and numbers other classes as "label_names" does.
+func (n *npzWriter) ascending() bool {
+	names := slices.Clone(n.info.LabelNames)
+	sortIdentities(names)
+	return isNumbers(names) && slices.Equal(names, n.info.LabelNames)
+}
+
+// writeCSR writes the features as a CSR matrix.
+func (n *npzWriter) writeCSR(nonZeros int64) error {
+	shape, err := n.archive.Ints("features_shape", 2)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(shape.Write([]int64{int64(n.info.Rows), int64(n.info.Features)}), shape.Flush()); err != nil {
+		return err
+	}
+	values, err := n.archive.Floats("features_data", int(nonZeros))
+	if err != nil {
+		return err
+	}
+	err = n.each(func(_ *Row, c *checker) error { _, v := c.stored(true); return values.Write(v) })
+	if err = cmp.Or(err, values.Flush()); err != nil {
+		return err
+	}
+	err = n.integers("features_indices", int(nonZeros), func(c *checker, add func(int64) error) error {
+		columns, _ := c.stored(true)
+		for _, column := range columns {
+			if err := add(int64(column)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	end := int64(-1) // before the first 0
+	return n.integers("features_indptr", n.info.Rows+1, func(c *checker, add func(int64) error) error {
+		if end < 0 {
+			end = 0
+			if err := add(0); err != nil {
+				return err
+			}
+		}
+		end += int64(c.nonZeros)
+		return add(end)
+	})
+}
+
+// integers writes an array of integers; row adds the integers of a row.
+func (n *npzWriter) integers(name string, size int, row func(c *checker, add func(int64) error) error) error {
+	out, err := n.archive.Ints(name, size)
+	if err != nil {
+		return err
+	}
+	err = n.each(func(_ *Row, c *checker) error {
+		return row(c, func(v int64) error { return out.Write([]int64{v}) })
+	})
+	return cmp.Or(err, out.Flush())
+}
+
+// featureSides are the dimensions of the features of a row.
+func (i *Info) featureSides() []int {
+	switch s := i.Shape; {
+	case s == Shape{}:
+		return []int{i.Features}
+	case s.Channels == 1:
+		return []int{s.Height, s.Width}
+	default:
+		return []int{s.Channels, s.Height, s.Width}
+	}
+}
+
+// each calls f with each row.
+func (n *npzWriter) each(f func(*Row, *checker) error) error {
+	rows := 0
+	err := scanChecked(n.src, n.o, "write", n.info.Rows, func(r *Row, c *checker) error {
+		rows++
+		return f(r, c)
+	})
+	if err == nil && rows != n.info.Rows {
+		err = fmt.Errorf("dataset: found %d rows, want %d: %w", rows, n.info.Rows, ErrChanged)
+	}
+	return err
+}
+
+func (n *npzWriter) floats(name string, sides []int, values func(*checker) []float32) error {
+	out, err := n.archive.Floats(name, append([]int{n.info.Rows}, sides...)...)
+	if err != nil {
+		return err
+	}
+	err = n.each(func(_ *Row, c *checker) error { return out.Write(values(c)) })
+	return cmp.Or(err, out.Flush())
+}
+
+func (n *npzWriter) doubles(name string, value func(*Row) float64) error {
+	out, err := n.archive.Doubles(name, n.info.Rows)
+	if err != nil {
+		return err
+	}
+	err = n.each(func(r *Row, _ *checker) error { return out.Write([]float64{value(r)}) })
+	return cmp.Or(err, out.Flush())
+}
+
+func (n *npzWriter) writeTexts(name string, value func(*Row, *checker) string) error {
+	return n.archive.Strings(name, n.info.Rows, func(f func(string) error) error {
+		return n.each(func(r *Row, c *checker) error { return f(value(r, c)) })
+	})
+}
+
+// beside writes exact numbers, intervals and groups.
+func (n *npzWriter) beside() (err error) {
+	if n.info.HasValues {
+		err = n.doubles(valueColumn, func(r *Row) float64 { return r.Value })
+	}
+	if n.info.HasIntervals {
+		err = cmp.Or(err, n.doubles(leastColumn, func(r *Row) float64 { return r.Interval[0] }),
+			n.doubles(mostColumn, func(r *Row) float64 { return r.Interval[1] }))
+	}
+	if n.info.HasGroups {
+		err = cmp.Or(err, n.writeTexts(groupColumn, func(r *Row, _ *checker) string { return r.Group }))
+	}
+	return err
+}
+
+func (n *npzWriter) names() (err error) {
+	if len(n.info.FeatureNames) > 0 {
+		err = n.archive.List("feature_names", n.info.FeatureNames)
+	}
+	if err == nil && len(n.info.LabelNames) > 0 && (n.how.Lossless || !n.info.LabelType.Classes) {
+		err = n.archive.List("label_names", n.info.LabelNames)
+	}
+	if err != nil || !n.info.HasRowNames {
+		return err
+	}
+	return WriteRowNames(n.archive, n.src, n.info.Rows)
+}
+
+// WriteRowNames adds the array "row_names" with the names of all rows of src that are
+// not left out.
+func WriteRowNames(a *npy.Archive, src Source, rows int) error {
+	return a.Strings("row_names", rows, func(f func(string) error) error {
+		return src.Scan(func(r *Row) error {
+			if r.LeftOut {
+				return nil
+			}
+			return f(r.Name)
+		})
+	})
+}
+
+// WriteRowNumbers adds the array "rows" (int64) with the numbers in the file, from 0, of
+// all rows of src that are not left out; rows is how many these are.
+func WriteRowNumbers(a *npy.Archive, src Source, rows int) error {
+	out, err := a.Ints("rows", rows)
+	if err != nil {
+		return err
+	}
+	write := func(r *Row) error {
+		if r.LeftOut {
+			return nil
+		}
+		return out.Write([]int64{int64(r.Number)})
+	}
+	if src.Info().Missing.Drop {
+		err = src.Scan(write)
+	} else { // every row of the file
+		for row := 0; row < rows && err == nil; row++ {
+			err = write(&Row{Number: row})
+		}
+	}
+	return cmp.Or(err, out.Flush())
 }
 
 // CountRows returns the number of rows of src that are not left out. It scans src if

@@ -22,7 +22,8 @@ type model struct {
 	algorithms.Model
 	file       *modelfile.File
 	provenance *pipeline.Provenance
-	threads    int // to predict on; 0 means 1
+	threads    int  // to predict on; 0 means 1
+	store      bool // true if predictions in a .npz file are not compressed
 }
 
 func openModel(path string) (*model, error) {

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/images"
-	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/dataset/patches"
 )
 
@@ -60,7 +59,7 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	m.threads = c.threadsFlag.count()
+	m.threads, m.store = c.threadsFlag.count(), isDescriptor(c.Out)
 	o, _, err := m.reads(&c.fileFlags, nil)
 	if err != nil {
 		return err
@@ -84,16 +83,11 @@ func (c *predictCmd) Run(a *app) error {
 	var dropped leftOut
 	reading := readingFor(a.ctx, "predicting", dataset.Checks{}, progress)
 	reading.LeftOut = dropped.add
-	rows := 0
+	put := m.predictCSV
 	if format == dataset.NPZ {
-		z := npy.NewArchive(out)
-		if isDescriptor(c.Out) {
-			z.Store()
-		}
-		rows, err = m.predictNPZ(z, src, reading)
-	} else {
-		rows, err = m.predictCSV(out, src, reading)
+		put = m.predictNPZ
 	}
+	rows, err := put(out, src, reading)
 	progress.clear()
 	if err != nil {
 		return err

@@ -171,9 +171,13 @@ func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOpti
 
 // predictNPZ writes the arrays "predictions" (float32, samples x labels or samples x 1), "label_names", the arrays of
 // derivedArrays, "rows" (int64, row numbers in the file) and, if samples have names, "row_names".
-func (m *model) predictNPZ(z *npy.Archive, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
+func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
 	if rows, err = dataset.CountRows(src); err != nil {
 		return 0, err
+	}
+	z := npy.NewArchive(w)
+	if m.store {
+		z.Store()
 	}
 	width, derived := m.width(), derivedArrays{derivation: m.derivation()}
 	out, err := z.Floats("predictions", rows, width)
