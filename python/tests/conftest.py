@@ -15,6 +15,23 @@ import coppice_ldl
 
 DATA = pathlib.Path(os.environ.get("COPPICE_TEST_DATA") or pathlib.Path(__file__).parents[3] / "shared" / "data")
 
+# Parameters that make a fit short.
+SMALL: dict[str, dict] = {
+    "ldlf": {"trees": 1, "depth": 3, "steps": 20, "validation_fraction": 0.0},
+    "structrf": {"trees": 3},
+    "rf": {"trees": 3},
+    "dldl": {"steps": 20, "hidden": "8", "validation_fraction": 0.0},
+    "aa-bp": {"steps": 20, "validation_fraction": 0.0},
+    "mlp-regression": {"passes": 3},
+    "cpnn": {"steps": 10},
+    "sa-iis": {"iterations": 10},
+    "df-ldl": {"iterations": 10, "decay": "fixed"},
+    "ldlogitboost": {"rounds": 3},
+    "aoso-ldlogitboost": {"rounds": 3},
+    "ndf": {"trees": 2, "iters": 5, "starts": 1},
+    "ensemble": {"members": "sa-bfgs,aa-knn", "inner_folds": 2},
+}
+
 
 @pytest.fixture
 def data():
