@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import fcntl
 import io
 import json
@@ -32,7 +33,7 @@ class Files:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _, fd in self._open:
+        for _name, fd in self._open:
             os.close(fd)
         self._open.clear()
 
@@ -83,7 +84,7 @@ class Files:
         """Write the arrays of a dataset, and return the value of ``--data``."""
         return json.dumps({name: self.array(name, values) for name, values in arrays.items()})
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str) -> builtins.bytes:
         """Return the bytes of a file that the process has written."""
         fd = self._open[int(path.rpartition("@")[2])][1]
         size = os.fstat(fd).st_size
@@ -164,7 +165,7 @@ def numbers(X: Any, name: str) -> np.ndarray:
     if is_frame(X):
         X = _frame_numbers(X, name)
     elif isinstance(X, np.ma.MaskedArray):
-        X = X.astype(np.float64).filled(np.nan)
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     array = np.asarray(X)
     if array.dtype.kind == "c":
         raise InputError(f"{name}: Complex data not supported")

@@ -9,7 +9,7 @@ import keyword
 import sys
 import uuid
 import warnings
-from typing import Any, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from ._commands import cluster_flags, text_of, threads
 from ._process import CoppiceError, InputError, run
 from ._progress import Progress
 
-try:
-    from typing import Self  # type: ignore[attr-defined, unused-ignore]
-except ImportError:  # Python 3.10 or older
-    Self = Any  # type: ignore[misc, assignment, unused-ignore]
+if TYPE_CHECKING:
+    from typing_extensions import Self  # type checkers have it; typing has it since Python 3.11
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -81,6 +79,10 @@ class Estimator:
     result_: dict[str, Any]
     learning_curve_: dict[str, np.ndarray]
 
+    if TYPE_CHECKING:  # the generated classes have signatures of their own
+
+        def __init__(self, **parameters: Any) -> None: ...
+
     # Parameters, as scikit-learn has them.
 
     @classmethod
@@ -92,7 +94,7 @@ class Estimator:
         """Return the parameters of the estimator by name."""
         return {name: getattr(self, name) for name in self._parameters()}
 
-    def set_params(self, **params: Any) -> "Self":
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, and return the estimator.
 
         Raises
@@ -166,7 +168,7 @@ class Estimator:
         tls_dir: Optional[str] = None,
         name: Optional[str] = None,
         **unsupported: Any,
-    ) -> "Self":
+    ) -> Self:
         """Train a model.
 
         Parameters
@@ -322,7 +324,8 @@ class Estimator:
 
     def predict_class(self, X: Any) -> np.ndarray:
         """Predict the most probable label of each sample, by its name, an ndarray of shape (n_samples,)."""
-        return self.label_names_[np.argmax(self.predict(X), axis=1)]
+        names: np.ndarray = self.label_names_[np.argmax(self.predict(X), axis=1)]
+        return names
 
     def predict_number(self, X: Any, kind: str = "expected") -> np.ndarray:
         """Predict a number for each sample from ordinal labels.

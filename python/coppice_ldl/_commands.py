@@ -30,7 +30,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return str(os.fspath(value))
     return repr(value) if isinstance(value, float) else str(value)
 
 

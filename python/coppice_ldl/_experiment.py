@@ -207,7 +207,7 @@ def _dataset(entry: Mapping[str, Any], data: str, absolute: bool, names: dict[st
     rows, _ = reader._shape(entry["X"])
     arrays = {**features(entry["X"]), **reader._targets(entry["X"], entry.get("D"), rows)}
     path = os.path.join(data, f"{len(names)}.npz")
-    np.savez(path, **arrays)
+    np.savez(path, **arrays)  # type: ignore[arg-type, unused-ignore]
     names[path] = f"the arrays of {name}"
     return {**rest, "file": path if absolute else os.path.basename(path)}
 
