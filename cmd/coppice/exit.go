@@ -140,9 +140,10 @@ func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 		return exitOK
 	}
 	f := failureOf(ctx, err)
+	_, library := stderr.(*lines) // a library reads the kind of the error
 	var plain interrupted
 	switch {
-	case asJSON:
+	case asJSON || library:
 		e := json.NewEncoder(printable.NewJSONWriter(stderr))
 		e.SetEscapeHTML(false)
 		e.Encode(f)

@@ -137,7 +137,7 @@ func TestLibrary(t *testing.T) {
 	}
 	defer f.Close()
 	c.send(libraryCall{ID: 3, Args: []string{"model", "show", "/dev/fd/@0"}, Names: []string{"the model"}}, f)
-	if _, notes, code := c.result(3); code != exitFailed || !strings.Contains(notes, "coppice: the model: ") {
+	if _, notes, code := c.result(3); code != exitFailed || !strings.Contains(notes, `{"error":"the model: `) {
 		t.Errorf("a descriptor: exit code %d, %q", code, notes)
 	}
 	c.send(libraryCall{ID: 4, Args: []string{"model", "show", "/dev/fd/@7"}})

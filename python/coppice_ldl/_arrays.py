@@ -135,7 +135,11 @@ def names_of(X: Any) -> Optional[list[str]]:
     if not is_frame(X):
         return None
     names = list(X.columns)
-    return [str(name) for name in names] if names and all(isinstance(name, str) for name in names) else None
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    if len(set(names)) < len(names):
+        raise InputError(f"several columns have the name {next(name for name in names if names.count(name) > 1)!r}; rename them")
+    return [str(name) for name in names]
 
 
 def sparse_arrays(X: Any, name: str = "features") -> dict[str, np.ndarray]:
@@ -153,19 +157,14 @@ def sparse_arrays(X: Any, name: str = "features") -> dict[str, np.ndarray]:
 
 
 def numbers(X: Any, name: str) -> np.ndarray:
-    """Return X as an array of numbers that the process reads: booleans, integers and floats of up to 64 bits."""
+    """Return X as an array of numbers that the process reads: booleans, integers and floats of up to 64 bits.
+
+    A masked element and a missing value of pandas become NaN.
+    """
     if is_frame(X):
-        for column in X.columns:
-            kind = getattr(X[column].dtype, "kind", "O")
-            if kind not in "biuf":
-                try:
-                    X = X.assign(**{column: X[column].astype(float)})
-                except (TypeError, ValueError) as error:
-                    raise InputError(
-                        f"{name}: the column {column!r} has the type {X[column].dtype}, not numbers; "
-                        f"encode it, for example with pandas.get_dummies ({error})"
-                    ) from error
-        X = X.to_numpy()
+        X = _frame_numbers(X, name)
+    elif isinstance(X, np.ma.MaskedArray):
+        X = X.astype(np.float64).filled(np.nan)
     array = np.asarray(X)
     if array.dtype.kind == "c":
         raise InputError(f"{name}: Complex data not supported")
@@ -183,3 +182,22 @@ def numbers(X: Any, name: str) -> np.ndarray:
                     kind = TypeError if isinstance(one, TypeError) else InputError
                     raise kind(f"{name}: {where}: {one}") from error
         raise InputError(f"{name}: the type {array.dtype} cannot be converted to numbers: {error}") from error
+
+
+def _frame_numbers(X: Any, name: str) -> np.ndarray:
+    """Return the numbers of a DataFrame."""
+    kinds = list(X.dtypes)
+    if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
+        return np.asarray(X.to_numpy())
+    array = np.empty(X.shape, np.float64)
+    for i, column in enumerate(X.columns):
+        try:
+            if getattr(kinds[i], "kind", "O") in "mMc":
+                raise TypeError("it has no order of numbers")
+            array[:, i] = X.iloc[:, i].to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{name}: the column {column!r} has the type {kinds[i]}, not numbers; "
+                f"encode it, for example with pandas.get_dummies ({error})"
+            ) from error
+    return array

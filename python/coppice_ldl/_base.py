@@ -217,6 +217,10 @@ class Estimator:
                 if where:
                     cancel(job, where)
                 raise
+            except InputError as error:
+                if rows > 1:
+                    raise
+                raise InputError(f"{error} (X has 1 sample)", error.kind, error.mistakes) from error
             result = progress.result
             blob, line = files.read(model), files.read(curve).decode()
         for note in progress.warnings:
@@ -243,7 +247,7 @@ class Estimator:
 
     def _flags(self) -> list[str]:
         """Return the flags of the parameters."""
-        flags = ["--seed", str(seed_of(self.random_state))]
+        flags = [f"--seed={seed_of(self.random_state)}"]
         for name in self._parameters():
             value = getattr(self, name)
             if name not in COMMON and value is not None:
@@ -251,12 +255,12 @@ class Estimator:
         if self.labels != "distributions":
             flags += ["--labels", text_of(self.labels)]
         if self.sigma is not None:
-            flags += ["--sigma", text_of(self.sigma)]
+            flags += [f"--sigma={text_of(self.sigma)}"]
         if self.range is not None:
             low, high = self.range
-            flags += ["--range", f"{low}:{high}"]
+            flags += [f"--range={low}:{high}"]
         if self.missing is not None:
-            flags += ["--missing", text_of(self.missing)]
+            flags += [f"--missing={text_of(self.missing)}"]
         if self.normalize:
             flags += ["--normalize"]
         return flags
@@ -269,12 +273,13 @@ class Estimator:
             )
         names = _arrays.names_of(D)
         if self.labels == "class":
-            classes = np.asarray(D)
-            if classes.dtype.kind == "O":
-                classes = np.asarray([str(v) for v in classes.ravel()]).reshape(classes.shape)
-            array = classes
+            array = np.asarray(D)
+            if array.dtype.kind == "O":
+                array = np.asarray(["nan" if str(v) in ("<NA>", "NaT") else str(v) for v in array.ravel()]).reshape(array.shape)
         else:
             array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "labels")
+        if self.labels in ("class", "age") and array.ndim == 2 and array.shape[1] == 1:
+            array = array.ravel()
         if array.shape[:1] != (rows,):
             found = array.shape[0] if array.ndim else "no"
             raise InputError(f"Found input variables with inconsistent numbers of samples: X has {rows} samples, D has {found}")

@@ -11,14 +11,13 @@ from ._process import InputError
 
 
 def flags(options: Mapping[str, Any]) -> list[str]:
-    """Return the flags of options: label_columns=["a", "b"] is ``--label-columns a,b``. None and False are left out."""
+    """Return the flags of options: label_columns=["a", "b"] is ``--label-columns=a,b``. None and False are left out."""
     found = []
     for name, value in options.items():
         if value is None or value is False:
             continue
-        found.append("--" + name.replace("_", "-"))
-        if value is not True:
-            found.append(text_of(value))
+        flag = "--" + name.replace("_", "-")
+        found.append(flag if value is True else f"{flag}={text_of(value)}")  # a value may begin with -
     return found
 
 

@@ -9,7 +9,6 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from ._arrays import Files
 from ._base import COMMON, Estimator, features
 from ._commands import cluster_flags, flags, frame, threads
 from ._process import InputError, run
@@ -28,8 +27,19 @@ class Report:
 
     @property
     def runs(self) -> Any:
-        """The runs as a DataFrame: method, dataset, fold, measures and times."""
-        return frame(run(["experiment", "report", *self._source, "-o", "json"]).json()["runs"])
+        """The runs as a DataFrame: dataset, method, repeat, fold, state, seconds, digest, and a column for each measure.
+
+        The column `kl_mean_baseline` has the measure `kl` of the mean baseline. A failed run has an error and no measures.
+        """
+        found = run(["experiment", "report", *self._source, "-o", "json"]).json()
+        rows = []
+        for one in found["runs"]:
+            names = {kind: found[kind + "s"][one[kind]]["name"] for kind in ("dataset", "method")}
+            row = {**names, "repeat": one.get("repeat", 0), **{key: one[key] for key in one if key not in (*names, "repeat", "values", "mean")}}
+            row.update(zip(found["measures"], one.get("values") or ()))
+            row.update(zip((f"{measure}_mean_baseline" for measure in found["measures"]), one.get("mean") or ()))
+            rows.append(row)
+        return frame(rows)
 
     def json(self, **options: Any) -> dict[str, Any]:
         """Return the report as a dict, as ``coppice experiment report --format json`` prints it."""
@@ -48,6 +58,7 @@ class Report:
 
     def figures(self, folder: Union[str, "os.PathLike[str]"]) -> list[str]:
         """Draw the figures of the report to a folder, each as .svg and .png, and return their paths."""
+        os.makedirs(folder, exist_ok=True)
         self._text("md", figures=os.fspath(folder), out=os.path.join(os.fspath(folder), "report.md"))
         return sorted(os.path.join(os.fspath(folder), name) for name in os.listdir(folder) if name.endswith((".svg", ".png")))
 
@@ -55,7 +66,8 @@ class Report:
         return self.table()
 
     def _repr_html_(self) -> str:
-        return self.table("html")
+        page = self.table("html")
+        return "<div>" + page[page.index("<body>") + len("<body>") : page.rindex("</body>")] + "</div>"  # its styles would change the notebook
 
 
 def experiment(
@@ -104,19 +116,34 @@ def experiment(
     where = cluster_flags(server, context, token_file, ca_file, tls_dir)
     kept = None if where or folder is not None else tempfile.TemporaryDirectory(prefix="coppice-experiment-")
     base = os.fspath(folder) if folder is not None else kept.name if kept else ""
-    with Files() as files, Progress("experiment", verbose) as progress:
+    with Progress("experiment", verbose) as progress, tempfile.TemporaryDirectory(prefix="coppice-data-") as data:
+        path = os.path.join(data, "spec.yaml")
+        names = {path: "the spec"}
         if isinstance(spec, Mapping):
-            plain = _plain(spec, base, where)
-            path = files.text("the spec", json.dumps(plain))
-            options.setdefault("data", os.getcwd())
+            if _has_files(spec):
+                options.setdefault("data", os.getcwd())
+            plain = _plain(spec, data, "data" in options, names)
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(plain, file)
         else:
             path = os.fspath(spec)
         args = ["experiment", "run", path, "-o", "json", "--yes", *flags(options)]
-        if where:
-            done = run([*args, *where], files.descriptors, None, progress.note)
-            return Report([_name(done.json(), spec), *where])
-        run([*args, "--local", "--dir", base, *threads(n_jobs)], files.descriptors, None, progress.note)
+        args += where or ["--local", "--dir", base, *threads(n_jobs)]
+        try:
+            done = run(args, (), None, progress.note)
+        except InputError as error:
+            raise _named(error, names) from None
+    if where:
+        return Report([_name(done.json(), spec), *where])
     return Report([base], kept)
+
+
+def _named(error: InputError, names: Mapping[str, str]) -> InputError:
+    """Return an error with names in place of temporary files. A single mistake is in `mistakes` too."""
+    texts = [str(error), *error.mistakes]
+    for path, name in names.items():
+        texts = [text.replace(path, name) for text in texts]
+    return InputError(texts[0], error.kind, texts[1:] or texts)
 
 
 def _name(result: Any, spec: Any) -> str:
@@ -128,12 +155,24 @@ def _name(result: Any, spec: Any) -> str:
     return str(found)
 
 
-def _plain(spec: Mapping[str, Any], base: str, where: Sequence[str]) -> dict[str, Any]:
-    """Return the spec as JSON has it. Arrays are written to a file, or imported into the cluster."""
+def _has_files(value: Any) -> bool:
+    """Return True if a spec, or a part of one, names a file."""
+    if isinstance(value, Mapping):
+        files = any(isinstance(one, (str, os.PathLike)) for one in value.get("datasets") or ())
+        return files or "file" in value or any(_has_files(value.get(key)) for key in ("datasets", "folds"))
+    return isinstance(value, (list, tuple)) and any(_has_files(one) for one in value)
+
+
+def _plain(spec: Mapping[str, Any], data: str, absolute: bool, names: dict[str, str]) -> dict[str, Any]:
+    """Return the spec as JSON has it. Arrays are written to files of the folder data, which get names for messages."""
     plain = dict(spec)
     plain["methods"] = [_method(m) if isinstance(m, Estimator) or isinstance(m, Mapping) and "estimator" in m else m for m in spec.get("methods", [])]
-    plain["datasets"] = [_dataset(d, base, where) if isinstance(d, Mapping) and "X" in d else d for d in spec.get("datasets", [])]
+    plain["datasets"] = [_dataset(d, data, absolute, names) if isinstance(d, Mapping) and "X" in d else d for d in spec.get("datasets", [])]
     return json.loads(json.dumps(plain, default=_native))  # type: ignore[no-any-return]
+
+
+# What a spec has in place of parameters of estimators.
+_PLACES = {"random_state": "the key seed", **{name: f"the key {name} of a dataset" for name in ("labels", "sigma", "range", "missing", "normalize")}}
 
 
 def _method(method: Any) -> dict[str, Any]:
@@ -141,7 +180,11 @@ def _method(method: Any) -> dict[str, Any]:
     if isinstance(method, Mapping):
         entry = {key: value for key, value in method.items() if key != "estimator"}
         method = method["estimator"]
-    settings = {name.rstrip("_"): value for name, value in method.get_params().items() if name not in COMMON and value is not None}
+    given = method.get_params()
+    for name, place in _PLACES.items():
+        if given[name] not in (None, False, "distributions"):
+            raise InputError(f"{method!r}: a method of an experiment has no {name}; give {place} in the spec")
+    settings = {name.rstrip("_"): value for name, value in given.items() if name not in COMMON and value is not None}
     preset = settings.pop("preset", None)
     entry["algorithm"] = method._algorithm
     if preset is not None:
@@ -151,25 +194,22 @@ def _method(method: Any) -> dict[str, Any]:
     return entry
 
 
-def _dataset(entry: Mapping[str, Any], base: str, where: Sequence[str]) -> dict[str, Any]:
+def _dataset(entry: Mapping[str, Any], data: str, absolute: bool, names: dict[str, str]) -> dict[str, Any]:
     rest = {key: value for key, value in entry.items() if key not in ("X", "D")}
     if not rest.get("name"):
         raise InputError("a dataset with X and D needs a name")
     name = str(rest["name"])
+    if entry.get("D") is None:
+        raise InputError(f"the dataset {name} has X but no D")
     from .estimators import ALGORITHMS
 
     reader = next(iter(ALGORITHMS.values()))(labels=rest.get("labels", "distributions"))
     rows, _ = reader._shape(entry["X"])
     arrays = {**features(entry["X"]), **reader._targets(entry["X"], entry.get("D"), rows)}
-    if where:
-        reading = {key: rest.pop(key) for key in ("labels", "sigma", "range", "missing", "normalize") if key in rest}
-        with Files() as files:
-            run(["dataset", "import", "-o", "json", "--name", name, "--data", files.data(arrays), *flags(reading), *where], files.descriptors)
-        return {**{key: value for key, value in rest.items() if key != "name"}, "dataset": name}
-    os.makedirs(os.path.join(base, "data"), exist_ok=True)
-    path = os.path.join(base, "data", name + ".npz")
+    path = os.path.join(data, f"{len(names)}.npz")
     np.savez(path, **arrays)
-    return {**rest, "file": os.path.abspath(path)}
+    names[path] = f"the arrays of {name}"
+    return {**rest, "file": path if absolute else os.path.basename(path)}
 
 
 def _native(value: Any) -> Any:

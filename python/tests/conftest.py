@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
@@ -14,6 +15,23 @@ import pytest
 import coppice_ldl
 
 DATA = pathlib.Path(os.environ.get("COPPICE_TEST_DATA") or pathlib.Path(__file__).parents[3] / "shared" / "data")
+
+# Parameters that make a fit short.
+SMALL: dict[str, dict] = {
+    "ldlf": {"trees": 1, "depth": 3, "steps": 20, "validation_fraction": 0.0},
+    "structrf": {"trees": 3},
+    "rf": {"trees": 3},
+    "dldl": {"steps": 20, "hidden": "8", "validation_fraction": 0.0},
+    "aa-bp": {"steps": 20, "validation_fraction": 0.0},
+    "mlp-regression": {"passes": 3},
+    "cpnn": {"steps": 10},
+    "sa-iis": {"iterations": 10},
+    "df-ldl": {"iterations": 10, "decay": "fixed"},
+    "ldlogitboost": {"rounds": 3},
+    "aoso-ldlogitboost": {"rounds": 3},
+    "ndf": {"trees": 2, "iters": 5, "starts": 1},
+    "ensemble": {"members": "sa-bfgs,aa-knn", "inner_folds": 2},
+}
 
 
 @pytest.fixture
@@ -43,22 +61,28 @@ def sjaffe():
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """Return the address of a cluster with one coordinator and two workers."""
-    folder = tmp_path_factory.mktemp("cluster")
+    with cluster(tmp_path_factory.mktemp("cluster"), "--coordinators", "1", "--workers", "2") as address:
+        yield address
+
+
+@contextlib.contextmanager
+def cluster(folder: pathlib.Path, *flags: str):
+    """Run a cluster of `coppice quickstart`, with its files in folder/disks, and yield its address."""
     log = folder / "log"
     with log.open("w") as out:
-        cluster = subprocess.Popen(
-            [coppice_ldl.binary(), "quickstart", "--stay", "--coordinators", "1", "--workers", "2", "--steps", "5", "--dir", str(folder / "disks")],
+        child = subprocess.Popen(
+            [coppice_ldl.binary(), "quickstart", "--stay", "--steps", "5", "--dir", str(folder / "disks"), *flags],
             stdout=out,
             stderr=subprocess.STDOUT,
         )
     try:
-        until(lambda: "COPPICE_SERVER=" in log.read_text() or cluster.poll() is not None, 120)
+        until(lambda: "COPPICE_SERVER=" in log.read_text() or child.poll() is not None, 120)
         found = re.search(r"COPPICE_SERVER=(\S+)", log.read_text())
         assert found, log.read_text()
         yield found[1]
     finally:
-        cluster.terminate()
-        cluster.wait(60)
+        child.terminate()
+        child.wait(60)
 
 
 def until(done, seconds: float = 30) -> None:

@@ -134,7 +134,7 @@ func argumentOf(p *param.Param) argument {
 		words := `"` + strings.Join(p.Words, `", "`) + `"`
 		arg.hint, arg.docType = "Literal["+words+"]", "{"+words+"}"
 	case param.KindText:
-		arg.hint, arg.docType = "str", "str"
+		arg.hint, arg.docType = "str | int", "str or int" // hidden=64 is as good as hidden="64"
 	}
 	arg.hint += " | None"
 	arg.docType += ", optional"

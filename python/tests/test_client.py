@@ -1,0 +1,208 @@
+"""A cluster: fits, jobs, models, datasets and experiments."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coppice_ldl import Client, CoppiceError, InputError, NotFoundError, RefusedError, SABFGS, StructRF, UnavailableError, experiment
+from conftest import make
+
+pandas = pytest.importorskip("pandas")
+LONG = {"trees": 10000, "max_depth": 60, "min_samples": 2}
+
+
+@pytest.fixture
+def client(server: str) -> Client:
+    return Client(server)
+
+
+def test_status(client: Client, server: str) -> None:
+    status = client.status()
+    assert [one["id"] for one in status["workers"]] == ["w1", "w2"]
+    assert status["coordinators"][0]["http"] == server
+    assert repr(client) == f"Client(--server={server})"
+
+
+@pytest.mark.parametrize("estimator", [StructRF(trees=5, random_state=3), SABFGS()], ids=["structrf", "sa-bfgs"])
+def test_fit_is_the_local_fit(server: str, estimator: Any) -> None:
+    X, D = make(100)
+    local = type(estimator)(**estimator.get_params()).fit(X, D)
+    far = estimator.fit(X, D, server=server)
+    assert far is estimator
+    assert far.model_digest_ == local.model_digest_
+    assert far.predict(X).tobytes() == local.predict(X).tobytes()
+    assert far.settings_ == local.settings_
+    assert far.n_labels_ == 4 and far.n_features_in_ == 5
+    for name in set(local.learning_curve_) - {"seconds"}:
+        values = local.learning_curve_[name]
+        assert np.array_equal(far.learning_curve_[name], values, equal_nan=True), name
+
+
+def test_frame_and_missing_values_on_the_cluster(server: str) -> None:
+    X, D = make(80)
+    X[3, 1] = np.nan
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    D = pandas.DataFrame(D, columns=["p", "q", "r", "s"])
+    local = SABFGS(missing="mean").fit(frame, D)
+    far = SABFGS(missing="mean").fit(frame, D, server=server)
+    assert far.model_digest_ == local.model_digest_
+    assert list(far.feature_names_in_) == list("abcde") and list(far.label_names_) == list("pqrs")
+    classes = np.where(D["p"] > D["q"], "yes", "no")
+    local = SABFGS(labels="class").fit(frame.fillna(0), classes)
+    far = SABFGS(labels="class").fit(frame.fillna(0), classes, server=server)
+    assert far.model_digest_ == local.model_digest_
+    assert list(far.predict_class(frame.fillna(0))) == list(local.predict_class(frame.fillna(0)))
+
+
+def test_data_are_uploaded_once(client: Client, server: str) -> None:
+    X, D = make(90, seed=11)
+    before = set(client.datasets()["digest"])
+    first = StructRF(trees=3).fit(X, D, server=server, name="once-a")
+    datasets = client.datasets()
+    assert len(set(datasets["digest"]) - before) == 1
+    second = StructRF(trees=4).fit(np.asfortranarray(X), D.tolist(), server=server, name="once-b")
+    assert second.model_digest_ != first.model_digest_
+    assert list(client.datasets()["name"]) == list(datasets["name"])
+    assert client.job("once-a")["dataset"] == client.job("once-b")["dataset"]
+    X[0, 0] += 1
+    StructRF(trees=3).fit(X, D, server=server)
+    assert len(client.datasets()) == len(datasets) + 1
+
+
+def test_jobs(client: Client, server: str) -> None:
+    X, D = make(70)
+    job = client.submit(StructRF(trees=4), X, D, name="listed")
+    assert job.name == "listed" and job.wait(verbose=False) is job and job.state == "done"
+    jobs = client.jobs()
+    assert isinstance(jobs, pandas.DataFrame) and "listed" in set(jobs["name"])
+    row = jobs[jobs["name"] == "listed"].iloc[0]
+    assert row["state"] == "done" and row["job.algorithm"] == "structrf" and row["id"] == job["id"]
+    assert "listed" in set(client.jobs(state="done")["name"])
+    assert len(client.jobs(state="paused")) == 0
+    assert set(job) >= {"id", "name", "state", "result"} and len(job) == len(list(job)) and "nothing" not in job
+    assert client.job(job["id"]).name == client.job("listed").name == "listed"
+    assert repr(job) == "<Job listed: done>"
+    html = job._repr_html_()
+    assert html.startswith("<table>") and "<td>listed</td>" in html and "<td>kl</td>" in html
+    want = StructRF(trees=4).fit(X, D)
+    assert job.model().model_digest_ == want.model_digest_
+    assert np.array_equal(job.learning_curve()["step"], want.learning_curve_["step"])
+    with pytest.raises(NotFoundError, match='there is no job "unlisted"'):
+        client.job("unlisted")
+
+
+def test_pause_resume_cancel_delete(client: Client) -> None:
+    job = client.submit(StructRF(**LONG), *make(3000, 100), name="long")
+    assert job.pause().state == "paused"
+    assert client.job("long").state == "paused"
+    assert job.resume().state in ("queued", "running")
+    with pytest.raises(RefusedError, match="running|queued"):
+        job.delete()
+    assert job.cancel().state == "cancelled"
+    with pytest.raises(CoppiceError, match="job long was cancelled"):
+        job.wait(verbose=False)
+    with pytest.raises(NotFoundError, match="model"):
+        job.model()
+    job.delete()
+    with pytest.raises(NotFoundError, match="deleted"):
+        job.refresh()
+
+
+def test_submit(client: Client) -> None:
+    X, D = make(75, seed=5)
+    estimator = StructRF(trees=4, random_state=9)
+    crossed = client.submit(estimator, X, D, name="crossed", folds=3).wait(verbose=False)
+    assert len(crossed["result"]["folds"]) == 3
+    assert not hasattr(estimator, "model_")
+    client.import_dataset(X, D, name="seventy-five", verbose=False)
+    named = client.submit(estimator, "seventy-five", name="named").wait(verbose=False)
+    assert named.model().model_digest_ == estimator.fit(X, D).model_digest_
+    assert named["dataset"] == "seventy-five"
+    with pytest.raises(NotFoundError, match='there is no dataset "seventy-six"'):
+        client.submit(estimator, "seventy-six")
+
+
+def test_a_failed_call_leaves_no_job(client: Client, server: str) -> None:
+    X, D = make(60)
+    jobs, datasets = len(client.jobs()), len(client.datasets())
+    with pytest.raises(InputError, match='iterations: "-3" is not a whole number'):
+        SABFGS(iterations=-3).fit(X + 77, D, server=server)
+    with pytest.raises(InputError, match="row 0 .*the labels sum to 2"):
+        SABFGS().fit(X, D * 2, server=server)
+    with pytest.raises(InputError, match="row 0 .*the labels sum to 2"):
+        client.submit(SABFGS(), X, D * 2)
+    assert (len(client.jobs()), len(client.datasets())) == (jobs, datasets)
+    SABFGS().fit(X, D, server=server, name="taken")
+    with pytest.raises(RefusedError, match="taken.*already exists"):
+        SABFGS(iterations=3).fit(X, D, server=server, name="taken")
+    with pytest.raises(UnavailableError, match="no coordinator answers"):
+        Client("127.0.0.1:1").jobs()
+
+
+def test_models(client: Client, server: str) -> None:
+    X, D = make(65)
+    fitted = StructRF(trees=4).fit(X, D, server=server, name="kept")
+    models = client.models()
+    assert isinstance(models, pandas.DataFrame)
+    assert models.set_index("name").loc["kept", "digest"] == fitted.model_digest_
+    again = client.model("kept")
+    assert type(again) is StructRF and np.array_equal(again.predict(X), fitted.predict(X))
+    client.delete_model("kept")
+    assert "kept" not in set(client.models()["name"])
+    with pytest.raises(NotFoundError):
+        client.model("kept")
+
+
+def test_datasets(client: Client, tmp_path: Any) -> None:
+    X, D = make(55, seed=8)
+    info = client.import_dataset(pandas.DataFrame(X, columns=list("abcde")), D, name="fifty-five", verbose=False)
+    assert (info["samples"], info["features"], info["labels"]) == (55, 5, 4)
+    row = client.datasets().set_index("name").loc["fifty-five"]
+    assert row["samples"] == 55 and row["digest"] == info["digest"]
+    file = tmp_path / "ages.csv"
+    file.write_text("height,age\n" + "".join(f"{100 + i},{20 + i % 5}\n" for i in range(30)))
+    ages = client.import_dataset(file, name="ages", labels="age", label_columns="age", sigma=2, range="15:30", verbose=False)
+    assert ages["labels"] == 16 and ages["features"] == 1
+    classes = client.import_dataset(X, ["a", "b", "c", "b", "a"] * 11, name="classes", labels="class", verbose=False)
+    assert classes["labels"] == 3
+    with pytest.raises(InputError, match="row 2, feature 0"):
+        X[2, 0] = np.inf
+        client.import_dataset(X, D, name="bad", verbose=False)
+    client.delete_dataset("ages")
+    assert {"fifty-five", "classes"} <= set(client.datasets()["name"]) and not {"ages", "bad"} & set(client.datasets()["name"])
+    with pytest.raises(NotFoundError, match="ages"):
+        client.delete_dataset("ages")
+
+
+def test_experiments(client: Client, server: str) -> None:
+    X, D = make(60)
+    spec = {"name": "small", "folds": 3, "datasets": [{"name": "sixty", "X": X, "D": D}], "methods": [SABFGS(), StructRF(trees=3)]}
+    report = experiment(spec, server=server, verbose=False)
+    assert len(report.runs) == 6
+    listed = client.experiments().set_index("name")
+    assert listed.loc["small", "runs_done"] == 6
+    again = client.experiment("small")
+    assert again.table(no_times=True) == report.table(no_times=True)
+    html = again._repr_html_()
+    assert html.startswith("<div>") and "sixty" in html
+    with pytest.raises(NotFoundError, match='no experiment "large"'):
+        client.experiment("large").table()
+
+
+def test_lists_without_pandas(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    want = client.datasets()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    found = client.datasets()
+    assert isinstance(found, list) and [one["name"] for one in found] == list(want["name"])
+
+
+def test_no_progress_where_nothing_is_asked(client: Client, capfd: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client.submit(StructRF(trees=3), *make(60), name="silent").wait()
+    assert capfd.readouterr() == ("", "")
