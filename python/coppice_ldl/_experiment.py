@@ -28,8 +28,19 @@ class Report:
 
     @property
     def runs(self) -> Any:
-        """The runs as a DataFrame: method, dataset, fold, measures and times."""
-        return frame(run(["experiment", "report", *self._source, "-o", "json"]).json()["runs"])
+        """The runs as a DataFrame: dataset, method, repeat, fold, state, seconds, digest, and a column for each measure.
+
+        The column `kl_mean_baseline` has the measure `kl` of the mean baseline. A failed run has an error and no measures.
+        """
+        found = run(["experiment", "report", *self._source, "-o", "json"]).json()
+        rows = []
+        for one in found["runs"]:
+            names = {kind: found[kind + "s"][one[kind]]["name"] for kind in ("dataset", "method")}
+            row = {**names, "repeat": one.get("repeat", 0), **{key: one[key] for key in one if key not in (*names, "repeat", "values", "mean")}}
+            row.update(zip(found["measures"], one.get("values") or ()))
+            row.update(zip((f"{measure}_mean_baseline" for measure in found["measures"]), one.get("mean") or ()))
+            rows.append(row)
+        return frame(rows)
 
     def json(self, **options: Any) -> dict[str, Any]:
         """Return the report as a dict, as ``coppice experiment report --format json`` prints it."""
@@ -48,6 +59,7 @@ class Report:
 
     def figures(self, folder: Union[str, "os.PathLike[str]"]) -> list[str]:
         """Draw the figures of the report to a folder, each as .svg and .png, and return their paths."""
+        os.makedirs(folder, exist_ok=True)
         self._text("md", figures=os.fspath(folder), out=os.path.join(os.fspath(folder), "report.md"))
         return sorted(os.path.join(os.fspath(folder), name) for name in os.listdir(folder) if name.endswith((".svg", ".png")))
 
@@ -104,18 +116,24 @@ def experiment(
     where = cluster_flags(server, context, token_file, ca_file, tls_dir)
     kept = None if where or folder is not None else tempfile.TemporaryDirectory(prefix="coppice-experiment-")
     base = os.fspath(folder) if folder is not None else kept.name if kept else ""
-    with Files() as files, Progress("experiment", verbose) as progress:
+    with Progress("experiment", verbose) as progress, tempfile.TemporaryDirectory(prefix="coppice-data-") as data:
+        path = os.path.join(data, "spec.yaml")
         if isinstance(spec, Mapping):
-            plain = _plain(spec, base, where)
-            path = files.text("the spec", json.dumps(plain))
+            plain = _plain(spec, data, where)
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(plain, file)
             options.setdefault("data", os.getcwd())
         else:
             path = os.fspath(spec)
         args = ["experiment", "run", path, "-o", "json", "--yes", *flags(options)]
-        if where:
-            done = run([*args, *where], files.descriptors, None, progress.note)
-            return Report([_name(done.json(), spec), *where])
-        run([*args, "--local", "--dir", base, *threads(n_jobs)], files.descriptors, None, progress.note)
+        args += where or ["--local", "--dir", base, *threads(n_jobs)]
+        try:
+            done = run(args, (), None, progress.note)
+        except InputError as error:
+            own = [text.replace(path, "the spec") for text in (str(error), *error.mistakes)]
+            raise (InputError(own[0], error.kind, own[1:]) if isinstance(spec, Mapping) else error) from None
+    if where:
+        return Report([_name(done.json(), spec), *where])
     return Report([base], kept)
 
 
@@ -128,11 +146,11 @@ def _name(result: Any, spec: Any) -> str:
     return str(found)
 
 
-def _plain(spec: Mapping[str, Any], base: str, where: Sequence[str]) -> dict[str, Any]:
-    """Return the spec as JSON has it. Arrays are written to a file, or imported into the cluster."""
+def _plain(spec: Mapping[str, Any], data: str, where: Sequence[str]) -> dict[str, Any]:
+    """Return the spec as JSON has it. Arrays are written to a file of the folder `data`, or imported into the cluster."""
     plain = dict(spec)
     plain["methods"] = [_method(m) if isinstance(m, Estimator) or isinstance(m, Mapping) and "estimator" in m else m for m in spec.get("methods", [])]
-    plain["datasets"] = [_dataset(d, base, where) if isinstance(d, Mapping) and "X" in d else d for d in spec.get("datasets", [])]
+    plain["datasets"] = [_dataset(d, data, where) if isinstance(d, Mapping) and "X" in d else d for d in spec.get("datasets", [])]
     return json.loads(json.dumps(plain, default=_native))  # type: ignore[no-any-return]
 
 
@@ -151,7 +169,7 @@ def _method(method: Any) -> dict[str, Any]:
     return entry
 
 
-def _dataset(entry: Mapping[str, Any], base: str, where: Sequence[str]) -> dict[str, Any]:
+def _dataset(entry: Mapping[str, Any], data: str, where: Sequence[str]) -> dict[str, Any]:
     rest = {key: value for key, value in entry.items() if key not in ("X", "D")}
     if not rest.get("name"):
         raise InputError("a dataset with X and D needs a name")
@@ -166,10 +184,9 @@ def _dataset(entry: Mapping[str, Any], base: str, where: Sequence[str]) -> dict[
         with Files() as files:
             run(["dataset", "import", "-o", "json", "--name", name, "--data", files.data(arrays), *flags(reading), *where], files.descriptors)
         return {**{key: value for key, value in rest.items() if key != "name"}, "dataset": name}
-    os.makedirs(os.path.join(base, "data"), exist_ok=True)
-    path = os.path.join(base, "data", name + ".npz")
+    path = os.path.join(data, name + ".npz")
     np.savez(path, **arrays)
-    return {**rest, "file": os.path.abspath(path)}
+    return {**rest, "file": path}
 
 
 def _native(value: Any) -> Any:
