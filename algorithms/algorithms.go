@@ -40,6 +40,8 @@ type Algorithm interface {
 
 // About describes an algorithm to somebody who chooses one.
 type About struct {
+	// Class is the name of the algorithm's class in the Python library, such as StructRF.
+	Class string
 	// Summary says what the algorithm is, in a few words.
 	Summary string
 	// When says when to use the algorithm, in one sentence.

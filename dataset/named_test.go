@@ -56,7 +56,7 @@ func TestNamedArrays(t *testing.T) {
 	}
 }
 
-// TestNamedDescriptors: files without names are read by their descriptors, whose offset does not move.
+// TestNamedDescriptors: files without names are read by their descriptors. Each scan begins at the first byte.
 func TestNamedDescriptors(t *testing.T) {
 	if _, err := os.Stat("/dev/fd"); err != nil {
 		t.Skip("no /dev/fd")

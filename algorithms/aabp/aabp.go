@@ -14,6 +14,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "AABP",
 			Summary: "network with one hidden layer",
 			When:    "Use it to compare with its paper; dldl predicts better on most data.",
 			Paper:   `Geng 2016, "Label Distribution Learning"`,

@@ -21,6 +21,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "AAKNN",
 			Summary: "k nearest neighbours",
 			When:    "Use it if you must explain each prediction by similar training samples.",
 			Paper:   `Geng 2016, "Label Distribution Learning"`,

@@ -16,6 +16,7 @@ func New() algorithms.Algorithm {
 	return boost.Variant{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "AOSOLDLogitBoost",
 			Summary: "boosted trees, one for all labels",
 			When:    "Compare it with dldl for classes; it takes less time than ldlogitboost.",
 			Paper:   `Xing, Geng and Xue 2016, "Logistic boosting regression for label distribution learning"`,

@@ -14,6 +14,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "CPNN",
 			Summary: "network whose inputs are a sample and a label",
 			When:    "Use it to compare with its paper; ldlf predicts better on most data.",
 			Paper:   `Geng, Yin and Zhou 2013, "Facial Age Estimation by Learning from Label Distributions"`,

@@ -25,6 +25,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "DFLDL",
 			Summary: "maximum-entropy models for pairs of labels",
 			When:    "Use it as a member of ensemble, for at most a few tens of labels.",
 			Paper:   `González et al. 2021, "Decomposition-Fusion for label distribution learning"`,

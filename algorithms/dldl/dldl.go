@@ -14,6 +14,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "DLDL",
 			Summary: "neural network with a softmax",
 			When:    "Use it for classes, for images with features=conv, and for fewer than 500 samples.",
 			Paper:   `Gao et al. 2017, "Deep Label Distribution Learning With Label Ambiguity"`,

@@ -17,6 +17,7 @@ func New(others []algorithms.Algorithm) algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "Ensemble",
 			Summary: "weighted sum of other algorithms",
 			When:    "Use it for the lowest K-L divergence if minutes do not matter, and for fewer than 500 samples.",
 		},

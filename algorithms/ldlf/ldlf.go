@@ -14,6 +14,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "LDLForest",
 			Summary: "forest of differentiable decision trees",
 			When:    "Start with it if you want one good model and know little about the data.",
 			Paper:   `Shen et al. 2017, "Label Distribution Learning Forests"`,

@@ -20,6 +20,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "LDLLDM",
 			Summary: "maximum-entropy model on a manifold",
 			When:    "Use it to compare with its paper; sa-bfgs is as accurate on most data and takes less time.",
 			Paper:   `Wang and Geng 2021, "Label Distribution Learning by Exploiting Label Distribution Manifold"`,

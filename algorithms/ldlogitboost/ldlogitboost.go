@@ -15,6 +15,7 @@ func New() algorithms.Algorithm {
 	return boost.Variant{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "LDLogitBoost",
 			Summary: "boosted trees, one for each label",
 			When:    "Use it if there are many features, most of them 0; its time also grows with the labels.",
 			Paper:   `Xing, Geng and Xue 2016, "Logistic boosting regression for label distribution learning"`,

@@ -26,6 +26,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "LDSVR",
 			Summary: "support vector regression",
 			When:    "Compare it with ldlf for ages and other numbers, and with structrf for a result within seconds.",
 			Paper:   `Geng and Hou 2015, "Pre-Release Prediction of Crowd Opinion on Movies by Label Distribution Learning"`,

@@ -14,6 +14,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "MLPRegression",
 			Summary: "perceptron that predicts a number",
 			When:    "Use it for ages and other numbers, if only the number counts.",
 			Paper:   `Yan et al. 2007, "Ranking with Uncertain Labels"`,

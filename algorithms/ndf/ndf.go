@@ -21,6 +21,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "NDF",
 			Summary: "forest whose split nodes are networks",
 			When:    "Use it for a class for each pixel of an image.",
 			Paper:   `Rota Bulò and Kontschieder 2014, "Neural decision forests for semantic image labelling"`,

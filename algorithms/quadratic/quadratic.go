@@ -32,6 +32,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "Quadratic",
 			Summary: "quadratic function that predicts a number",
 			When:    "Use it for ages and other numbers, as the fastest baseline.",
 			Paper:   `Yan et al. 2007, "Ranking with Uncertain Labels", Eq. 19`,

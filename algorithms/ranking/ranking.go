@@ -83,6 +83,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "Ranking",
 			Summary: "kernel model that predicts a number",
 			When:    "Compare it with mlp-regression for ages and other numbers, up to some thousand samples.",
 			Paper:   `Yan et al. 2007, "Ranking with Uncertain Labels"`,

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/dldl"
@@ -32,5 +33,21 @@ func convolutions(interval string) contract.Case {
 func TestContract(t *testing.T) {
 	for _, a := range registry.All() {
 		t.Run(a.Name(), func(t *testing.T) { contract.Run(t, a, cases[a.Name()]...) })
+	}
+}
+
+// TestClasses: each algorithm has a Python class with a name of its own. The Python library uses Estimator for another class.
+func TestClasses(t *testing.T) {
+	valid := regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	owner := map[string]string{"Estimator": "the base class", "None": "Python", "True": "Python", "False": "Python"}
+	for _, a := range registry.All() {
+		class := a.About().Class
+		if !valid.MatchString(class) {
+			t.Errorf("%s: the class %q is not a name such as StructRF", a.Name(), class)
+		}
+		if other, twice := owner[class]; twice {
+			t.Errorf("%s: the class %s belongs to %s", a.Name(), class, other)
+		}
+		owner[class] = a.Name()
 	}
 }

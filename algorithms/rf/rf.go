@@ -15,6 +15,7 @@ func New() algorithms.Algorithm {
 	return forest.Variant{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "RandomForest",
 			Summary: "random forest of single labels",
 			When:    "Use it only as the baseline of its paper: it often predicts 0 for a label with a positive probability.",
 			Paper:   `Chen et al. 2018, "Structured random forest for label distribution learning"`,

@@ -24,6 +24,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "SABFGS",
 			Summary: "maximum-entropy model, by L-BFGS",
 			When:    "Use it for a result within seconds.",
 			Paper:   `Geng 2016, "Label Distribution Learning"`,

@@ -19,6 +19,7 @@ func New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "SAIIS",
 			Summary: "maximum-entropy model, by iterative scaling",
 			When:    "Use it to compare with its paper; sa-bfgs fits the same kind of model in less time.",
 			Paper:   `Geng 2016, "Label Distribution Learning"`,

@@ -15,6 +15,7 @@ func New() algorithms.Algorithm {
 	return forest.Variant{
 		Name: Name,
 		About: algorithms.About{
+			Class:   "StructRF",
 			Summary: "random forest on label distributions",
 			When:    "Use it for a result within seconds, or if the features say little about the labels.",
 			Paper:   `Chen et al. 2018, "Structured random forest for label distribution learning"`,

@@ -22,6 +22,7 @@ type algorithmCmd struct {
 // algorithmInfo describes an algorithm, as -o json prints it.
 type algorithmInfo struct {
 	Name        string `json:"name"`
+	Class       string `json:"class"` // of the Python library
 	Summary     string `json:"summary"`
 	Description string `json:"description"`
 	When        string `json:"when"`
@@ -33,7 +34,7 @@ type algorithmInfo struct {
 
 func infoOf(a algorithms.Algorithm) algorithmInfo {
 	about := a.About()
-	return algorithmInfo{a.Name(), about.Summary, a.Doc(), about.When, about.Paper, a.Predicts().String(), registry.Measured(a.Name())}
+	return algorithmInfo{a.Name(), about.Class, about.Summary, a.Doc(), about.When, about.Paper, a.Predicts().String(), registry.Measured(a.Name())}
 }
 
 type algorithmListCmd struct{}

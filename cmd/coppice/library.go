@@ -48,7 +48,7 @@ func (c *libraryCmd) Run(a *app) error {
 		return usagef("--socket %d: this is not a Unix socket", c.Socket)
 	}
 	defer context.AfterFunc(a.ctx, func() { conn.Close() })()
-	l := &library{in: frames{from: socket}, to: socket, running: make(map[uint64]context.CancelCauseFunc)}
+	l := &library{start: a.again, in: frames{from: socket}, to: socket, running: make(map[uint64]context.CancelCauseFunc)}
 	l.send(libraryAnswer{Version: version.String})
 	err = l.serve(context.WithoutCancel(a.ctx))
 	if a.ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
@@ -59,7 +59,8 @@ func (c *libraryCmd) Run(a *app) error {
 
 // library is the commands of one socket.
 type library struct {
-	in frames
+	start command
+	in    frames
 
 	write sync.Mutex // guards writes to to
 	to    io.Writer
@@ -164,7 +165,7 @@ func (l *library) run(ctx context.Context, c *libraryCall, files []*os.File) {
 			return path
 		})})
 	}}
-	code := run(ctx, args, strings.NewReader(""), out, notes)
+	code := l.start(ctx, args, strings.NewReader(""), out, notes)
 	out.flush()
 	notes.flush()
 	l.send(libraryAnswer{ID: c.ID, Code: &code})
@@ -246,7 +247,7 @@ func (r *frames) next() (text []byte, files []*os.File, err error) {
 				return nil, nil, fmt.Errorf("the library sent a frame of %d bytes with %d descriptors; at most %d and %d are possible", size, n, maxFrame, maxDescriptors)
 			case len(r.bytes) < end:
 			case len(r.files) < n:
-				return nil, nil, fmt.Errorf("the library sent a frame with %d descriptors, of which %d arrived", n, len(r.files))
+				return nil, nil, fmt.Errorf("the library sent a frame with %d descriptors, but %d arrived", n, len(r.files))
 			default:
 				text, r.bytes = append([]byte(nil), r.bytes[frameHeader:end]...), r.bytes[end:]
 				files, r.files = r.files[:n:n], r.files[n:]

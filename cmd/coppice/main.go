@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
-	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed)}
+	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed), again: run}
 	defer func() {
 		for _, f := range a.atEnd {
 			f()

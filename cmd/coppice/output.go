@@ -41,10 +41,15 @@ type app struct {
 	json   bool            // true if output is outputJSON
 	given  map[string]bool // names of the flags on the command line, see givenIn
 
+	again command // runs another command line
+
 	asks  *asked   // the cluster that the command asks; nil without one
 	said  []string // notes and warnings about data, for JSON
 	atEnd []func() // functions to call after the command
 }
+
+// command runs a command line and returns its exit code.
+type command func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
 // cannotWrite is an error with the name that the user gave, instead of the name of the temporary file.
 func cannotWrite(path string, err error) error {

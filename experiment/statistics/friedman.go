@@ -4,8 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // ErrShape is what errors about tables of values wrap.
@@ -57,7 +55,7 @@ func Friedman(values [][]float64) (FriedmanTest, error) {
 		p, least := exactFriedman(ranks)
 		return FriedmanTest{Test{chi2, p}, true, least}, nil
 	}
-	return FriedmanTest{Test{chi2, distuv.ChiSquared{K: kf - 1}.Survival(chi2)}, false, 0}, nil
+	return FriedmanTest{Test{chi2, chiSquaredTail(kf-1, chi2)}, false, 0}, nil
 }
 
 // mostExact is the greatest number of models in exactUpTo.

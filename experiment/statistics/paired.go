@@ -9,8 +9,6 @@ package statistics
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Test is the outcome of a test.
@@ -74,7 +72,7 @@ func tTest(d []float64, factor float64) Test {
 	if math.IsInf(t, 0) {
 		return Test{t, 0}
 	}
-	return Test{t, 2 * distuv.StudentsT{Sigma: 1, Nu: float64(len(d) - 1)}.CDF(-math.Abs(t))}
+	return Test{t, 2 * studentTail(float64(len(d)-1), t)}
 }
 
 // CohensD is the effect size d_z of paired differences: their mean over their sample standard

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/integrate/quad"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // The integral of RangeCDF is cut at ±rangeLimit, beyond which the normal density is below
@@ -23,8 +22,8 @@ func RangeCDF(q float64, k int) float64 {
 		return 0
 	}
 	density := func(z float64) float64 {
-		inside := float64(distuv.UnitNormal.CDF(z)) - float64(distuv.UnitNormal.CDF(z-q))
-		return distuv.UnitNormal.Prob(z) * math.Pow(inside, float64(k-1))
+		inside := float64(normalCDF(z)) - float64(normalCDF(z-q))
+		return normalDensity(z) * math.Pow(inside, float64(k-1))
 	}
 	sum, width := 0.0, 2*float64(rangeLimit)/rangePieces
 	for i := range rangePieces {

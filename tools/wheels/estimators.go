@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+)
+
+// lineWidth is the greatest number of characters in a line of Python.
+const lineWidth = 120
+
+// argument is a keyword of the constructors of estimators.
+type argument struct {
+	name    string
+	hint    string // its type, for type checkers
+	value   string // its default
+	docType string // its type, for the docstring
+	doc     string
+}
+
+// common are the arguments that all estimators have after their hyperparameters.
+var common = []argument{
+	{"random_state", "int | None", "None", "int, optional",
+		"Seed of all random numbers: a whole number from 0. The same seed gives the same model, to the bit. None is the seed 1."},
+	{"labels", `Literal["distributions", "age", "class", "counts"]`, `"distributions"`, `{"distributions", "age", "class", "counts"}`,
+		"Kind of labels: distributions; age, a number that becomes a Gaussian around it (see sigma and range); class; or counts."},
+	{"sigma", "float | None", "None", "float, optional", "Standard deviation of the Gaussian of labels age."},
+	{"range", "tuple[int, int] | None", "None", "tuple of two int, optional",
+		"Least and greatest numeric label, such as (0, 69): one label for each whole number. With a range, distributions and counts are ordinal."},
+	{"missing", "str | float | None", "None", "str or float, optional", "How features without a value are read, as coppice train --missing. None refuses them."},
+	{"normalize", "bool", "False", "bool", "Divide the labels of each sample by their sum."},
+	{"n_jobs", "int | None", "None", "int, optional", "Number of threads. None and -1 use all cores. The model does not depend on it."},
+	{"verbose", `Literal["auto"] | bool`, `"auto"`, `"auto" or bool`, "True shows the progress of fit. With auto, fit shows it in a terminal or a notebook."},
+}
+
+// taken are names that the base class uses, which no hyperparameter may have.
+var taken = []string{
+	"evaluate", "fit", "fit_predict", "get_params", "load", "predict", "predict_class", "predict_number", "predict_proba", "report", "save", "score", "self", "set_params",
+}
+
+// keywords are the words of Python that name no argument.
+var keywords = []string{
+	"False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally",
+	"for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+}
+
+// estimators returns the Python module with a class for each algorithm.
+func estimators(all []algorithms.Algorithm) string {
+	var b strings.Builder
+	b.WriteString(`"""Estimators: a class for each algorithm. This file is generated from the algorithms of the binary."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from coppice_ldl._base import Estimator
+
+__all__ = [
+    "ALGORITHMS",
+`)
+	for _, a := range all {
+		fmt.Fprintf(&b, "    %q,\n", a.About().Class)
+	}
+	b.WriteString("]\n")
+	for _, a := range all {
+		writeClass(&b, a)
+	}
+	b.WriteString("\n\n# ALGORITHMS has the class of each algorithm by the name that the command line uses.\nALGORITHMS: dict[str, type[Estimator]] = {\n")
+	for _, a := range all {
+		fmt.Fprintf(&b, "    %q: %s,\n", a.Name(), a.About().Class)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// writeClass writes the class of an algorithm.
+func writeClass(b *strings.Builder, a algorithms.Algorithm) {
+	var arguments []argument
+	for _, p := range a.Params() {
+		arguments = append(arguments, argumentOf(&p))
+	}
+	arguments = append(arguments, common...)
+	predicts := "distributions"
+	if a.Predicts() == algorithms.Number {
+		predicts = "number"
+	}
+	fmt.Fprintf(b, "\n\nclass %s(Estimator):\n", a.About().Class)
+	writeDocstring(b, a, arguments)
+	fmt.Fprintf(b, "\n    _algorithm = %q\n    _predicts = %q\n\n    def __init__(\n        self,\n        *,\n", a.Name(), predicts)
+	for _, arg := range arguments {
+		b.WriteString(declaration(arg))
+	}
+	b.WriteString("    ) -> None:\n")
+	for _, arg := range arguments {
+		fmt.Fprintf(b, "        self.%s = %s\n", arg.name, arg.name)
+	}
+}
+
+// declaration returns the lines that declare an argument. A long list of words has a line for each word.
+func declaration(arg argument) string {
+	line := fmt.Sprintf("        %s: %s = %s,\n", arg.name, arg.hint, arg.value)
+	words, literal := strings.CutPrefix(arg.hint, "Literal[")
+	list, rest, _ := strings.Cut(words, "]")
+	if !literal || len(line) <= lineWidth {
+		return line
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "        %s: Literal[\n", arg.name)
+	for word := range strings.SplitSeq(list, ", ") {
+		fmt.Fprintf(&b, "            %s,\n", word)
+	}
+	fmt.Fprintf(&b, "        ]%s = %s,\n", rest, arg.value)
+	return b.String()
+}
+
+// argumentOf returns the argument of a hyperparameter. Its default is None: the preset decides. The argument of a
+// hyperparameter with the name of a keyword ends with an underscore, which the base class removes: lambda_ is lambda.
+func argumentOf(p *param.Param) argument {
+	arg := argument{name: p.Name, value: "None", doc: sentence(p.Doc)}
+	if slices.Contains(keywords, p.Name) {
+		arg.name += "_"
+	}
+	switch p.Kind {
+	case param.KindInt:
+		arg.hint, arg.docType = "int", "int"
+	case param.KindFloat:
+		arg.hint, arg.docType = "float", "float"
+	case param.KindBool:
+		arg.hint, arg.docType = "bool", "bool"
+	case param.KindWord:
+		words := `"` + strings.Join(p.Words, `", "`) + `"`
+		arg.hint, arg.docType = "Literal["+words+"]", "{"+words+"}"
+	case param.KindText:
+		arg.hint, arg.docType = "str", "str"
+	}
+	arg.hint += " | None"
+	arg.docType += ", optional"
+	if p.Kind != param.KindBool && p.Kind != param.KindWord {
+		arg.doc += " " + sentence(p.Wanted())
+	}
+	switch automatic, paper := p.Of("auto"), p.Of("paper"); {
+	case len(p.Presets) == 0 || automatic == paper:
+		arg.doc += " Default: " + automatic + "."
+	default:
+		arg.doc += " Default with preset auto: " + automatic + ". Default with preset paper: " + paper + "."
+	}
+	return arg
+}
+
+// writeDocstring writes the docstring of a class in the format of NumPy.
+func writeDocstring(b *strings.Builder, a algorithms.Algorithm, arguments []argument) {
+	const indent = "    "
+	about := a.About()
+	fmt.Fprintf(b, "%s\"\"\"%s\n\n", indent, quoted(sentence(about.Summary)))
+	b.WriteString(wrapped(sentence(a.Doc()), indent) + "\n" + wrapped(about.When, indent))
+	section := func(title string) {
+		fmt.Fprintf(b, "\n%s%s\n%s%s\n", indent, title, indent, strings.Repeat("-", len(title)))
+	}
+	section("Parameters")
+	for _, arg := range arguments {
+		b.WriteString(wrapped(arg.name+" : "+arg.docType, indent) + wrapped(arg.doc, indent+indent))
+	}
+	section("Attributes")
+	for _, attribute := range [][2]string{
+		{"n_features_in_ : int", "Number of features."},
+		{"label_names_ : ndarray of str", "Names of the labels."},
+		{"settings_ : dict", "Values of all hyperparameters, as the preset and the data decide."},
+		{"learning_curve_ : dict of ndarray", "Loss after each recorded step."},
+		{"model_ : bytes", "The model file, as coppice train --model-out writes it."},
+	} {
+		b.WriteString(wrapped(attribute[0], indent) + wrapped(attribute[1], indent+indent))
+	}
+	if about.Paper != "" {
+		section("References")
+		b.WriteString(wrapped(about.Paper, indent))
+	}
+	section("Examples")
+	call := fmt.Sprintf("%s().fit(X, D)", about.Class)
+	if a.Predicts() == algorithms.Number {
+		call = fmt.Sprintf("%s(labels=\"age\", sigma=2.0, range=(0, 69)).fit(X, ages)", about.Class)
+	}
+	fmt.Fprintf(b, "%s>>> model = %s\n%s>>> model.predict(X)\n%s\"\"\"\n", indent, call, indent, indent)
+}
+
+// sentence begins a text with a capital letter and ends it with a full stop.
+func sentence(text string) string {
+	if text != "" && text[0] >= 'a' && text[0] <= 'z' {
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
+}
+
+// quoted returns a text for the inside of a docstring.
+func quoted(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `"""`, `\"\"\"`).Replace(text)
+}
+
+// wrapped breaks a text into lines of a docstring, each with the indent and a line end.
+func wrapped(text, indent string) string {
+	var b strings.Builder
+	width := 0
+	for _, word := range strings.Fields(quoted(text)) {
+		n := len([]rune(word))
+		switch {
+		case width == 0:
+			b.WriteString(indent)
+			width = len(indent) + n
+		case width+1+n > lineWidth:
+			b.WriteString("\n" + indent)
+			width = len(indent) + n
+		default:
+			b.WriteByte(' ')
+			width += 1 + n
+		}
+		b.WriteString(word)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
