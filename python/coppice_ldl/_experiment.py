@@ -67,7 +67,8 @@ class Report:
         return self.table()
 
     def _repr_html_(self) -> str:
-        return self.table("html")
+        page = self.table("html")
+        return "<div>" + page[page.index("<body>") + len("<body>") : page.rindex("</body>")] + "</div>"  # its styles would change the notebook
 
 
 def experiment(
