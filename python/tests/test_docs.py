@@ -12,8 +12,9 @@ import pytest
 
 import coppice_ldl
 
-PAGES = pathlib.Path(__file__).parents[2] / "docs" / "python"
-NEEDS = {"index.md": ["pandas", "scipy"], "from-scikit-learn.md": ["sklearn", "pandas", "joblib"], "from-pyldl.md": ["pandas", "scipy", "sklearn"]}
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "python"
+NEEDS = {"README.md": [], "index.md": ["pandas", "scipy"], "from-scikit-learn.md": ["sklearn", "pandas", "joblib"], "from-pyldl.md": ["pandas", "scipy", "sklearn"]}
 ADDRESS = "127.0.0.1:7100"  # pages give this address to the cluster
 PRINTS = re.compile(r"^\s*print\(.*\)  # (.+)$")
 
@@ -50,18 +51,19 @@ def run_block(page: str, line: int, block: str, names: dict) -> None:
         assert want in lines, f"{page}:{line}: the block does not print {want!r}, or not in this order:\n{printed.getvalue()}"
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+@pytest.mark.parametrize("page", ["README.md", *sorted(path.name for path in PAGES.glob("*.md"))])
 def test_page(page: str, request, tmp_path, monkeypatch) -> None:
     if page not in NEEDS:
         pytest.fail(f"NEEDS has no packages of {page}")
     for package in NEEDS[page]:
         pytest.importorskip(package)
-    text = (PAGES / page).read_text(encoding="utf-8")
-    if ADDRESS in text:
-        text = text.replace(ADDRESS, request.getfixturevalue("server"))
+    text = (ROOT / page if page == "README.md" else PAGES / page).read_text(encoding="utf-8")
+    found = blocks(text)
+    if any(ADDRESS in block for _, block in found):
+        address = request.getfixturevalue("server")
+        found = [(line, block.replace(ADDRESS, address)) for line, block in found]
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "page"}
-    found = blocks(text)
     assert found, f"{page} has no Python block"
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=UserWarning)
