@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/certtest"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker"
 )
@@ -68,12 +69,20 @@ func (s *secured) clientOf(source *certs.Source) *client.Client {
 // at returns an address of the first coordinator: its HTTP port and offset.
 func (s *secured) at(offset int) string { return fmt.Sprintf("127.0.0.1:%d", s.peers[0].Port+offset) }
 
-// TestRotation: all certificates and the authority are replaced while a job runs. The model
-// has the digest of --local, and no process connects again.
+// TestRotation: all certificates and the authority are replaced while 20 jobs run. Their models
+// have the digests of --local, and no process connects again.
 func TestRotation(t *testing.T) {
 	ctx := deadline(t)
-	spec := eventful()
-	want := localDigest(t, spec)
+	specs := []protocol.Spec{eventful()}
+	for i := range 19 {
+		spec := testSpec(map[string]string{"steps": lasting(600), "patience": "1000", "trees": "2", "depth": "5"})
+		spec.Name, spec.Seed = fmt.Sprintf("r%d", i), new(uint64(i+2))
+		specs = append(specs, spec)
+	}
+	want := make(map[string]string)
+	for _, spec := range specs {
+		want[spec.Name] = localDigest(t, spec)
+	}
 	s := secure(t, 3)
 	equip := s.equip
 	s.equip = func(c *worker.Config) {
@@ -84,13 +93,24 @@ func TestRotation(t *testing.T) {
 	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	for _, spec := range specs[1:] {
+		if _, err := s.client.Submit(ctx, spec); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var epoch uint64
-	end := s.train(ctx, spec, func() {
+	end := s.train(ctx, specs[0], func() {
 		epoch = s.epoch(ctx)
 		s.rotate(certtest.New(t))
 	})
-	if got := end.Models[0].Digest; got != want {
-		t.Errorf("digest %s, --local has %s", got, want)
+	if got := end.Models[0].Digest; got != want[specs[0].Name] {
+		t.Errorf("digest %s, --local has %s", got, want[specs[0].Name])
+	}
+	for _, spec := range specs[1:] {
+		end, err := s.client.Watch(ctx, spec.Name, func(*protocol.JobInfo) {})
+		if err != nil || end.State != protocol.Done || end.Models[0].Digest != want[spec.Name] {
+			t.Errorf("job %s: %+v, --local has the digest %s; error %v", spec.Name, end, want[spec.Name], err)
+		}
 	}
 	if now := s.epoch(ctx); now != epoch || epoch == 0 {
 		t.Errorf("the leader epoch is %d, before the rotation it was %d", now, epoch)

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from typing import Any, Callable, Iterable, Optional, Sequence
 
 from ._build import BUNDLED, VERSION
@@ -134,11 +135,14 @@ class _Call:
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Pass on what the command writes until it ends. Return False after the timeout."""
+        end = None if timeout is None else time.monotonic() + timeout
         while True:
             with self.changed:
-                if not self.received and self.code is None and self.lost is None:
-                    if not self.changed.wait(timeout if timeout is not None else 3600) and timeout is not None:
+                while not self.received and self.code is None and self.lost is None:
+                    left = None if end is None else end - time.monotonic()
+                    if left is not None and left <= 0:
                         return False
+                    self.changed.wait(left)
                 received = list(self.received)
                 self.received.clear()
                 ended = self.code is not None or self.lost is not None
@@ -255,6 +259,9 @@ class _Process:
                 self.socket.sendall(frame[sent:])
             except OSError as error:
                 raise ProcessError("the process of coppice has ended; call again to start another") from error
+            except BaseException:  # an interrupt: a part of the frame may be sent, and nothing can follow it
+                self.socket.shutdown(socket.SHUT_RDWR)
+                raise
 
     def run(
         self,

@@ -179,7 +179,7 @@ def interrupt(code: str, **environment: str) -> None:
     out, err = child.communicate(timeout=60)
     assert line == "interrupted\n", err
     assert out == "alive\n", err
-    assert took < 3, f"the interrupt took {took:.1f} s"  # a second on an idle machine
+    assert took < 30, f"the interrupt took {took:.1f} s"  # a second at most on an idle machine
 
 
 def test_interrupt() -> None:
