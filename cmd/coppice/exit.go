@@ -134,16 +134,18 @@ func isData(err error) bool {
 // maxShownMistakes bounds the mistakes that are printed as text.
 const maxShownMistakes = 50
 
+// jsonErrors is the key of contexts in which errors are printed as JSON, whatever the output.
+type jsonErrors struct{}
+
 // report prints an error, each mistake of a spec on its line, or as one JSON value, and returns the exit code.
 func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	f := failureOf(ctx, err)
-	_, library := stderr.(*lines) // a library reads the kind of the error
 	var plain interrupted
 	switch {
-	case asJSON || library:
+	case asJSON || ctx.Value(jsonErrors{}) != nil:
 		e := json.NewEncoder(printable.NewJSONWriter(stderr))
 		e.SetEscapeHTML(false)
 		e.Encode(f)

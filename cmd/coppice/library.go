@@ -118,7 +118,7 @@ func (l *library) serve(ctx context.Context) error {
 			closeAll(files)
 			continue
 		}
-		one, cancel := context.WithCancelCause(ctx)
+		one, cancel := context.WithCancelCause(context.WithValue(ctx, jsonErrors{}, true))
 		l.mu.Lock()
 		l.running[c.ID] = cancel
 		l.mu.Unlock()

@@ -72,7 +72,7 @@ var (
 	document   = regexp.MustCompile(`(?:<<'?)(\w+)'?$`)
 	noCommand  = regexp.MustCompile("unknown flag|unexpected argument|unknown command")
 	rule       = regexp.MustCompile(`^-{4,}$`)
-	languages  = []string{"text", "yaml", "json", "promql", "go"} // of blocks that are no commands
+	languages  = []string{"text", "yaml", "json", "promql", "go", "python"} // of blocks that are no commands; python/tests/test_docs.py runs Python
 )
 
 // readPage finds the blocks and marks of a page.

@@ -18,7 +18,7 @@ import (
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{"README.md", "CHANGELOG.md", "deploy/README.md", "metrics/METRICS.md"}
-	for _, folder := range []string{"guides", "reference", "design"} {
+	for _, folder := range []string{"guides", "reference", "design", "python"} {
 		found, err := filepath.Glob(filepath.Join("..", "..", "docs", folder, "*.md"))
 		if err != nil {
 			t.Fatal(err)

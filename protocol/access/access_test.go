@@ -398,8 +398,9 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// FuzzParseToken: what is taken apart is put together again.
+// FuzzParseToken: what is taken apart is put together again, and the error is the same for all texts.
 func FuzzParseToken(f *testing.F) {
+	_, _, refused := access.ParseToken("")
 	text, _, _ := access.NewToken()
 	f.Add(text)
 	f.Add("coppice__")
@@ -408,7 +409,7 @@ func FuzzParseToken(f *testing.F) {
 		if err == nil && "coppice_"+id+"_"+secret != text {
 			t.Errorf("%q: %q %q", text, id, secret)
 		}
-		if err != nil && (id != "" || secret != "" || len(text) > 0 && len(text) < 8 && strings.Contains(err.Error(), text)) {
+		if err != nil && (id != "" || secret != "" || err.Error() != refused.Error()) {
 			t.Errorf("%q: %q %q %v", text, id, secret, err)
 		}
 	})

@@ -155,14 +155,19 @@ class _Call:
                 return True
 
 
+# Variables that name a cluster. Other variables of the command line would change what a call does, so the process does not
+# have them.
+_CLUSTER = ("COPPICE_SERVER", "COPPICE_CONTEXT", "COPPICE_TLS_DIR", "COPPICE_TOKEN_FILE", "COPPICE_CA_FILE")
+
+
 def _environment() -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return what a process has from its start and commands depend on."""
     try:
         folder = os.getcwd()
     except OSError:
         folder = ""
-    relevant = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOMAXPROCS", "GOGC", "GOMEMLIMIT")
-    return folder, tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith("COPPICE_") or k in relevant))
+    relevant = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "COPPICE_BINARY", *_CLUSTER)
+    return folder, tuple(sorted((k, v) for k, v in os.environ.items() if k in relevant))
 
 
 class _Process:
@@ -180,6 +185,7 @@ class _Process:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                env={k: v for k, v in os.environ.items() if not k.startswith("COPPICE_") or k in _CLUSTER},
             )
         except OSError as error:
             ours.close()

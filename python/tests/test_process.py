@@ -244,8 +244,14 @@ def test_ignores_signals(data) -> None:
 def test_environment(monkeypatch, tmp_path) -> None:
     _process.run(["version"])
     first = _process._process().child.pid
-    monkeypatch.setenv("COPPICE_OUTPUT", "json")
-    assert _process.run(["version"]).out.startswith("{")
+    monkeypatch.setenv("COPPICE_SEED", "7")
+    monkeypatch.setenv("COPPICE_LABELS", "class")
+    assert _process._process().child.pid == first
+    X, D = make(60)
+    assert StructRF(trees=2).fit(X, D).result_["seed"] == 1, "a variable changes what fit does"
+    monkeypatch.setenv("COPPICE_SERVER", "127.0.0.1:1")
+    with pytest.raises(coppice_ldl.UnavailableError, match="127.0.0.1:1"):
+        coppice_ldl.Client().jobs()
     assert _process._process().child.pid != first
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one.csv").write_text("x,label_a,label_b\n" + "1,0.5,0.5\n2,0.4,0.6\n" * 10)

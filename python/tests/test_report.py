@@ -49,6 +49,13 @@ def test_figures(tmp_path: pathlib.Path) -> None:
     assert figures and all(pathlib.Path(path).stat().st_size > 0 for path in figures)
 
 
+def test_html() -> None:
+    """A notebook gets the tables without the styles of a whole page."""
+    html = coppice_ldl.experiment(spec(methods=[SABFGS()]))._repr_html_()
+    assert html.count("<table") == html.count("</table>") > 2 and "sa-bfgs" in html
+    assert not any(part in html for part in ("<style", "<body", "<html"))
+
+
 def test_mistakes() -> None:
     """An error names the spec, not a temporary file."""
     with pytest.raises(InputError, match=r"the spec:1:\d+: folds") as caught:

@@ -197,7 +197,7 @@ func Decode(b []byte) (*File, error) {
 	r := &reader{b: b, at: len(magic)}
 	f := &File{}
 	if format := r.number(4); r.err == nil && format != Format {
-		return nil, fmt.Errorf("%w: it has format %d, but this version reads format %d", ErrCorrupt, format, Format)
+		return nil, fmt.Errorf("%w: it has format %d, but this version reads format %d; use the version of coppice that made the model, or a later version", ErrCorrupt, format, Format)
 	}
 	f.Numerics = int(r.number(4))
 	f.Algorithm = r.name()
