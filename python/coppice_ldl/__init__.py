@@ -11,7 +11,7 @@ Each algorithm is an estimator in the conventions of scikit-learn::
 
 from __future__ import annotations
 
-from . import datasets, metrics
+from . import datasets, estimators, metrics
 from ._base import Estimator, NotFittedError, load
 from ._build import VERSION as __version__
 from ._client import Client
@@ -28,7 +28,6 @@ from ._process import (
 )
 from .estimators import *  # noqa: F401,F403
 from .estimators import ALGORITHMS
-from .estimators import __all__ as _estimators
 
 __all__ = [
     "ALGORITHMS",
@@ -49,5 +48,5 @@ __all__ = [
     "experiment",
     "load",
     "metrics",
-    *_estimators,
 ]
+__all__ += estimators.__all__

@@ -205,8 +205,8 @@ class Estimator:
         data = features(X)
         data.update(self._targets(X, D, rows))
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
+        job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
         if where:
-            job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
             args += [*where, "--name", job]
         else:
             args += ["--local", *threads(self.n_jobs)]
@@ -292,7 +292,7 @@ class Estimator:
 
     def _shape(self, X: Any) -> tuple[int, int]:
         """Return the numbers of samples and features of X, or raise an error if there are none."""
-        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        shape: tuple[int, ...] = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         if len(shape) < 2:
             raise InputError(
                 f"Expected 2D array, got {'scalar' if not shape else '1D'} array instead. Reshape your data either using "
@@ -486,10 +486,9 @@ def seed_of(random_state: Any) -> int:
         return 1
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         return int(random_state)
-    if hasattr(random_state, "randint"):
-        return int(random_state.randint(0, 2**31 - 1))
-    if hasattr(random_state, "integers"):
-        return int(random_state.integers(0, 2**31 - 1))
+    for name in ("randint", "integers"):
+        if hasattr(random_state, name):
+            return int(getattr(random_state, name)(0, 2**31 - 1))
     raise InputError(f"random_state={random_state!r}: want a whole number, None or a generator of NumPy")
 
 

@@ -111,7 +111,7 @@ class _Call:
     """A command that runs."""
 
     def __init__(self, on_out: Optional[Callable[[str], None]], on_err: Optional[Callable[[str], None]]) -> None:
-        self.on = {"out": on_out, "err": on_err}
+        self.on: dict[str, Optional[Callable[[str], None]]] = {"out": on_out, "err": on_err}
         self.texts: dict[str, list[str]] = {"out": [], "err": []}
         self.received: collections.deque[tuple[str, str]] = collections.deque()
         self.code: Optional[int] = None

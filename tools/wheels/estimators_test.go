@@ -97,7 +97,7 @@ func TestArgumentOf(t *testing.T) {
 		{param.Param{Kind: param.KindFloat, Min: 0, Max: 1, Doc: "rate", Default: "0.5"}, "float | None", "float, optional", "Rate. A number from 0 to 1. Default: 0.5."},
 		{param.Param{Kind: param.KindBool, Doc: "bias", Default: "true"}, "bool | None", "bool, optional", "Bias. Default: true."},
 		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "kind", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, "Kind. Default: a."},
-		{param.Param{Kind: param.KindText, Form: "whole numbers such as 128", Doc: "hidden", Default: "none"}, "str | None", "str, optional",
+		{param.Param{Kind: param.KindText, Form: "whole numbers such as 128", Doc: "hidden", Default: "none"}, "str | int | None", "str or int, optional",
 			"Hidden. Whole numbers such as 128. Default: none."},
 	} {
 		if got := argumentOf(&c.p); got.hint != c.hint || got.docType != c.type_ || got.doc != c.in || got.value != "None" {
