@@ -107,17 +107,14 @@ class Record:
 
 def read(folder: str, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return features and label distributions of a .mat file in float64."""
-    path = pathlib.Path(folder) / f"{name}.mat"
-    if not path.exists():
-        raise SystemExit(f"{path} is missing: give the folder of the .mat files with --data")
-    arrays = loadmat(path)
+    arrays = loadmat(pathlib.Path(folder) / f"{name}.mat")
     return arrays["features"].astype(np.float64), normalized(arrays["labels"])
 
 
 def normalized(D: np.ndarray) -> np.ndarray:
     """Return the rows in float64, divided by their sums."""
     D = np.asarray(D, dtype=np.float64)
-    return D / D.sum(axis=1, keepdims=True)
+    return np.asarray(D / D.sum(axis=1, keepdims=True))
 
 
 def fold(rows: int, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -246,13 +243,14 @@ class Fitter:
         if self.process is None:
             self.start()
         self.pipe.send(fit)
-        found = self.pipe.recv()
-        if found != "ready":
-            return found
-        if self.pipe.poll(limit):
-            return self.pipe.recv()
-        self.stop()
-        return Outcome(error=f"more than {limit:g} s")
+        first = self.pipe.recv()
+        if isinstance(first, Outcome):
+            return first  # an error
+        if not self.pipe.poll(limit):
+            self.stop()
+            return Outcome(error=f"more than {limit:g} s")
+        outcome: Outcome = self.pipe.recv()
+        return outcome
 
     def stop(self) -> None:
         if self.process is not None:
@@ -268,7 +266,7 @@ def compare(options: argparse.Namespace, modules: str, say: Callable[[str], None
     """Return the records of all fits. A fit in the file of --results is not computed again."""
     known = {record.fit: record for record in recorded(options.results)}
     fitters = {one: Fitter(options.data, modules, one) for one in (True, False)}
-    records = []
+    records: list[Record] = []
     for fit in plan(options):
         before = [r for r in records if replace(r.fit, fold=0, one_thread=True) == replace(fit, fold=0, one_thread=True)]
         if any(r.error for r in before):
@@ -299,7 +297,7 @@ def recorded(path: Optional[str]) -> list[Record]:
 
 def judged(fit: Fit, outcome: Outcome, truth: np.ndarray, load: float) -> Record:
     """Return the record of an outcome."""
-    if outcome.error:
+    if outcome.predicted is None:
         return Record(fit, outcome.elapsed, outcome.cpu, 0, {}, outcome.error, load)
     predicted = normalized(outcome.predicted)
     kl = coppice_ldl.metrics.kl(truth, predicted, clip="pyldl")
@@ -320,7 +318,7 @@ def plan(options: argparse.Namespace) -> Iterator[Fit]:
 def folds_of(options: argparse.Namespace, dataset: str, algorithm: str) -> int:
     """Return how many folds are used: the least number that the options give."""
     names = {"", dataset, algorithm, f"{dataset}/{algorithm}"}
-    return min(number for name, number in options.folds if name in names)
+    return int(min(number for name, number in options.folds if name in names))
 
 
 # The text.
@@ -340,14 +338,16 @@ def text_of(records: list[Record], command: str) -> str:
         "```",
         "",
         f"- Versions: Python {platform.python_version()}, {versions}.",
-        f"- Machine: {processor()}, {os.cpu_count()} cores, {platform.system()}. The load was {min(loads):.1f} to {max(loads):.1f}, and {statistics.median(loads):.1f} in the median.",
+        f"- Machine: {processor()}, {os.cpu_count()} cores, {platform.system()}.",
+        f"- The load during the fits was {min(loads):.1f} to {max(loads):.1f}, with a median of {statistics.median(loads):.1f}.",
         "- Times are medians over folds in seconds, for training / prediction. CPU time is the sum over threads.",
         "",
         "| algorithm | dataset | library | folds | K-L | CPU, one thread | elapsed, one thread | elapsed, default threads |",
         "| --- | --- | --- | --: | --: | --: | --: | --: |",
     ]
     lines += [row_of(rows) for rows in grouped(records)]
-    lines += ["", "The greatest difference between both libraries, over all samples of the predictions above:", "", "| measure | in PyLDL | difference |", "| --- | --- | --: |"]
+    lines += ["", "The greatest difference between both libraries, over all samples of the predictions above:", ""]
+    lines += ["| measure | in PyLDL | difference |", "| --- | --- | --: |"]
     lines += [f"| `{name}` | `{MEASURES[name]}` | {value:.1e} |" for name, value in greatest(records).items()]
     return "\n".join([*lines, "", END])
 
@@ -361,6 +361,7 @@ def grouped(records: list[Record]) -> list[list[Record]]:
 
 
 def row_of(records: list[Record]) -> str:
+    """Return a line of the table."""
     one = [r for r in records if r.fit.one_thread and not r.error]
     default = [r for r in records if not r.fit.one_thread and not r.error]
     errors = [r.error for r in records if r.error]
@@ -391,8 +392,6 @@ def processor() -> str:
 
 def replaced(page: str, section: str) -> str:
     """Return the page with another section between the markers."""
-    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
-        raise SystemExit(f"the page of --write must have the lines {BEGIN!r} and {END!r} once, in this order")
     return page[: page.index(BEGIN)] + section + page[page.index(END) + len(END) :]
 
 
@@ -416,25 +415,32 @@ def command_of(options: argparse.Namespace) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", required=True, metavar="DIR", help="folder of the .mat files")
-    parser.add_argument(
-        "--folds", type=folds_option, action="append", default=[("", FOLDS)], metavar="[NAME=]N", help="use the first N of 10 folds; NAME is a dataset, an algorithm or DATASET/ALGORITHM"
-    )
-    parser.add_argument("--default-threads-folds", type=int, default=1, metavar="N", help="measure the time with default threads on the first N folds")
+    folds = "use the first N of 10 folds; NAME is a dataset, an algorithm or DATASET/ALGORITHM"
+    parser.add_argument("--folds", type=folds_option, action="append", default=[("", FOLDS)], metavar="[NAME=]N", help=folds)
+    default_threads = "measure the time with default threads on the first N folds (default: 1)"
+    parser.add_argument("--default-threads-folds", type=int, default=1, metavar="N", help=default_threads)
     parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="end a fit after this time (default: 600)")
     parser.add_argument("--results", metavar="FILE", help="append each fit to this file; a fit that the file has is not computed again")
     parser.add_argument("--write", metavar="PAGE", help="replace the section between the markers of this page")
     options = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    page = pathlib.Path(options.write).read_text() if options.write else None
-    if page is not None:
-        replaced(page, "")
+    for name in DATASETS:
+        if not (pathlib.Path(options.data) / f"{name}.mat").is_file():
+            parser.error(f"argument --data: {options.data} has no file {name}.mat: give the folder of the .mat files")
+    page = None
+    if options.write:
+        if not os.path.isfile(options.write):
+            parser.error(f"argument --write: there is no file {options.write}")
+        page = pathlib.Path(options.write).read_text(encoding="utf-8")
+        if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
+            parser.error(f"argument --write: {options.write} must have the lines {BEGIN!r} and {END!r} once, in this order")
     with tempfile.TemporaryDirectory() as modules:
         compile_modules(modules)
         records = compare(options, modules, lambda line: print(line, file=sys.stderr, flush=True))
     section = text_of(records, command_of(options))
     print(section)
     if page is not None:
-        pathlib.Path(options.write).write_text(replaced(page, section))
+        pathlib.Path(options.write).write_text(replaced(page, section), encoding="utf-8")
     return 1 if max(greatest(records).values()) > TOLERANCE else 0
 
 
