@@ -309,16 +309,16 @@ def plan(options: argparse.Namespace) -> Iterator[Fit]:
     for algorithm in ALGORITHMS:
         for dataset in DATASETS:
             for method in METHODS:
-                for number in range(folds_of(options, dataset, algorithm)):
+                for number in range(folds_of(options.folds, dataset, algorithm)):
                     yield Fit(dataset, algorithm, method, number, True)
-                    if number < options.default_threads_folds:
+                    if number < folds_of(options.default_threads_folds, dataset, algorithm):
                         yield Fit(dataset, algorithm, method, number, False)
 
 
-def folds_of(options: argparse.Namespace, dataset: str, algorithm: str) -> int:
-    """Return how many folds are used: the least number that the options give."""
+def folds_of(given: list[tuple[str, int]], dataset: str, algorithm: str) -> int:
+    """Return how many folds are used: the least number that an option gives."""
     names = {"", dataset, algorithm, f"{dataset}/{algorithm}"}
-    return int(min(number for name, number in options.folds if name in names))
+    return int(min(number for name, number in given if name in names))
 
 
 # The text.
@@ -408,7 +408,9 @@ def command_of(options: argparse.Namespace) -> str:
     words = ["python", "python/compare/with_pyldl.py", "--data", "DIR"]
     for name, number in options.folds[1:]:
         words += ["--folds", f"{name}={number}".lstrip("=")]
-    words += ["--default-threads-folds", str(options.default_threads_folds), "--limit", f"{options.limit:g}"]
+    for name, number in options.default_threads_folds[1:]:
+        words += ["--default-threads-folds", f"{name}={number}".lstrip("=")]
+    words += ["--limit", f"{options.limit:g}"]
     return shlex.join([*words, *(["--write", options.write] if options.write else [])])
 
 
@@ -418,7 +420,7 @@ def main() -> int:
     folds = "use the first N of 10 folds; NAME is a dataset, an algorithm or DATASET/ALGORITHM"
     parser.add_argument("--folds", type=folds_option, action="append", default=[("", FOLDS)], metavar="[NAME=]N", help=folds)
     default_threads = "measure the time with default threads on the first N folds (default: 1)"
-    parser.add_argument("--default-threads-folds", type=int, default=1, metavar="N", help=default_threads)
+    parser.add_argument("--default-threads-folds", type=folds_option, action="append", default=[("", 1)], metavar="[NAME=]N", help=default_threads)
     parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="end a fit after this time (default: 600)")
     parser.add_argument("--results", metavar="FILE", help="append each fit to this file; a fit that the file has is not computed again")
     parser.add_argument("--write", metavar="PAGE", help="replace the section between the markers of this page")
