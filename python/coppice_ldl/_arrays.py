@@ -135,12 +135,26 @@ def names_of(X: Any) -> Optional[list[str]]:
     """Return the names of the columns of a DataFrame if all are texts, and otherwise None."""
     if not is_frame(X):
         return None
-    names = list(X.columns)
-    if not names or not all(isinstance(name, str) for name in names):
+    texts = [isinstance(name, str) for name in X.columns]
+    if not any(texts):
         return None
-    if len(set(names)) < len(names):
-        raise InputError(f"several columns have the name {next(name for name in names if names.count(name) > 1)!r}; rename them")
-    return [str(name) for name in names]
+    if not all(texts):
+        raise TypeError("some column names are texts and others are not; convert them with X.columns = X.columns.astype(str)")
+    return _distinct([str(name).strip() for name in X.columns])
+
+
+def label_names_of(D: Any) -> Optional[list[str]]:
+    """Return the names of the columns of a DataFrame, or None if they are the numbers from 0."""
+    if not is_frame(D) or list(D.columns) == list(range(len(D.columns))):
+        return None
+    return _distinct([str(name).strip() for name in D.columns])
+
+
+def _distinct(names: list[str]) -> list[str]:
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"several columns have the name {name!r}; rename them")
+    return names
 
 
 def sparse_arrays(X: Any, name: str = "features") -> dict[str, np.ndarray]:
@@ -149,9 +163,10 @@ def sparse_arrays(X: Any, name: str = "features") -> dict[str, np.ndarray]:
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
+    used = int(csr.indptr[-1])
     return {
-        f"{name}_data": numbers(np.asarray(csr.data), name),
-        f"{name}_indices": np.asarray(csr.indices),
+        f"{name}_data": numbers(np.asarray(csr.data)[:used], name),
+        f"{name}_indices": np.asarray(csr.indices)[:used],
         f"{name}_indptr": np.asarray(csr.indptr),
         f"{name}_shape": np.asarray(csr.shape, dtype=np.int64),
     }
@@ -169,6 +184,8 @@ def numbers(X: Any, name: str) -> np.ndarray:
     array = np.asarray(X)
     if array.dtype.kind == "c":
         raise InputError(f"{name}: Complex data not supported")
+    if array.dtype.kind in "mMV":
+        raise InputError(f"{name}: the type {array.dtype} is not numbers; convert it to float")
     if array.dtype.kind in "biu" or array.dtype in (np.float16, np.float32, np.float64):
         return array
     try:
@@ -181,7 +198,7 @@ def numbers(X: Any, name: str) -> np.ndarray:
                 except (TypeError, ValueError) as one:
                     where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place))
                     kind = TypeError if isinstance(one, TypeError) else InputError
-                    raise kind(f"{name}: {where}: {one}") from error
+                    raise kind(": ".join(part for part in (name, where, str(one)) if part)) from error
         raise InputError(f"{name}: the type {array.dtype} cannot be converted to numbers: {error}") from error
 
 

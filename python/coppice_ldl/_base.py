@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
 import numpy as np
 
-from . import _arrays
+from . import _arrays, _inputs
 from ._arrays import Files
-from ._build import VERSION
 from ._commands import cluster_flags, text_of, threads
-from ._process import CoppiceError, InputError, run
+from ._process import CoppiceError, InputError, NotFoundError, run
 from ._progress import Progress
 
 if TYPE_CHECKING:
@@ -146,13 +145,11 @@ class Estimator:
     def _more_tags(self) -> dict[str, Any]:
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
-        state["_coppice_version"] = VERSION
-        return state
-
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update({k: v for k, v in state.items() if k != "_coppice_version"})
+        """Restore a pickled estimator. A parameter that the pickle does not have gets its default."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        self.__dict__.update({name: defaults[name].default for name in self._parameters()})
+        self.__dict__.update(state)
 
     # Training.
 
@@ -198,14 +195,17 @@ class Estimator:
         CoppiceError
             If the training fails.
         """
+        D = unsupported.pop("y", D) if D is None else D
         if unsupported:
             raise TypeError(f"{type(self).__name__}.fit: {', '.join(sorted(unsupported))} is not supported")
         where = cluster_flags(server, context, token_file, ca_file, tls_dir)
-        rows, columns = self._shape(X)
-        data = features(X)
-        data.update(self._targets(X, D, rows))
+        if name is not None and not where:
+            raise InputError(f"name={name!r} is the name of a job on a cluster; give server or context, too")
+        data = _inputs.dataset(X, D, self.labels, type(self).__name__)
+        rows, columns = _inputs.shape_of(X)
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
+        own = name is None or not where or not exists(job, where)
         if where:
             args += [*where, "--name", job]
         else:
@@ -216,7 +216,7 @@ class Estimator:
             try:
                 run(args, files.descriptors, progress.line, progress.note)
             except KeyboardInterrupt:
-                if where:
+                if where and own:  # a job that was there before goes on
                     cancel(job, where)
                 raise
             except InputError as error:
@@ -230,10 +230,12 @@ class Estimator:
         self.result_ = result
         self.settings_ = result["settings"]
         self.learning_curve_ = curve_of(line)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        for old in ("feature_names_in_", "classes_"):
+            self.__dict__.pop(old, None)
         self._adopt(blob, describe(blob))
         self.n_features_in_ = columns
+        if self.labels == "class":
+            self.classes_ = _inputs.classes_of(D, self.label_names_)
         return self
 
     def _adopt(self, model: bytes, shown: Mapping[str, Any]) -> None:
@@ -267,44 +269,6 @@ class Estimator:
             flags += ["--normalize"]
         return flags
 
-    def _targets(self, X: Any, D: Any, rows: int) -> dict[str, np.ndarray]:
-        """Return the arrays with the labels."""
-        if D is None:
-            raise InputError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: give the label distributions D"
-            )
-        names = _arrays.names_of(D)
-        if self.labels == "class":
-            array = np.asarray(D)
-            if array.dtype.kind == "O":
-                array = np.asarray(["nan" if str(v) in ("<NA>", "NaT") else str(v) for v in array.ravel()]).reshape(array.shape)
-        else:
-            array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "labels")
-        if self.labels in ("class", "age") and array.ndim == 2 and array.shape[1] == 1:
-            array = array.ravel()
-        if array.shape[:1] != (rows,):
-            found = array.shape[0] if array.ndim else "no"
-            raise InputError(f"Found input variables with inconsistent numbers of samples: X has {rows} samples, D has {found}")
-        targets = {"labels": array}
-        if names is not None and self.labels in ("distributions", "counts"):
-            targets["label_names"] = np.asarray(names, dtype=str)
-        return targets
-
-    def _shape(self, X: Any) -> tuple[int, int]:
-        """Return the numbers of samples and features of X, or raise an error if there are none."""
-        shape: tuple[int, ...] = X.shape if hasattr(X, "shape") else np.asarray(X).shape
-        if len(shape) < 2:
-            raise InputError(
-                f"Expected 2D array, got {'scalar' if not shape else '1D'} array instead. Reshape your data either using "
-                "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it contains a single sample."
-            )
-        rows, columns = int(shape[0]), int(np.prod(shape[1:]))
-        if rows == 0:
-            raise InputError(f"Found array with 0 sample(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
-        if columns == 0:
-            raise InputError(f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
-        return rows, columns
-
     # Predictions.
 
     def predict(self, X: Any) -> np.ndarray:
@@ -323,9 +287,22 @@ class Estimator:
         return self._predict(X)["predictions"]
 
     def predict_class(self, X: Any) -> np.ndarray:
-        """Predict the most probable label of each sample, by its name, an ndarray of shape (n_samples,)."""
-        names: np.ndarray = self.label_names_[np.argmax(self.predict(X), axis=1)]
-        return names
+        """Predict the most probable label of each sample.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The class as D of `fit` had it, or else the name of the label. A sample that `missing` drops has None.
+        """
+        found = self.predict(X)
+        known = getattr(self, "classes_", None)
+        classes: np.ndarray = self.label_names_ if known is None else known
+        dropped = np.isnan(found).any(axis=1)
+        best = classes[np.argmax(np.where(dropped[:, None], 0, found), axis=1)]
+        if dropped.any():
+            best = best.astype(object)
+            best[dropped] = None
+        return best
 
     def predict_number(self, X: Any, kind: str = "expected") -> np.ndarray:
         """Predict a number for each sample from ordinal labels.
@@ -350,7 +327,7 @@ class Estimator:
         with Files() as files:
             out = files.empty("predictions")
             args = ["predict", "-o", "json", "--format", "npz", "--out", out, *threads(self.n_jobs)]
-            args += ["--model", files.bytes("model", self.model_), "--data", files.data(features(X))]
+            args += ["--model", files.bytes("model", self.model_), "--data", files.data(_inputs.features(X))]
             run(args, files.descriptors)
             found = files.read_arrays(out)
         if self._predicts == "number":
@@ -375,18 +352,17 @@ class Estimator:
             The output of ``coppice evaluate -o json``. Its item ``measures`` has the mean and the standard deviation over samples
             of each measure.
         """
-        rows = self._check(X)
-        data = features(X)
-        data.update(self._targets(X, D, rows))
+        self._check(X)
+        data = _inputs.dataset(X, D, self.labels, type(self).__name__)
         with Files() as files:
             args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
             if self._predicts == "distributions":
                 args += ["--measures", "all"]
             return dict(run([*args, "--data", files.data(data)], files.descriptors).json())
 
-    def score(self, X: Any, D: Any) -> float:
+    def score(self, X: Any, D: Any = None, y: Any = None) -> float:
         """Return the negative mean Kullback-Leibler divergence of predictions, or the negative mean absolute error of numbers."""
-        found = self.evaluate(X, D)
+        found = self.evaluate(X, y if D is None else D)
         if self._predicts == "number":
             return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
         return -float(found["measures"]["kl"]["mean"])
@@ -395,7 +371,7 @@ class Estimator:
         """Check X of a prediction, and return its number of samples."""
         if not hasattr(self, "model_"):
             raise not_fitted(self)
-        rows, columns = self._shape(X)
+        rows, columns = _inputs.shape_of(X)
         names = _arrays.names_of(X)
         own = getattr(self, "feature_names_in_", None)
         if names is not None and own is None:
@@ -450,6 +426,13 @@ def load(model: Any) -> Estimator:
         name = setting + "_" if keyword.iskeyword(setting) else setting
         if name in estimator._parameters() and name not in COMMON:
             setattr(estimator, name, value)
+    reading = shown.get("reading") or {}
+    for name in ("labels", "sigma", "missing", "normalize"):
+        if reading.get(name):
+            setattr(estimator, name, reading[name])
+    if reading.get("range"):
+        low, high = reading["range"].split(":")
+        estimator.range = (int(low), int(high))
     estimator.settings_ = dict(job["settings"])
     estimator._adopt(data, shown)
     return estimator
@@ -461,23 +444,21 @@ def describe(model: bytes) -> dict[str, Any]:
         return dict(run(["model", "show", "-o", "json", files.bytes("model", model)], files.descriptors).json())
 
 
-def features(X: Any) -> dict[str, np.ndarray]:
-    """Return the arrays of features, and their names if X is a DataFrame with names."""
-    if _arrays.is_sparse(X):
-        return _arrays.sparse_arrays(X)
-    arrays = {"features": _arrays.numbers(X, "X")}
-    names = _arrays.names_of(X)
-    if names is not None:
-        arrays["feature_names"] = np.asarray(names, dtype=str)
-    return arrays
-
-
 def cancel(job: str, where: Sequence[str]) -> None:
     """Cancel a job, if there is one with this name."""
     try:
-        run(["job", "cancel", job, *where, "--wait", "1s", "-o", "json"])
+        run(["job", "cancel", *where, "--wait", "1s", "-o", "json", "--", job])
     except CoppiceError:
         pass
+
+
+def exists(job: str, where: Sequence[str]) -> bool:
+    """Return True if a cluster has a job with this name."""
+    try:
+        run(["job", "show", "-o", "json", *where, "--", job])
+    except NotFoundError:
+        return False
+    return True
 
 
 def seed_of(random_state: Any) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping, Optional
 
+from . import _inputs
 from ._arrays import Files
-from ._base import Estimator, curve_of, features, load
+from ._base import Estimator, curve_of, load
 from ._commands import cluster_flags, flags, frame
 from ._experiment import Report
 from ._process import run
@@ -43,22 +44,22 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({' '.join(self._where)})"
 
-    def _ask(self, *args: str, **options: Any) -> Any:
-        return run([*args, "-o", "json", *flags(options), *self._where]).json()
+    def _ask(self, command: str, *names: str, **options: Any) -> Any:
+        return run([*command.split(), "-o", "json", *flags(options), *self._where, "--", *names]).json()
 
     def status(self) -> dict[str, Any]:
         """Return the coordinators and workers, as ``coppice cluster show -o json`` prints them."""
-        return dict(self._ask("cluster", "show"))
+        return dict(self._ask("cluster show"))
 
     # Jobs.
 
     def jobs(self, **options: Any) -> Any:
         """List jobs as a DataFrame. Options are the flags of ``coppice job list``, such as ``state="running"`` or ``mine=True``."""
-        return frame(self._ask("job", "list", **options) or [])
+        return frame(self._ask("job list", **options) or [])
 
     def job(self, name: Any) -> "Job":
         """Return a job by its name or number."""
-        return Job(self, self._ask("job", "show", str(name)))
+        return Job(self, self._ask("job show", str(name)))
 
     def submit(self, estimator: Estimator, X: Any, D: Any = None, *, name: Optional[str] = None, **options: Any) -> "Job":
         """Submit a job that trains an estimator, and return at once.
@@ -85,8 +86,7 @@ class Client:
                     parameters[kind] = "distributions" if kind == "labels" else None
                 args += ["--dataset", X, *type(estimator)(**parameters)._flags()]
             else:
-                rows, _ = estimator._shape(X)
-                data = {**features(X), **estimator._targets(X, D, rows)}
+                data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__)
                 args += ["--data", files.data(data), *estimator._flags()]
             submitted = run(args, files.descriptors).json()
         return self.job(submitted["id"])
@@ -95,24 +95,24 @@ class Client:
 
     def models(self, **options: Any) -> Any:
         """List the models as a DataFrame."""
-        return frame(self._ask("model", "list", **options) or [])
+        return frame(self._ask("model list", **options) or [])
 
     def model(self, name: str) -> Estimator:
         """Download a model by the name of its job, and return it as a fitted estimator."""
         with Files() as files:
             out = files.empty("model")
-            run(["model", "download", name, "--out", out, "-o", "json", *self._where], files.descriptors)
+            run(["model", "download", "--out", out, "-o", "json", *self._where, "--", name], files.descriptors)
             return load(files.read(out))
 
     def delete_model(self, name: str) -> None:
         """Delete a model."""
-        self._ask("model", "delete", name)
+        self._ask("model delete", name)
 
     # Datasets.
 
     def datasets(self) -> Any:
         """List the datasets as a DataFrame."""
-        return frame(self._ask("dataset", "list") or [])
+        return frame(self._ask("dataset list") or [])
 
     def import_dataset(self, X: Any, D: Any = None, *, name: str, verbose: Any = "auto", **options: Any) -> dict[str, Any]:
         """Import a dataset. The cluster keeps one copy of equal data.
@@ -136,22 +136,18 @@ class Client:
             if isinstance(X, (str, os.PathLike)):
                 args += ["--data", os.fspath(X)]
             else:
-                from .estimators import ALGORITHMS
-
-                reader = next(iter(ALGORITHMS.values()))(labels=options.get("labels", "distributions"))
-                rows, _ = reader._shape(X)
-                args += ["--data", files.data({**features(X), **reader._targets(X, D, rows)})]
+                args += ["--data", files.data(_inputs.dataset(X, D, options.get("labels", "distributions")))]
             return dict(run(args, files.descriptors, None, progress.note).json())
 
     def delete_dataset(self, name: str) -> None:
         """Delete a dataset."""
-        self._ask("dataset", "delete", name)
+        self._ask("dataset delete", name)
 
     # Experiments.
 
     def experiments(self) -> Any:
         """List the experiments as a DataFrame."""
-        return frame(self._ask("experiment", "list") or [])
+        return frame(self._ask("experiment list") or [])
 
     def experiment(self, name: str) -> Report:
         """Return the report of an experiment of the cluster."""
@@ -186,7 +182,7 @@ class Job(Mapping[str, Any]):
 
     def refresh(self) -> "Job":
         """Ask the cluster for the state of the job, and return the job."""
-        self._info = dict(self._client._ask("job", "show", str(self._info["id"])))
+        self._info = dict(self._client._ask("job show", str(self._info["id"])))
         return self
 
     def wait(self, verbose: Any = "auto") -> "Job":
@@ -202,7 +198,7 @@ class Job(Mapping[str, Any]):
         return self.refresh()
 
     def _change(self, verb: str, **options: Any) -> "Job":
-        self._client._ask("job", verb, str(self._info["id"]), **options)
+        self._client._ask(f"job {verb}", str(self._info["id"]), **options)
         return self.refresh() if verb != "delete" else self
 
     def cancel(self) -> "Job":

@@ -16,6 +16,8 @@ def flags(options: Mapping[str, Any]) -> list[str]:
     for name, value in options.items():
         if value is None or value is False:
             continue
+        if name in ("help", "help_all", "version", "config", "output"):
+            raise InputError(f"{name}={value!r}: the library decides this flag; leave it out")
         flag = "--" + name.replace("_", "-")
         found.append(flag if value is True else f"{flag}={text_of(value)}")  # a value may begin with -
     return found
@@ -26,12 +28,19 @@ def text_of(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return ",".join(text_of(one) for one in value)
+        texts = [text_of(one) for one in value]
+        for one in texts:
+            if "," in one:
+                raise InputError(f"{one!r} has a comma, which separates the items of a list; rename it")
+        return ",".join(texts)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
-    return repr(value) if isinstance(value, float) else str(value)
+    text = repr(value) if isinstance(value, float) else str(value)
+    if "/dev/fd/@" in text or "\0" in text:
+        raise InputError(f"{text!r} is not a possible value")
+    return text
 
 
 def cluster_flags(

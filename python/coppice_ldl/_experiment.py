@@ -9,7 +9,8 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from ._base import COMMON, Estimator, features
+from . import _inputs
+from ._base import COMMON, Estimator
 from ._commands import cluster_flags, flags, frame, threads
 from ._process import InputError, run
 from ._progress import Progress
@@ -19,11 +20,11 @@ class Report:
     """The report of an experiment."""
 
     def __init__(self, source: Sequence[str], kept: Any = None) -> None:
-        self._source = list(source)
+        self._name, *self._flags = source
         self._kept = kept  # a temporary folder with the results; it is deleted with this object
 
     def _text(self, kind: str, **options: Any) -> str:
-        return run(["experiment", "report", *self._source, "--format", kind, *flags(options)]).out
+        return run(["experiment", "report", *self._flags, "--format", kind, *flags(options), "--", self._name]).out
 
     @property
     def runs(self) -> Any:
@@ -31,7 +32,7 @@ class Report:
 
         The column `kl_mean_baseline` has the measure `kl` of the mean baseline. A failed run has an error and no measures.
         """
-        found = run(["experiment", "report", *self._source, "-o", "json"]).json()
+        found = run(["experiment", "report", *self._flags, "-o", "json", "--", self._name]).json()
         rows = []
         for one in found["runs"]:
             names = {kind: found[kind + "s"][one[kind]]["name"] for kind in ("dataset", "method")}
@@ -201,11 +202,7 @@ def _dataset(entry: Mapping[str, Any], data: str, absolute: bool, names: dict[st
     name = str(rest["name"])
     if entry.get("D") is None:
         raise InputError(f"the dataset {name} has X but no D")
-    from .estimators import ALGORITHMS
-
-    reader = next(iter(ALGORITHMS.values()))(labels=rest.get("labels", "distributions"))
-    rows, _ = reader._shape(entry["X"])
-    arrays = {**features(entry["X"]), **reader._targets(entry["X"], entry.get("D"), rows)}
+    arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"))
     path = os.path.join(data, f"{len(names)}.npz")
     np.savez(path, **arrays)  # type: ignore[arg-type, unused-ignore]
     names[path] = f"the arrays of {name}"

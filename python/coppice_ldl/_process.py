@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from typing import Any, Callable, Iterable, Optional, Sequence
@@ -167,7 +168,16 @@ def _environment() -> tuple[str, tuple[tuple[str, str], ...]]:
     except OSError:
         folder = ""
     relevant = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "COPPICE_BINARY", *_CLUSTER)
-    return folder, tuple(sorted((k, v) for k, v in os.environ.items() if k in relevant))
+    return folder, tuple((name, os.environ.get(name, "")) for name in relevant)
+
+
+def _variables() -> dict[str, str]:
+    """Return the variables of a process. Another thread may change the variables meanwhile."""
+    while True:
+        try:
+            return {k: v for k, v in os.environ.copy().items() if not k.startswith("COPPICE_") or k in _CLUSTER}
+        except (KeyError, RuntimeError):
+            continue
 
 
 class _Process:
@@ -177,15 +187,16 @@ class _Process:
         self.environment = _environment()
         path = binary()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.stderr = tempfile.TemporaryFile()  # it has no name; a crash of the process writes to it
         try:
             self.child = subprocess.Popen(
                 [path, "library", "--socket", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=self.stderr,
                 start_new_session=True,
-                env={k: v for k, v in os.environ.items() if not k.startswith("COPPICE_") or k in _CLUSTER},
+                env=_variables(),
             )
         except OSError as error:
             ours.close()
@@ -247,6 +258,10 @@ class _Process:
                     reason += f" with exit code {code}"
             except subprocess.TimeoutExpired:
                 pass
+            self.stderr.seek(0)
+            said = self.stderr.read(4096).decode(errors="replace").strip()
+            if said:
+                reason += f": {said}"
         with self.guard:
             self.ended = reason
             calls = list(self.calls.values())
@@ -264,8 +279,10 @@ class _Process:
                     sent = self.socket.sendmsg([frame], rights)
                 self.socket.sendall(frame[sent:])
             except OSError as error:
-                raise ProcessError("the process of coppice has ended; call again to start another") from error
+                self.ended = "the process of coppice has ended; call again to start another"
+                raise ProcessError(self.ended) from error
             except BaseException:  # an interrupt: a part of the frame may be sent, and nothing can follow it
+                self.ended = "an interrupt has ended the process of coppice"
                 self.socket.shutdown(socket.SHUT_RDWR)
                 raise
 

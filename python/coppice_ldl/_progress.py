@@ -29,7 +29,7 @@ class Progress:
 
     def __init__(self, title: str, verbose: Union[bool, str]) -> None:
         self.title = title
-        self.shown = bool(verbose) if verbose != "auto" else sys.stderr.isatty() or "ipykernel" in sys.modules
+        self.shown = _visible() if verbose == "auto" else bool(verbose)
         self.began = time.monotonic()
         self.bar: Any = None
         self.last = 0.0
@@ -77,3 +77,13 @@ class Progress:
             self.bar = tqdm(total=total, desc=self.title, unit="step")
         self.bar.n = at.get("step", 0)
         self.bar.set_postfix_str(" ".join(([f"K-L {loss:.5f}"] if loss >= 0 else []) + ([at["phase"]] if at.get("phase") else [])))
+
+
+def _visible() -> bool:
+    """Return True if a user sees what is written to the standard error."""
+    if "ipykernel" in sys.modules:
+        return True
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:  # it is closed
+        return False

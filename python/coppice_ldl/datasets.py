@@ -88,9 +88,16 @@ def load(path: Union[str, "os.PathLike[str]"], **options: Any) -> Dataset:
     InputError
         If the file or an option is not valid. The text names the row and the column.
     """
+    where = os.path.abspath(os.fspath(path))
+    if where.startswith(("/dev/", "/proc/")) or os.fspath(path) == "-":
+        raise InputError(f"{path}: a pipe or a device cannot be read twice; write its data to a file")
+    try:
+        where.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path!r}: the path is not UTF-8; rename the file") from error
     with Files() as files:
         out = files.empty("dataset")
-        result = run(["dataset", "convert", "-o", "json", "--data", os.fspath(path), "--out", out, *flags(options)], files.descriptors)
+        result = run(["dataset", "convert", "-o", "json", "--data", where, "--out", out, *flags(options)], files.descriptors)
         arrays = files.read_arrays(out)
     return _dataset(arrays, result.json().get("notes") or [])
 
@@ -111,7 +118,7 @@ def generate(kind: str = "artificial", rows: Optional[int] = None, seed: int = 1
     Returns
     -------
     Dataset
-        Its numbers are rounded to float32.
+        Its numbers are rounded to float32, and `X` is an ndarray.
     """
     if kind == "textures":
         raise InputError("kind 'textures' writes images to a folder; use coppice dataset generate")

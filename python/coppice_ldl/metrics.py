@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from . import _arrays
+from . import _arrays, _inputs
 from ._arrays import Files
 from ._process import InputError, run
 
@@ -40,7 +40,7 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dic
     Parameters
     ----------
     D_true, D_pred : array-like of shape (n_samples, n_labels)
-        True and predicted label distributions, in this order.
+        True and predicted label distributions, in this order. The columns of two DataFrames are matched by name.
     clip : {None, "pyldl"}
 
     Returns
@@ -53,6 +53,7 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dic
     InputError
         If the shapes differ, or a value is no probability. The text names the row and the label.
     """
+    D_true, D_pred = _inputs.same_columns(D_true, D_pred)
     with Files() as files:
         out = files.empty("measures")
         args = ["measures", "-o", "json", "--out", out, "--clip", clip or "none"]
@@ -68,7 +69,7 @@ def measure_names() -> list[str]:
 
 
 def _matrix(D: Any, name: str) -> np.ndarray:
-    array = _arrays.numbers(D, name)
+    array = _arrays.numbers(D.toarray() if _arrays.is_sparse(D) else D, name)
     if array.ndim != 2:
         raise InputError(f"{name}: want an array of shape (n_samples, n_labels), got {array.shape}")
     return np.ascontiguousarray(array)

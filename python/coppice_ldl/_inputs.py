@@ -1,0 +1,132 @@
+"""Features and labels as the arrays of a dataset."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from . import _arrays
+from ._process import InputError
+
+
+def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppice") -> dict[str, np.ndarray]:
+    """Return the arrays of features and labels, with the names of DataFrames.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+    D : array-like of shape (n_samples, n_labels), or (n_samples,) for classes and ages
+    labels : {"distributions", "age", "class", "counts"}
+    called : str
+        Name of the estimator, for messages.
+
+    Raises
+    ------
+    InputError
+        If X and D do not belong together, or have no samples.
+    """
+    rows, _ = shape_of(X)
+    if D is None:
+        raise InputError(f"This {called} estimator requires y to be passed, but the target y is None: give the label distributions D")
+    if labels == "class":
+        array = class_texts(D)[0]
+    else:
+        array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "labels")
+    if labels in ("class", "age") and array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    if array.shape[:1] != (rows,):
+        found = array.shape[0] if array.ndim else "no"
+        raise InputError(f"Found input variables with inconsistent numbers of samples: X has {rows} samples, D has {found}")
+    _check_indexes(X, D)
+    arrays = {**features(X), "labels": array}
+    names = _arrays.label_names_of(D)
+    if names is not None and labels in ("distributions", "counts"):
+        arrays["label_names"] = np.asarray(names, dtype=str)
+    return arrays
+
+
+def shape_of(X: Any) -> tuple[int, int]:
+    """Return the numbers of samples and features of X, or raise an error if there are none."""
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    if len(shape) < 2:
+        raise InputError(
+            f"Expected 2D array, got {'scalar' if not shape else '1D'} array instead. Reshape your data either using "
+            "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it contains a single sample."
+        )
+    rows, columns = int(shape[0]), int(np.prod(shape[1:]))
+    if rows == 0:
+        raise InputError(f"Found array with 0 sample(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
+    if columns == 0:
+        raise InputError(f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
+    return rows, columns
+
+
+def features(X: Any) -> dict[str, np.ndarray]:
+    """Return the arrays of features, and their names if X is a DataFrame with names."""
+    if _arrays.is_sparse(X):
+        return _arrays.sparse_arrays(X)
+    arrays = {"features": _arrays.numbers(X, "X")}
+    names = _arrays.names_of(X)
+    if names is not None:
+        arrays["feature_names"] = np.asarray(names, dtype=str)
+    return arrays
+
+
+def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the names of classes, and the value of each name. A missing value has the name "nan".
+
+    Raises
+    ------
+    InputError
+        If two values have the same name, such as 1 and "1".
+    """
+    masked = np.ma.getmaskarray(D).ravel() if isinstance(D, np.ma.MaskedArray) else None
+    values = np.asarray(D)
+    names: list[str] = []
+    known: dict[str, Any] = {}
+    for i, value in enumerate(values.ravel().tolist()):
+        missing = value is None or str(value) in ("<NA>", "NaT") or value != value
+        if missing or (masked is not None and masked[i]):
+            names.append("nan")
+            continue
+        if isinstance(value, bytes):
+            name = value.decode()
+        elif isinstance(value, float) and value.is_integer():
+            name = str(int(value))  # as the binary writes it
+        else:
+            name = str(value).strip()
+        first = known.setdefault(name, value)
+        if first != value or isinstance(first, str) != isinstance(value, str):
+            raise InputError(f"the classes {first!r} and {value!r} have the same name, {name!r}; rename one of them")
+        names.append(name)
+    return np.asarray(names, dtype=str).reshape(values.shape), known
+
+
+def _check_indexes(X: Any, D: Any) -> None:
+    """Raise an error if the indexes of two objects of pandas have the same labels in another order."""
+    one, other = getattr(X, "index", None), getattr(D, "index", None)
+    if not (hasattr(one, "equals") and hasattr(other, "equals")) or one.equals(other):
+        return
+    if len(one) == len(other) and one.is_unique and other.is_unique and len(one.difference(other)) == 0:
+        raise InputError("X and D have the same index in another order, but samples are paired by position; give D.loc[X.index]")
+
+
+def same_columns(D_true: Any, D_pred: Any) -> tuple[Any, Any]:
+    """Return two DataFrames with the same columns in the same order. Other objects are returned as they are."""
+    one, other = _arrays.label_names_of(D_true), _arrays.label_names_of(D_pred)
+    if one is None or other is None or one == other:
+        return D_true, D_pred
+    if sorted(one) != sorted(other):
+        raise InputError(f"D_true has the columns {one[:10]}, but D_pred has {other[:10]}")
+    return D_true, D_pred.iloc[:, [other.index(name) for name in one]]
+
+
+def classes_of(D: Any, label_names: np.ndarray) -> Optional[np.ndarray]:
+    """Return the value of each class, in the order of the names of labels, or None if it is not known."""
+    known = class_texts(D)[1]
+    if any(str(name) not in known for name in label_names):
+        return None
+    values = [known[str(name)] for name in label_names]
+    kinds = {type(value) for value in values}
+    return np.asarray(values) if len(kinds) == 1 and kinds <= {int, float, bool, str} else np.asarray(values, dtype=object)

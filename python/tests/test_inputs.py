@@ -1,0 +1,162 @@
+"""Inputs that could give a wrong result without a word."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import coppice_ldl
+from coppice_ldl import AAKNN, InputError, SABFGS, _process, datasets, metrics
+from conftest import make
+
+X, D = make(60, 4, 3)
+Y = np.arange(60) % 3
+
+
+def test_dropped_samples_have_no_class() -> None:
+    model = AAKNN(missing="drop").fit(np.where(X > 1.5, np.nan, X), D)
+    asked = np.vstack([X[:1], np.full((1, 4), np.nan)])
+    assert model.predict_class(asked)[1] is None
+    assert model.predict_class(asked)[0] in model.label_names_
+
+
+def test_classes_keep_their_type() -> None:
+    for values in (Y, Y.astype(float), np.array(["a", "b", "c"])[Y], Y == 1, np.array([b"x", b"y", b"z"])[Y]):
+        model = AAKNN(k=1, labels="class").fit(X, values)
+        found = model.predict_class(X)
+        assert np.array_equal(found, values), (found[:3], values[:3])
+        assert found.dtype.kind == values.dtype.kind or found.dtype == object
+    assert AAKNN(k=1, labels="class").fit(X, list(Y)).classes_.tolist() == [0, 1, 2]
+    assert AAKNN(k=1).fit(X, D).predict_class(X)[0].startswith("label_")
+
+
+@pytest.mark.parametrize("values", [[1, "1", 2], [" a", "a", "c"], [1, 1.5, "1.5"]])
+def test_classes_with_one_name(values: list) -> None:
+    with pytest.raises(InputError, match="have the same name"):
+        AAKNN(labels="class").fit(X, np.array(values, dtype=object)[Y])
+
+
+def test_masked_classes() -> None:
+    with pytest.raises(InputError, match="missing"):
+        AAKNN(labels="class").fit(X, np.ma.array(Y, mask=Y == 0))
+
+
+def test_load_keeps_the_kind_of_labels() -> None:
+    model = coppice_ldl.load(AAKNN(labels="age", sigma=1, range=(0, 10)).fit(X, Y).model_)
+    assert (model.labels, model.sigma, model.range) == ("age", 1, (0, 10))
+    assert model.fit(X, Y).predict_number(X).shape == (60,)
+
+
+def test_alias() -> None:
+    model = SABFGS().fit(X, y=D)
+    assert model.score(X, y=D) == model.score(X, D)
+    with pytest.raises(TypeError, match="y is not supported"):
+        model.fit(X, D, y=D)
+    with pytest.raises(InputError, match="cluster"):
+        model.fit(X, D, name="job")
+
+
+def test_no_numbers() -> None:
+    with pytest.raises(InputError, match="datetime64"):
+        SABFGS().fit(np.arange(60).astype("M8[s]").reshape(-1, 1), D)
+    with pytest.raises(InputError, match="not numbers"):
+        SABFGS().fit(np.zeros((60, 1), dtype=[("a", float)]), D)
+
+
+class TestFrames:
+    """DataFrames."""
+
+    @pytest.fixture(autouse=True)
+    def frames(self) -> None:
+        pandas = pytest.importorskip("pandas")
+        self.X = pandas.DataFrame(X, columns=["a", "b", "c", "d"])
+        self.D = pandas.DataFrame(D, columns=["x", "y", "z"])
+
+    def test_label_names(self) -> None:
+        model = AAKNN().fit(X, self.D.set_axis([10, 20, 30], axis=1))
+        assert model.label_names_.tolist() == ["10", "20", "30"]
+        assert model.score(X, self.D.set_axis([10, 20, 30], axis=1)[[30, 10, 20]]) == model.score(X, D)
+        with pytest.raises(TypeError, match="some column names"):
+            AAKNN().fit(self.X.set_axis([1, "b", "c", "d"], axis=1), D)
+
+    def test_blanks(self) -> None:
+        model = AAKNN().fit(self.X.set_axis(["a ", "b", "c\t", "d"], axis=1), self.D)
+        assert np.array_equal(model.predict(self.X[["d", "c", "b", "a"]]), model.predict(self.X))
+
+    def test_indexes(self) -> None:
+        with pytest.raises(InputError, match="index in another order"):
+            AAKNN().fit(self.X, self.D.iloc[::-1])
+        part = self.X.iloc[10:40]
+        want = AAKNN().fit(X[10:40], D[10:40]).model_digest_
+        assert AAKNN().fit(part.to_numpy(), self.D.loc[part.index].to_numpy()).model_digest_ == want
+
+    def test_metrics(self) -> None:
+        assert metrics.kl(self.D, self.D[["z", "y", "x"]]) == 0
+        with pytest.raises(InputError, match="columns"):
+            metrics.kl(self.D, self.D.set_axis(["x", "y", "w"], axis=1))
+
+
+def test_sparse() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    assert metrics.kl(sparse.csr_matrix(D), D) == 0
+    matrix = sparse.csr_matrix(np.where(X > 0, X, 0))
+    unused = sparse.csr_matrix((np.append(matrix.data, 7.0), np.append(matrix.indices, 0), matrix.indptr), shape=matrix.shape)
+    assert SABFGS().fit(unused, D).model_digest_ == SABFGS().fit(matrix, D).model_digest_
+
+
+def test_paths(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "{x}.csv").write_text("a,label_b,label_c\n" + "1,0.5,0.5\n2,0.4,0.6\n" * 10)
+    assert datasets.load("{x}.csv").X.shape == (20, 1)
+    for path in ("/dev/fd/@0", "-", "/dev/stdin"):
+        with pytest.raises(InputError, match="twice"):
+            datasets.load(path)
+    with pytest.raises(InputError, match="comma"):
+        datasets.load("{x}.csv", label_columns=["b,c"])
+    for option in ("help", "output", "config"):
+        with pytest.raises(InputError, match="leave it out"):
+            datasets.load("{x}.csv", **{option: "x"})
+    with pytest.raises(coppice_ldl.CoppiceError, match="no coordinator answers"):
+        coppice_ldl.Client("127.0.0.1:1").delete_model("--help")
+
+
+def test_no_stderr() -> None:
+    code = "import sys; sys.stderr = None\nfrom conftest import make\nfrom coppice_ldl import SABFGS\nX, D = make(40)\nSABFGS().fit(X, D)\nprint('fine')"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=__file__.rpartition("/")[0])
+    assert shown.stdout == "fine\n", shown.stderr
+
+
+def test_next_call_starts_another_process() -> None:
+    model = SABFGS().fit(X, D)
+    process = _process._process()
+    process.ended = "an interrupt has ended the process of coppice"  # as _send does
+    process.socket.shutdown(2)
+    assert model.predict(X).shape == D.shape
+    assert _process._process() is not process
+
+
+def test_changing_variables(monkeypatch) -> None:
+    over = threading.Event()
+
+    def change() -> None:
+        import os
+
+        while not over.is_set():
+            for i in range(50):
+                os.environ[f"CHANGING_{i}"] = "x"
+            for i in range(50):
+                os.environ.pop(f"CHANGING_{i}", None)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(2000):
+            _process._environment()
+            _process._variables()
+    finally:
+        over.set()
+        thread.join()
