@@ -133,17 +133,19 @@ def test_fork_does_not_keep_the_process(data) -> None:
         from coppice_ldl import _process
         _process.run(["version"])
         print(_process._process().child.pid, flush=True)
-        if os.fork() == 0:
+        child = os.fork()
+        if child == 0:
             time.sleep(60)
+        print(child, flush=True)
         os.kill(os.getpid(), 9)
     """
     parent = start(code)
     assert parent.stdout is not None
-    pid = int(parent.stdout.readline())
+    pid, child = int(parent.stdout.readline()), int(parent.stdout.readline())
     parent.wait()
     until(lambda: not alive(pid), 10)
     parent.stdout.close()
-    subprocess.run(["pkill", "-f", "coppice_ldl import _process"], check=False)
+    os.kill(child, signal.SIGKILL)
 
 
 def alive(pid: int) -> bool:
