@@ -44,6 +44,8 @@ class Estimator:
         Names of the labels.
     n_labels_ : int
         Number of labels.
+    classes_ : ndarray or None
+        With the parameter labels "class": the classes as D of `fit` had them, in the order of `label_names_`.
     model_ : bytes
         The model file, as ``coppice train --model-out`` writes it.
     model_digest_ : str
