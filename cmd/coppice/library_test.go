@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,7 +192,9 @@ func TestFrames(t *testing.T) {
 			files = append(files, f)
 		}
 	}
-	go func() {
+	var sender sync.WaitGroup
+	defer sender.Wait()
+	sender.Go(func() {
 		for i, b := range sent {
 			var rights []byte
 			if i < len(files) { // they arrive before the bytes of their frames
@@ -202,7 +205,7 @@ func TestFrames(t *testing.T) {
 			}
 		}
 		ours.Close()
-	}()
+	})
 	in := frames{from: theirs}
 	at := 0
 	for i := range 3 {
