@@ -16,6 +16,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/version"
 )
 
@@ -151,6 +152,7 @@ func equal(t *testing.T, a, b string) {
 // TestHost: the wheel of this platform has the binary, is not too large, and both builds are equal. If there is Python,
 // pip installs it, and the installed binary runs.
 func TestHost(t *testing.T) {
+	testkit.WithoutRace(t)
 	if testing.Short() {
 		t.Skip("builds the binary")
 	}
