@@ -300,7 +300,7 @@ class Estimator:
         known = getattr(self, "classes_", None)
         classes: np.ndarray = self.label_names_ if known is None else known
         dropped = np.isnan(found).any(axis=1)
-        best = classes[np.argmax(np.where(dropped[:, None], 0, found), axis=1)]
+        best: np.ndarray = classes[np.argmax(np.where(dropped[:, None], 0, found), axis=1)]
         if dropped.any():
             best = best.astype(object)
             best[dropped] = None

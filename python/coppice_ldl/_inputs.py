@@ -105,7 +105,8 @@ def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
 
 def _check_indexes(X: Any, D: Any) -> None:
     """Raise an error if the indexes of two objects of pandas have the same labels in another order."""
-    one, other = getattr(X, "index", None), getattr(D, "index", None)
+    one: Any = getattr(X, "index", None)
+    other: Any = getattr(D, "index", None)
     if not (hasattr(one, "equals") and hasattr(other, "equals")) or one.equals(other):
         return
     if len(one) == len(other) and one.is_unique and other.is_unique and len(one.difference(other)) == 0:
