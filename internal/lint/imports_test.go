@@ -62,6 +62,7 @@ var owners = map[string][]string{
 	"gonum.org/v1/gonum":            {"experiment/folds", "experiment/statistics"},
 	"gonum.org/v1/plot":             {"experiment/figure"},
 	"github.com/go-fonts":           {"experiment/figure/liberation"},
+	"github.com/klauspost/compress": {"tools/wheels"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
 	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos", "cmd"},
 	"golang.org/x/sys":              {"internal/num", "harness/speed", "internal/blobs", "internal/files", "dataset", "worker", "coordinator", "harness/netlab", "harness/proc", "harness/chaos", "cmd"},
