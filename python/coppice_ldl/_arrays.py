@@ -1,4 +1,4 @@
-"""Arrays in files without a name, whose descriptors are sent to the process."""
+"""Arrays in files without a name. Their descriptors are sent to the process."""
 
 from __future__ import annotations
 

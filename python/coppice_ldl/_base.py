@@ -39,7 +39,7 @@ class Estimator:
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Names of the features. It exists if X of `fit` was a DataFrame whose column names are all texts.
+        Names of the features. It exists if X of `fit` was a DataFrame with texts as column names.
     label_names_ : ndarray of str
         Names of the labels.
     n_labels_ : int
@@ -407,7 +407,7 @@ def load(model: Any) -> Estimator:
     Returns
     -------
     Estimator
-        Its class is that of the model's algorithm. Its hyperparameters are those of the model.
+        The model decides its class and its hyperparameters.
 
     Raises
     ------

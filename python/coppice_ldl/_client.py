@@ -17,8 +17,8 @@ from ._progress import Progress
 class Client:
     """A cluster.
 
-    Without arguments, the cluster is that of the current context of ``coppice context``, or of the variable
-    ``COPPICE_SERVER``, or else 127.0.0.1:7100.
+    Without arguments, the variable ``COPPICE_SERVER`` names the cluster, or the current context of
+    ``coppice context``, or else 127.0.0.1:7100.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Client:
         Parameters
         ----------
         estimator : Estimator
-            Its parameters are those of the job. It is not changed.
+            The job has its parameters. It is not changed.
         X : array-like, sparse matrix or str
             Features, or the name of a dataset of the cluster.
         D : array-like, optional

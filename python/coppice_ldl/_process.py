@@ -393,7 +393,7 @@ _retired: list[_Process] = []
 
 
 def _process() -> _Process:
-    """Return the process of this interpreter, and start it if there is none that fits."""
+    """Return the process of this interpreter, and start it if none fits."""
     global _current
     with _guard:
         for old in [p for p in _retired if p.idle()]:
