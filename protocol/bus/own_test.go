@@ -19,10 +19,13 @@ func TestOwnConnectionHasRoom(t *testing.T) {
 	const most = 4
 	s := startServer(t, ServerOptions{Name: "a", Connections: most})
 	own := connect(t, Options{Server: s})
-	for range most + ownClients + moreClients + 4 {
+	for range most {
+		connect(t, Options{URLs: []string{s.ClientURL()}})
+	}
+	for range moreClients {
 		deaf(t, s, "x")
 	}
-	eventually(t, "the other clients to be refused", func() bool { return s.Load().Refused >= moreClients && s.s.NumClients() == most+ownClients })
+	eventually(t, "the other clients to be refused", func() bool { return s.Load().Refused == moreClients && s.s.NumClients() == most+ownClients })
 	id, err := own.link.(*natsLink).nc.GetClientID()
 	if err != nil {
 		t.Fatal(err)
