@@ -308,7 +308,7 @@ func (c *benchFlags) measure(a *app, kind string, p *peerRun, open func() ([]spe
 	if err != nil {
 		return err
 	}
-	defer frugal()()                                // as training has it
+	defer frugal.begin()()                          // as training has it
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one core for everything, the collector included
 	r, err := speed.Measure(a.ctx, kind, cases, running, speed.Options{Runs: c.Runs, Limit: benchLimit - time.Since(began), Note: m.show})
 	if err != nil {

@@ -142,7 +142,7 @@ type echoCmd struct {
 func (c *echoCmd) Run(a *app) error {
 	v := c.start(a)
 	defer v.cancel(nil)
-	defer frugal()()
+	defer frugal.begin()()
 	source, err := c.certificates(v)
 	if err != nil {
 		return err

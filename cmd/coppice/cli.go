@@ -8,15 +8,11 @@ const description = "Coppice trains label distribution learning models on many m
 
 // cli is the grammar of the command line.
 type cli struct {
-	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"Output format: text or json; csv for job curve; jsonl for train and job watch. Progress and logs go to stderr."`
-
-	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags."`
-	ShowVersion versionFlag `name:"version" help:"Print the version and stop."`
+	globals
 
 	Quickstart quickstartCmd `cmd:"" group:"models" help:"Start a cluster on this machine and train on it."`
-	Train      trainCmd      `cmd:"" group:"models" help:"Train a model, on a cluster or with --local in this process."`
-	Predict    predictCmd    `cmd:"" group:"models" help:"Predict label distributions with a model."`
-	Evaluate   evaluateCmd   `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
+
+	modelCommands
 
 	Algorithm algorithmCmd `cmd:"" group:"models" help:"List the algorithms; show one and its settings."`
 
@@ -39,6 +35,33 @@ type cli struct {
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
 
 	hiddenCommands
+}
+
+// globals are the flags of all commands.
+type globals struct {
+	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"Output format: text or json; csv for job curve; jsonl for train and job watch. Progress and logs go to stderr."`
+
+	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags."`
+	ShowVersion versionFlag `name:"version" help:"Print the version and stop."`
+}
+
+// all implements grammar.
+func (g *globals) all() *globals { return g }
+
+// grammar is what a command line may have: cli, or a part of it.
+type grammar interface{ all() *globals }
+
+// modelGrammar is the part of cli with modelCommands. It is built in a tenth of the time.
+type modelGrammar struct {
+	globals
+	modelCommands
+}
+
+// modelCommands train and use models. A library runs them often.
+type modelCommands struct {
+	Train    trainCmd    `cmd:"" group:"models" help:"Train a model, on a cluster or with --local in this process."`
+	Predict  predictCmd  `cmd:"" group:"models" help:"Predict label distributions with a model."`
+	Evaluate evaluateCmd `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
 }
 
 // serviceCommands run and manage a cluster.

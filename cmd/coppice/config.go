@@ -107,8 +107,8 @@ func (g *given) check(f *kong.Flag) error {
 	return nil
 }
 
-// BeforeResolve implements kong's hook: it reads the file of --config.
-func (c *cli) BeforeResolve(ctx *kong.Context, o *outside) error {
+// readConfig reads the file of --config.
+func readConfig(ctx *kong.Context, o *outside) error {
 	path := os.Getenv(variable("config"))
 	for _, f := range ctx.Flags() {
 		switch {

@@ -61,7 +61,7 @@ func (c *experimentRunCmd) Run(a *app) error {
 
 // runHere computes in this process the runs without a result, and reports. For a dry run, it only says which.
 func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) error {
-	defer frugal()()
+	defer frugal.begin()()
 	m := newMeter(a.stderr)
 	sets, layout, err := c.reader(a, m, s).Load(a.ctx, c.KeepModels)
 	m.clear()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLean: garbage is low while at least one job wants it so, and as before afterwards; an end counts once.
-func TestLean(t *testing.T) {
+// TestGarbage: the percentage is low while at least one user has begun, and as before afterwards; an end counts once.
+func TestGarbage(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
@@ -15,11 +15,11 @@ func TestLean(t *testing.T) {
 		debug.SetGCPercent(now)
 		return now
 	}
-	var l lean
+	l := &garbage{percent: 5, floor: 1 << 20}
 	first, second := l.begin(), l.begin()
 	first()
 	first()
-	if percent() != leanPercent {
+	if percent() != l.percent {
 		t.Errorf("%d %% with one job", percent())
 	}
 	second()

@@ -261,7 +261,7 @@ func divisionOf(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, 
 func (r *result) addDataset(a *app, cl *client.Client, j *protocol.JobInfo, divide bool) error {
 	set, err := cl.Dataset(a.ctx, j.Dataset)
 	if err == nil && set.Digest == j.Job.Dataset {
-		r.On = []*dataset.Manifest{set.Manifest}
+		r.setDataset(set.Manifest)
 	}
 	switch {
 	case !divide:

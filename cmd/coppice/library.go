@@ -48,6 +48,7 @@ func (c *libraryCmd) Run(a *app) error {
 		return usagef("--socket %d: this is not a Unix socket", c.Socket)
 	}
 	defer context.AfterFunc(a.ctx, func() { conn.Close() })()
+	defer frugal.begin()() // once, because a small fit takes less time than this
 	l := &library{start: a.again, in: frames{from: socket}, to: socket, running: make(map[uint64]context.CancelCauseFunc)}
 	l.send(libraryAnswer{Version: version.String})
 	err = l.serve(context.WithoutCancel(a.ctx))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -23,7 +24,12 @@ func main() {
 }
 
 // run runs one command line and returns its exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runAs(ctx, &cli{}, args, stdin, stdout, stderr)
+}
+
+// runAs runs a command line of a grammar.
+func runAs(ctx context.Context, g grammar, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	out := &checkedWriter{w: stdout}
 	text, notes := printable.NewWriter(out), printable.NewWriter(stderr)
 	defer func() {
@@ -40,9 +46,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			code = report(ctx, stderr, wantsJSON(args), out.err)
 		}
 	}()
-	var c cli
-	from := &outside{}
-	parser := kong.Must(&c, kong.Bind(from), kong.Resolvers(from),
+	c, from := g.all(), &outside{}
+	parser := kong.Must(g, kong.Bind(from), kong.Resolvers(from), kong.WithBeforeResolve(readConfig),
 		kong.Name("coppice"), kong.Description(description), kong.Writers(text, notes),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
@@ -58,7 +63,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
-	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed), again: run}
+	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed), again: runOfLibrary}
 	defer func() {
 		for _, f := range a.atEnd {
 			f()
@@ -66,6 +71,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}()
 	err = parsed.Run(a)
 	return report(ctx, stderr, a.json || c.Output == outputJSONL, a.asks.explained(err))
+}
+
+// runOfLibrary runs a command line. It builds only a part of the grammar if that has the command, because the rest would
+// take longer than the training of a small model.
+func runOfLibrary(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var g grammar = &cli{}
+	if len(args) > 0 && slices.Contains([]string{"train", "predict", "evaluate"}, args[0]) {
+		g = &modelGrammar{}
+	}
+	return runAs(ctx, g, args, stdin, stdout, stderr)
 }
 
 // exited carries an exit code out of flags of kong, such as --help.

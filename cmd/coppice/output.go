@@ -41,7 +41,7 @@ type app struct {
 	json   bool            // true if output is outputJSON
 	given  map[string]bool // names of the flags on the command line, see givenIn
 
-	again command // runs another command line
+	again command // runs a command line of a library
 
 	asks  *asked   // the cluster that the command asks; nil without one
 	said  []string // notes and warnings about data, for JSON

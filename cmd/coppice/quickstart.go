@@ -158,7 +158,7 @@ func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source
 	if err != nil {
 		return err
 	}
-	r.On = []*dataset.Manifest{d.Manifest}
+	r.setDataset(d.Manifest)
 	r.Predictions = "" // they end with the cluster
 	if c.Dir != "" {
 		b, err := cl.Blob(q.ctx, job.Models[0].Blob)

@@ -47,13 +47,13 @@ type result struct {
 	Model       string          `json:"model,omitempty"`       // file, or command to download it
 	Predictions string          `json:"predictions,omitempty"` // of held-out samples: file, or command to write it
 	HeldOut     int             `json:"held_out"`              // number of held-out samples of all folds
-	SplitFile   string          `json:"split_file,omitempty"`  // file of --split-out
+	otherFiles
 	// Mixture has the weights of the members of an ensemble. For a job of folds they are in Folds.
 	Mixture  *algorithms.Mixture `json:"mixture,omitempty"`
 	Numerics int                 `json:"numerics"`
 	Version  string              `json:"version"`
 	Folds    []foldResult        `json:"folds,omitempty"`
-	Curve    string              `json:"curve,omitempty"` // file of --curve-out
+	Schema   *schema             `json:"schema,omitempty"`
 
 	Notes []string `json:"notes,omitempty"` // notes and warnings about the data
 
@@ -68,6 +68,25 @@ type unprinted struct {
 	On       []*dataset.Manifest // the manifest of the dataset if it is known
 	Line     *protocol.JobCurve  // for --curve-out
 	Division *dataset.SplitList  // for --split-out
+}
+
+// otherFiles are the files of a result without its model and its predictions.
+type otherFiles struct {
+	SplitFile string `json:"split_file,omitempty"` // of --split-out
+	Curve     string `json:"curve,omitempty"`      // of --curve-out
+}
+
+// schema describes the columns of the dataset.
+type schema struct {
+	Features     int      `json:"features"`
+	Labels       int      `json:"labels"`
+	FeatureNames []string `json:"feature_names,omitempty"`
+	LabelNames   []string `json:"label_names,omitempty"`
+}
+
+// setDataset notes the dataset of a result.
+func (r *result) setDataset(m *dataset.Manifest) {
+	r.On, r.Schema = []*dataset.Manifest{m}, &schema{m.Features, m.Labels, m.FeatureNames, m.LabelNames}
 }
 
 // foldResult is the part of a result that differs between folds.

@@ -151,7 +151,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 
 // trainHere trains in this process, and writes the model of a job without folds to out.
 func (c *trainCmd) trainHere(a *app, file *spec.File, out io.Writer) (*result, *pipeline.Outcome, error) {
-	defer frugal()()
+	defer frugal.begin()()
 	m := newMeter(a.stderr)
 	m.told, m.quiet = a.newProgressLines(), a.json
 	defer m.clear()
@@ -178,7 +178,8 @@ func (c *trainCmd) trainHere(a *app, file *spec.File, out io.Writer) (*result, *
 	if len(o.Predictions) > 0 {
 		r.Predictions = ""
 	}
-	r.Line, r.On = lineOf(o), []*dataset.Manifest{data.Manifest}
+	r.Line = lineOf(o)
+	r.setDataset(data.Manifest)
 	if c.SplitOut != "" {
 		r.Division, err = divisionOf(j, data.Manifest.Rows, data.Assigned)
 	}

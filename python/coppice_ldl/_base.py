@@ -234,7 +234,8 @@ class Estimator:
         self.learning_curve_ = curve_of(line)
         for old in ("feature_names_in_", "classes_"):
             self.__dict__.pop(old, None)
-        self._adopt(blob, describe(blob))
+        schema = result.get("schema")  # absent if the dataset of the job was deleted meanwhile
+        self._adopt(blob, {"digest": result["model_digest"], **schema} if schema else describe(blob))
         self.n_features_in_ = columns
         if self.labels == "class":
             self.classes_ = _inputs.classes_of(D, self.label_names_)

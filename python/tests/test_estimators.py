@@ -55,6 +55,10 @@ def test_fit_and_predict_equal_the_commands(algorithm: str, tmp_path: Path) -> N
     shown = json.loads(command("model", "show", path, "-o", "json"))
     estimator.fit(X, D)
     assert estimator.model_digest_ == shown["digest"]
+    loaded = load(path)
+    for name in ("model_digest_", "n_labels_", "n_features_in_"):
+        assert getattr(loaded, name) == getattr(estimator, name)
+    assert list(loaded.label_names_) == list(estimator.label_names_)
     command("predict", "--model", path, "--data", str(tmp_path / "X.npy"), "--out", out)
     want = np.load(out)["predictions"]
     got = estimator.predict(X)
