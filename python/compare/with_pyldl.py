@@ -439,6 +439,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as modules:
         compile_modules(modules)
         records = compare(options, modules, lambda line: print(line, file=sys.stderr, flush=True))
+    if not records:
+        parser.error("argument --folds: no fit is left")
     section = text_of(records, command_of(options))
     print(section)
     if page is not None:
