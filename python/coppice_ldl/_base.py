@@ -264,10 +264,14 @@ class Estimator:
         if self.sigma is not None:
             flags += [f"--sigma={text_of(self.sigma)}"]
         if self.range is not None:
-            low, high = self.range
-            flags += [f"--range={low}:{high}"]
+            whole = [isinstance(bound, (int, np.integer)) for bound in self.range] if isinstance(self.range, (tuple, list)) else []
+            if whole != [True, True]:
+                raise InputError(f"range={self.range!r}: want two whole numbers, such as (0, 69)")
+            flags += [f"--range={self.range[0]}:{self.range[1]}"]
         if self.missing is not None:
             flags += [f"--missing={text_of(self.missing)}"]
+        if self.normalize not in (None, False, True):
+            raise InputError(f"normalize={self.normalize!r}: want True or False")
         if self.normalize:
             flags += ["--normalize"]
         return flags
@@ -297,6 +301,8 @@ class Estimator:
         ndarray of shape (n_samples,)
             The class as D of `fit` had it, or else the name of the label. A sample that `missing` drops has None.
         """
+        if self._predicts == "number":
+            raise InputError(f"{type(self).__name__} predicts numbers, not classes; use predict")
         found = self.predict(X)
         known = getattr(self, "classes_", None)
         classes: np.ndarray = self.label_names_ if known is None else known
@@ -320,7 +326,11 @@ class Estimator:
         -------
         ndarray of shape (n_samples,)
         """
+        if kind not in ("expected", "median", "mode"):
+            raise InputError(f"kind={kind!r}: want 'expected', 'median' or 'mode'")
         found = self._predict(X)
+        if self._predicts == "number":
+            return found["predictions"]
         if kind not in found:
             raise InputError(f"kind {kind!r}: the labels are not ordinal, so there is no such number; give the parameter range, or labels='age'")
         return found[kind]
@@ -486,11 +496,13 @@ def curve_of(text: str) -> dict[str, np.ndarray]:
 
 
 def not_fitted(estimator: Estimator) -> Exception:
-    """Return the error about an estimator that is not fitted: scikit-learn's, if it is imported."""
+    """Return the error about an estimator that is not fitted. If scikit-learn is imported, it is scikit-learn's error too."""
     message = f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
     kind: Any = NotFittedError
     if "sklearn" in sys.modules:
-        from sklearn.exceptions import NotFittedError as kind  # type: ignore[no-redef, import-not-found, import-untyped, unused-ignore]
+        from sklearn import exceptions  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        kind = type("NotFittedError", (NotFittedError, exceptions.NotFittedError), {})
     error: Exception = kind(message)
     return error
 

@@ -10,7 +10,7 @@ from ._arrays import Files
 from ._base import Estimator, curve_of, load
 from ._commands import cluster_flags, flags, frame
 from ._experiment import Report
-from ._process import run
+from ._process import InputError, run
 from ._progress import Progress
 
 
@@ -81,6 +81,8 @@ class Client:
         args += flags({"name": name, **options})
         with Files() as files:
             if isinstance(X, str):
+                if D is not None:
+                    raise InputError(f"X is the name {X!r} of a dataset, which has labels; leave out D")
                 parameters = estimator.get_params()
                 for kind in ("labels", "sigma", "range", "missing", "normalize"):
                     parameters[kind] = "distributions" if kind == "labels" else None
@@ -101,7 +103,7 @@ class Client:
         """Download a model by the name of its job, and return it as a fitted estimator."""
         with Files() as files:
             out = files.empty("model")
-            run(["model", "download", "--out", out, "-o", "json", *self._where, "--", name], files.descriptors)
+            run(["model", "download", "--out", out, "-o", "json", *self._where, "--", str(name)], files.descriptors)
             return load(files.read(out))
 
     def delete_model(self, name: str) -> None:

@@ -115,6 +115,8 @@ def experiment(
         If the spec or its data are not valid. Its `mistakes` has all mistakes.
     """
     where = cluster_flags(server, context, token_file, ca_file, tls_dir)
+    if where and folder is not None:
+        raise InputError("folder is for an experiment without a cluster; leave it out")
     kept = None if where or folder is not None else tempfile.TemporaryDirectory(prefix="coppice-experiment-")
     base = os.fspath(folder) if folder is not None else kept.name if kept else ""
     with Progress("experiment", verbose) as progress, tempfile.TemporaryDirectory(prefix="coppice-data-") as data:
@@ -181,6 +183,9 @@ def _method(method: Any) -> dict[str, Any]:
     if isinstance(method, Mapping):
         entry = {key: value for key, value in method.items() if key != "estimator"}
         method = method["estimator"]
+        twice = sorted({"algorithm", "preset", "settings"} & set(entry))
+        if twice:
+            raise InputError(f"a method has an estimator and {', '.join(twice)}; set parameters of the estimator instead")
     given = method.get_params()
     for name, place in _PLACES.items():
         if given[name] not in (None, False, "distributions"):
@@ -200,6 +205,8 @@ def _dataset(entry: Mapping[str, Any], data: str, absolute: bool, names: dict[st
     if not rest.get("name"):
         raise InputError("a dataset with X and D needs a name")
     name = str(rest["name"])
+    if "file" in rest:
+        raise InputError(f"the dataset {name} has X and file; give one of them")
     if entry.get("D") is None:
         raise InputError(f"the dataset {name} has X but no D")
     arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"))

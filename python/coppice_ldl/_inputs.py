@@ -33,12 +33,17 @@ def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppic
         array = class_texts(D)[0]
     else:
         array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "labels")
-    if labels in ("class", "age") and array.ndim == 2 and array.shape[1] == 1:
-        array = array.ravel()
+    if labels in ("class", "age"):
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array.ravel()
+        if array.ndim != 1:
+            raise InputError(f"D has the shape {array.shape}; with labels={labels!r} it has one value for each sample: (n_samples,)")
+    elif array.ndim > 2:
+        raise InputError(f"D has the shape {array.shape}, want (n_samples, n_labels)")
     if array.shape[:1] != (rows,):
         found = array.shape[0] if array.ndim else "no"
         raise InputError(f"Found input variables with inconsistent numbers of samples: X has {rows} samples, D has {found}")
-    _check_indexes(X, D)
+    check_indexes(X, D)
     arrays = {**features(X), "labels": array}
     names = _arrays.label_names_of(D)
     if names is not None and labels in ("distributions", "counts"):
@@ -103,14 +108,17 @@ def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
     return np.asarray(names, dtype=str).reshape(values.shape), known
 
 
-def _check_indexes(X: Any, D: Any) -> None:
+def check_indexes(X: Any, D: Any, called: tuple[str, str] = ("X", "D")) -> None:
     """Raise an error if the indexes of two objects of pandas have the same labels in another order."""
     one: Any = getattr(X, "index", None)
     other: Any = getattr(D, "index", None)
     if not (hasattr(one, "equals") and hasattr(other, "equals")) or one.equals(other):
         return
     if len(one) == len(other) and one.is_unique and other.is_unique and len(one.difference(other)) == 0:
-        raise InputError("X and D have the same index in another order, but samples are paired by position; give D.loc[X.index]")
+        raise InputError(
+            f"{called[0]} and {called[1]} have the same index in another order, but samples are paired by position; "
+            f"give {called[1]}.loc[{called[0]}.index]"
+        )
 
 
 def same_columns(D_true: Any, D_pred: Any) -> tuple[Any, Any]:

@@ -429,7 +429,11 @@ def run(
     CoppiceError
         If the command fails.
     """
-    return _process().run(list(args), files, on_out, on_err)
+    words = list(args)
+    for word in words:
+        if not isinstance(word, str):
+            raise InputError(f"{word!r} has the type {type(word).__name__}; want a text")
+    return _process().run(words, files, on_out, on_err)
 
 
 def close() -> None:

@@ -53,6 +53,7 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dic
     InputError
         If the shapes differ, or a value is no probability. The text names the row and the label.
     """
+    _inputs.check_indexes(D_true, D_pred, ("D_true", "D_pred"))
     D_true, D_pred = _inputs.same_columns(D_true, D_pred)
     with Files() as files:
         out = files.empty("measures")
@@ -72,6 +73,8 @@ def _matrix(D: Any, name: str) -> np.ndarray:
     array = _arrays.numbers(D.toarray() if _arrays.is_sparse(D) else D, name)
     if array.ndim != 2:
         raise InputError(f"{name}: want an array of shape (n_samples, n_labels), got {array.shape}")
+    if len(array) == 0:
+        raise InputError(f"{name} has no samples")
     return np.ascontiguousarray(array)
 
 

@@ -160,3 +160,59 @@ def test_changing_variables(monkeypatch) -> None:
     finally:
         over.set()
         thread.join()
+
+
+def test_arguments_of_wrong_types_are_refused_here() -> None:
+    X, D = make(40)
+    before = coppice_ldl.metrics.kl(D, D)
+    with pytest.raises(InputError, match="want a text"):
+        coppice_ldl.metrics.all_measures(D, D, clip=1)  # type: ignore[arg-type]
+    assert coppice_ldl.metrics.kl(D, D) == before  # the process lives
+    for wrong in ({"normalize": "no"}, {"range": 60}, {"range": (0, 1, 2)}, {"range": "0:5"}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            AAKNN(**wrong).fit(X, D)
+    with pytest.raises(InputError, match="one value for each sample"):
+        AAKNN(labels="class").fit(X, D)
+    with pytest.raises(InputError, match="want .n_samples, n_labels"):
+        AAKNN().fit(X, D[:, :, None])
+    with pytest.raises(InputError, match="no samples"):
+        coppice_ldl.metrics.kl(D[:0], D[:0])
+
+
+def test_measures_need_indexes_in_one_order() -> None:
+    pandas = pytest.importorskip("pandas")
+    _, D = make(40)
+    frame = pandas.DataFrame(D)
+    with pytest.raises(InputError, match="same index in another order"):
+        coppice_ldl.metrics.kl(frame, frame.iloc[::-1])
+    assert coppice_ldl.metrics.kl(frame, frame) == 0
+
+
+def test_estimators_of_numbers_have_no_classes() -> None:
+    X, _ = make(40)
+    model = coppice_ldl.Ranking(labels="age", sigma=2, range=(0, 60)).fit(X, np.arange(40))
+    assert np.array_equal(model.predict_number(X), model.predict(X))
+    with pytest.raises(InputError, match="predicts numbers"):
+        model.predict_class(X)
+
+
+def test_not_fitted_is_the_error_of_both_libraries() -> None:
+    exceptions = pytest.importorskip("sklearn.exceptions")
+    for kind in (coppice_ldl.NotFittedError, exceptions.NotFittedError):
+        with pytest.raises(kind):
+            AAKNN().predict([[1.0]])
+
+
+def test_parts_of_an_experiment_are_not_ignored() -> None:
+    X, D = make(40)
+    data = {"name": "a", "X": X, "D": D}
+    spec = {"name": "t", "datasets": [data], "folds": 2, "methods": [AAKNN(k=3)], "measures": ["kl"]}
+    for wrong, match in (
+        ({"methods": [{"estimator": AAKNN(k=3), "settings": {"k": 4}}]}, "an estimator and settings"),
+        ({"methods": [{"estimator": AAKNN(k=3), "algorithm": "sa-bfgs"}]}, "an estimator and algorithm"),
+        ({"datasets": [{**data, "file": "z.mat"}]}, "X and file"),
+    ):
+        with pytest.raises(InputError, match=match):
+            coppice_ldl.experiment({**spec, **wrong})
+    with pytest.raises(InputError, match="folder"):
+        coppice_ldl.experiment(spec, folder="f", server="127.0.0.1:1")
