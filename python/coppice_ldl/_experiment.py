@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import warnings
 from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -30,15 +31,16 @@ class Report:
     def runs(self) -> Any:
         """The runs as a DataFrame: dataset, method, repeat, fold, state, seconds, digest, and a column for each measure.
 
-        The column `kl_mean_baseline` has the measure `kl` of the mean baseline. A failed run has an error and no measures.
+        The column `kl_mean_baseline` has the measure `kl` of the mean baseline. A failed run has an error, and its measures are NaN.
         """
         found = run(["experiment", "report", *self._flags, "-o", "json", "--", self._name]).json()
         rows = []
         for one in found["runs"]:
             names = {kind: found[kind + "s"][one[kind]]["name"] for kind in ("dataset", "method")}
             row = {**names, "repeat": one.get("repeat", 0), **{key: one[key] for key in one if key not in (*names, "repeat", "values", "mean")}}
-            row.update(zip(found["measures"], one.get("values") or ()))
-            row.update(zip((f"{measure}_mean_baseline" for measure in found["measures"]), one.get("mean") or ()))
+            none = [np.nan] * len(found["measures"])  # of a run that failed
+            row.update(zip(found["measures"], one.get("values") or none))
+            row.update(zip((f"{measure}_mean_baseline" for measure in found["measures"]), one.get("mean") or none))
             rows.append(row)
         return frame(rows)
 
@@ -134,10 +136,18 @@ def experiment(
         args += where or ["--local", "--dir", base, *threads(n_jobs)]
         try:
             done = run(args, (), None, progress.note)
-        except InputError as error:
-            raise _named(error, names) from None
+        except BaseException as error:
+            if kept:
+                kept.cleanup()
+            if isinstance(error, InputError):
+                raise _named(error, names) from None
+            raise
+    result = done.json()
+    failed = [one for one in result.get("runs", ()) if one.get("state") == "failed"]
+    if failed:
+        warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {failed[0].get('error', '')}", stacklevel=2)
     if where:
-        return Report([_name(done.json(), spec), *where])
+        return Report([_name(result, spec), *where])
     return Report([base], kept)
 
 

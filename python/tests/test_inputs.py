@@ -216,3 +216,12 @@ def test_parts_of_an_experiment_are_not_ignored() -> None:
             coppice_ldl.experiment({**spec, **wrong})
     with pytest.raises(InputError, match="folder"):
         coppice_ldl.experiment(spec, folder="f", server="127.0.0.1:1")
+
+
+def test_failed_runs_are_told() -> None:
+    pytest.importorskip("pandas")
+    X, D = make(40)
+    spec = {"name": "t", "datasets": [{"name": "a", "X": X, "D": D}], "folds": 2, "methods": [AAKNN(k=39)], "measures": ["kl"]}
+    with pytest.warns(UserWarning, match="2 of 2 runs failed; the first: .*39 neighbours"):
+        report = coppice_ldl.experiment(spec)
+    assert report.runs["kl"].isna().all() and set(report.runs["state"]) == {"failed"}
