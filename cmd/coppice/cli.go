@@ -51,7 +51,7 @@ func (g *globals) all() *globals { return g }
 // grammar is what a command line may have: cli, or a part of it.
 type grammar interface{ all() *globals }
 
-// modelGrammar is the part of cli with modelCommands. It is built in a tenth of the time.
+// modelGrammar is the part of cli with modelCommands. It is built in a fraction of the time.
 type modelGrammar struct {
 	globals
 	modelCommands
