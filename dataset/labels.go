@@ -160,6 +160,9 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 		if d.info.fractions != nil && age != math.Floor(age) {
 			*d.info.fractions++
 		}
+		if math.IsNaN(age) {
+			return rowErrorf(file, r.Number, "the number is missing%s", dropHint)
+		}
 		if !within(age) {
 			return rowErrorf(file, r.Number, "the number %s is outside the range %d to %d; --range says which numbers can occur", units.InFull(age), o.Low, o.High)
 		}

@@ -115,7 +115,10 @@ func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, e
 		return nil, checks, err
 	}
 	src, err := dataset.Open(path, o)
-	return src, checks, err
+	if err != nil {
+		return nil, checks, unreadable{err}
+	}
+	return src, checks, nil
 }
 
 // options is fileFlags.options with the flags about labels.

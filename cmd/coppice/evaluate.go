@@ -73,7 +73,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	}
 	src, matched, err := dataset.OpenFor(path, o, m.schema())
 	if err != nil {
-		return m.readAs(o.Labels.Kind, err)
+		return unreadable{m.readAs(o.Labels.Kind, err)}
 	}
 	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
 	if dataset.IsNamedArrays(c.Data) {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -120,10 +121,22 @@ func failureOf(ctx context.Context, err error) failure {
 	return f
 }
 
-// isData reports whether an error is about the contents of data.
+// unreadable is an error about the contents of a data file that was opened.
+type unreadable struct{ error }
+
+func (e unreadable) Unwrap() error { return e.error }
+
+// isData reports whether an error is about the contents of data or of a model file, and not about access to them.
 func isData(err error) bool {
-	var row *dataset.RowError
-	for _, kind := range []error{dataset.ErrFormat, dataset.ErrNoLabels, dataset.ErrOtherLabels, dataset.ErrRowCount, dataset.ErrChanged} {
+	var (
+		row    *dataset.RowError
+		source unreadable
+		access *fs.PathError
+	)
+	if errors.As(err, &source) && !errors.As(err, &access) {
+		return true
+	}
+	for _, kind := range []error{dataset.ErrFormat, dataset.ErrNoLabels, dataset.ErrOtherLabels, dataset.ErrRowCount, dataset.ErrChanged, modelfile.ErrCorrupt} {
 		if errors.Is(err, kind) {
 			return true
 		}

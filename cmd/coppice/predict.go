@@ -71,7 +71,7 @@ func (c *predictCmd) Run(a *app) error {
 	}
 	src, matched, err := dataset.OpenFor(path, o, m.schema())
 	if err != nil {
-		return err
+		return unreadable{err}
 	}
 	out, err := a.createOutput(c.Out)
 	if err != nil {

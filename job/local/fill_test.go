@@ -248,7 +248,7 @@ func TestFillRefused(t *testing.T) {
 	}
 	d := h.built(t)
 	j := resolve(t, d, protocol.Spec{TestFraction: .25})
-	if _, err := Run(t.Context(), j, d, Options{}); err == nil || !strings.Contains(err.Error(), `feature 2 "whole" (counted from 0) has no values in the`) {
+	if _, err := Run(t.Context(), j, d, Options{}); err == nil || !strings.Contains(err.Error(), `feature 2 "whole" (counted from 0): the feature has no value in the`) {
 		t.Errorf("error %v", err)
 	}
 	j.Fill = ""

@@ -87,8 +87,8 @@ func (f *fill) fold(sum []float64) error {
 	}
 	for i := range features {
 		if f.count(i) == 0 {
-			return fmt.Errorf("feature %d %q (counted from 0) has no values in the %.0f training samples, so missing values cannot be filled with the %s: --drop leaves the feature out",
-				i, f.manifest.FeatureName(i), sum[2*features], f.by)
+			return &dataset.RowError{Row: -1, Column: i, Kind: "feature", Name: f.manifest.FeatureName(i), Reason: fmt.Sprintf(
+				"the feature has no value in the %.0f training samples, so missing values cannot be replaced by the %s; --drop leaves the feature out", sum[2*features], f.by)}
 		}
 	}
 	if f.by == dataset.FillMedian {

@@ -20,6 +20,7 @@ from ._process import (
     CoppiceError,
     InputError,
     NotFoundError,
+    OptionError,
     ProcessError,
     RefusedError,
     UnavailableError,
@@ -30,13 +31,13 @@ from .estimators import *  # noqa: F401,F403
 from .estimators import ALGORITHMS
 
 __all__ = [
-    "ALGORITHMS",
     "Client",
     "CoppiceError",
     "Estimator",
     "InputError",
     "NotFittedError",
     "NotFoundError",
+    "OptionError",
     "ProcessError",
     "RefusedError",
     "Report",
@@ -50,3 +51,7 @@ __all__ = [
     "metrics",
 ]
 __all__ += estimators.__all__
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,6 +6,8 @@ import csv
 import inspect
 import io
 import keyword
+import numbers
+import re
 import sys
 import uuid
 import warnings
@@ -15,7 +17,8 @@ import numpy as np
 
 from . import _arrays, _inputs
 from ._arrays import Files
-from ._commands import cluster_flags, text_of, threads
+from ._commands import cluster_flags, named_text, text_of, threads
+from ._messages import translated
 from ._process import CoppiceError, InputError, NotFoundError, run
 from ._progress import Progress
 
@@ -198,13 +201,15 @@ class Estimator:
             If the training fails.
         """
         D = unsupported.pop("y", D) if D is None else D
+        if unsupported.get("sample_weight", self) is None:
+            del unsupported["sample_weight"]
         if unsupported:
             raise TypeError(f"{type(self).__name__}.fit: {', '.join(sorted(unsupported))} is not supported")
         where = cluster_flags(server, context, token_file, ca_file, tls_dir)
         if name is not None and not where:
             raise InputError(f"name={name!r} is the name of a job on a cluster; give server or context, too")
         data = _inputs.dataset(X, D, self.labels, type(self).__name__)
-        rows, columns = _inputs.shape_of(X)
+        rows, columns = _inputs.shape_of(X, self._images())
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
         own = name is None or not where or not exists(job, where)
@@ -228,9 +233,9 @@ class Estimator:
             result = progress.result
             blob, line = files.read(model), files.read(curve).decode()
         for note in progress.warnings:
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(translated(note), stacklevel=2)
         self.result_ = result
-        self.settings_ = result["settings"]
+        self.settings_ = {name: value_of(text) for name, text in result["settings"].items()}
         self.learning_curve_ = curve_of(line)
         for old in ("feature_names_in_", "classes_"):
             self.__dict__.pop(old, None)
@@ -258,23 +263,49 @@ class Estimator:
         for name in self._parameters():
             value = getattr(self, name)
             if name not in COMMON and value is not None:
-                flags += ["--set", f"{name.rstrip('_')}={text_of(value)}"]  # lambda_: lambda is a keyword
+                self._check_kind(name, value)
+                flags += ["--set", f"{name.rstrip('_')}={named_text(name, value)}"]  # lambda_: lambda is a keyword
+        if not isinstance(self.labels, str) or self.labels not in ("distributions", "age", "class", "counts"):
+            raise InputError(f'labels={self.labels!r}: want "distributions", "age", "class" or "counts"')
         if self.labels != "distributions":
-            flags += ["--labels", text_of(self.labels)]
+            flags += ["--labels", self.labels]
         if self.sigma is not None:
+            if not is_number(self.sigma):
+                raise InputError(f"sigma={self.sigma!r}: want a number above 0")
             flags += [f"--sigma={text_of(self.sigma)}"]
         if self.range is not None:
-            whole = [isinstance(bound, (int, np.integer)) for bound in self.range] if isinstance(self.range, (tuple, list)) else []
-            if whole != [True, True]:
-                raise InputError(f"range={self.range!r}: want two whole numbers, such as (0, 69)")
-            flags += [f"--range={self.range[0]}:{self.range[1]}"]
-        if self.missing is not None:
-            flags += [f"--missing={text_of(self.missing)}"]
+            flags += [f"--range={named_text('range', self.range)}"]
+        flags += self._missing_flag()
         if self.normalize not in (None, False, True):
             raise InputError(f"normalize={self.normalize!r}: want True or False")
         if self.normalize:
             flags += ["--normalize"]
+        if isinstance(self.verbose, str) and self.verbose != "auto" or not isinstance(self.verbose, (str, bool, int, np.bool_)):
+            raise InputError(f'verbose={self.verbose!r}: want True, False or "auto"')
         return flags
+
+    def _missing_flag(self) -> list[str]:
+        if self.missing is None:
+            return []
+        if not isinstance(self.missing, str) and not is_number(self.missing):
+            raise InputError(f'missing={self.missing!r}: want "refuse", "drop", "mean", "median" or a number')
+        return [f"--missing={text_of(self.missing)}"]
+
+    def _hint(self, name: str) -> str:
+        """Return the type of a parameter, or "" if there is no such parameter."""
+        found = inspect.signature(type(self).__init__).parameters.get(name)
+        return "" if found is None else str(found.annotation)
+
+    def _check_kind(self, name: str, value: Any) -> None:
+        """Raise an error if a hyperparameter that takes one value is a list."""
+        if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0 and not re.search(r"\b(Sequence|str)\b", self._hint(name)):
+            raise InputError(f"{name}={value!r}: want one value, not a list")
+
+    def _images(self) -> str:
+        """Return what an X of more than two dimensions needs, or "" if the estimator takes images."""
+        if "conv" not in self._hint("features"):
+            return f"{type(self).__name__} has features in columns; use X.reshape(len(X), -1)"
+        return "" if getattr(self, "features", None) == "conv" else 'set features="conv" for images, or use X.reshape(len(X), -1)'
 
     # Predictions.
 
@@ -340,7 +371,7 @@ class Estimator:
         with Files() as files:
             out = files.empty("predictions")
             args = ["predict", "-o", "json", "--format", "npz", "--out", out, *threads(self.n_jobs)]
-            args += ["--model", files.bytes("model", self.model_), "--data", files.data(_inputs.features(X))]
+            args += [*self._missing_flag(), "--model", files.bytes("model", self.model_), "--data", files.data(_inputs.features(X))]
             run(args, files.descriptors)
             found = files.read_arrays(out)
         if self._predicts == "number":
@@ -365,17 +396,24 @@ class Estimator:
             The output of ``coppice evaluate -o json``. Its item ``measures`` has the mean and the standard deviation over samples
             of each measure.
         """
+        return self._evaluate(X, D)
+
+    def _evaluate(self, X: Any, D: Any) -> dict[str, Any]:
         self._check(X)
         data = _inputs.dataset(X, D, self.labels, type(self).__name__)
         with Files() as files:
-            args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
+            args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs), *self._missing_flag()]
             if self._predicts == "distributions":
                 args += ["--measures", "all"]
-            return dict(run([*args, "--data", files.data(data)], files.descriptors).json())
+            found = dict(run([*args, "--data", files.data(data)], files.descriptors).json())
+        if found.get("left_out"):
+            left, all_rows = len(found["left_out"]), _inputs.shape_of(X)[0]
+            warnings.warn(f"{left} of {all_rows} samples have missing values; they are in no measure", stacklevel=3)
+        return found
 
     def score(self, X: Any, D: Any = None, y: Any = None) -> float:
         """Return the negative mean Kullback-Leibler divergence of predictions, or the negative mean absolute error of numbers."""
-        found = self.evaluate(X, y if D is None else D)
+        found = self._evaluate(X, y if D is None else D)
         if self._predicts == "number":
             return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
         return -float(found["measures"]["kl"]["mean"])
@@ -384,7 +422,7 @@ class Estimator:
         """Check X of a prediction, and return its number of samples."""
         if not hasattr(self, "model_"):
             raise not_fitted(self)
-        rows, columns = _inputs.shape_of(X)
+        rows, columns = _inputs.shape_of(X, self._images())
         names = _arrays.names_of(X)
         own = getattr(self, "feature_names_in_", None)
         if names is not None and own is None:
@@ -438,7 +476,7 @@ def load(model: Any) -> Estimator:
     for setting, value in job["settings"].items():
         name = setting + "_" if keyword.iskeyword(setting) else setting
         if name in estimator._parameters() and name not in COMMON:
-            setattr(estimator, name, value)
+            setattr(estimator, name, value_of(value))
     reading = shown.get("reading") or {}
     for name in ("labels", "sigma", "missing", "normalize"):
         if reading.get(name):
@@ -446,7 +484,7 @@ def load(model: Any) -> Estimator:
     if reading.get("range"):
         low, high = reading["range"].split(":")
         estimator.range = (int(low), int(high))
-    estimator.settings_ = dict(job["settings"])
+    estimator.settings_ = {name: value_of(text) for name, text in job["settings"].items()}
     estimator._adopt(data, shown)
     return estimator
 
@@ -479,11 +517,32 @@ def seed_of(random_state: Any) -> int:
     if random_state is None:
         return 1
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if not 0 <= random_state < 2**64:
+            raise InputError(f"random_state={random_state!r}: want a whole number from 0 to {2**64 - 1}")
         return int(random_state)
     for name in ("randint", "integers"):
         if hasattr(random_state, name):
             return int(getattr(random_state, name)(0, 2**31 - 1))
     raise InputError(f"random_state={random_state!r}: want a whole number, None or a generator of NumPy")
+
+
+def is_number(value: Any) -> bool:
+    """Return True if a value is one real number."""
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+
+
+def value_of(text: Any) -> Any:
+    """Return a setting as a bool or a number if its text is one."""
+    if not isinstance(text, str):
+        return text
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def curve_of(text: str) -> dict[str, np.ndarray]:

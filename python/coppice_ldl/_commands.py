@@ -19,14 +19,30 @@ def flags(options: Mapping[str, Any]) -> list[str]:
         if name in ("help", "help_all", "version", "config", "output"):
             raise InputError(f"{name}={value!r}: the library decides this flag; leave it out")
         flag = "--" + name.replace("_", "-")
-        found.append(flag if value is True else f"{flag}={text_of(value)}")  # a value may begin with -
+        found.append(flag if value is True else f"{flag}={named_text(name, value)}")  # a value may begin with -
     return found
+
+
+def named_text(name: str, value: Any) -> str:
+    """Return the value of a flag or of a hyperparameter as the command line takes it: the shape (1, 8, 8) is 1x8x8."""
+    if name == "range" and not isinstance(value, str):
+        bounds = list(value) if isinstance(value, (tuple, list, np.ndarray)) else []
+        if len(bounds) != 2 or not all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) for one in bounds):
+            raise InputError(f"range={value!r}: want two whole numbers, such as (0, 69)")
+        if bounds[0] >= bounds[1]:
+            raise InputError(f"range={value!r}: want the lower number first, such as (0, 69)")
+        return f"{bounds[0]}:{bounds[1]}"
+    if name == "shape" and isinstance(value, (tuple, list, np.ndarray)):
+        return "x".join(text_of(one) for one in value)
+    return text_of(value)
 
 
 def text_of(value: Any) -> str:
     """Return a value as the command line takes it."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = value.tolist()
     if isinstance(value, (list, tuple)):
         texts = [text_of(one) for one in value]
         for one in texts:
@@ -55,11 +71,14 @@ def cluster_flags(
 
 
 def threads(n_jobs: Optional[int]) -> list[str]:
-    """Return the flag for a number of threads. None and -1 stand for all processors."""
-    if n_jobs is None or n_jobs == -1:
+    """Return the flag for a number of threads. None and -1 stand for all processors, -2 for all but one."""
+    if n_jobs is None or n_jobs is not True and n_jobs == -1:
         return []
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
-        raise InputError(f"n_jobs={n_jobs!r}: want a number of threads from 1, or None or -1 for all processors")
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise InputError(f"n_jobs={n_jobs!r}: want a number of threads from 1; None or -1 for all processors; -2 for all but one")
+    if n_jobs < 0:
+        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        n_jobs = max(1, allowed + 1 + int(n_jobs))
     return ["--threads", str(int(n_jobs))]
 
 

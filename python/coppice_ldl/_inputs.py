@@ -40,6 +40,11 @@ def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppic
             raise InputError(f"D has the shape {array.shape}; with labels={labels!r} it has one value for each sample: (n_samples,)")
     elif array.ndim > 2:
         raise InputError(f"D has the shape {array.shape}, want (n_samples, n_labels)")
+    elif labels == "distributions" and array.shape in ((rows,), (rows, 1)) and (array == 1).all():
+        raise InputError(
+            f"D has the shape {array.shape} and every value is 1: a distribution over one label says nothing. D has a column for each "
+            'label; labels="class" takes the class of each sample, and labels="age" a number'
+        )
     if array.shape[:1] != (rows,):
         found = array.shape[0] if array.ndim else "no"
         raise InputError(f"Found input variables with inconsistent numbers of samples: X has {rows} samples, D has {found}")
@@ -51,9 +56,23 @@ def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppic
     return arrays
 
 
-def shape_of(X: Any) -> tuple[int, int]:
-    """Return the numbers of samples and features of X, or raise an error if there are none."""
+def shape_of(X: Any, images: str = "") -> tuple[int, int]:
+    """Return the numbers of samples and features of X.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix
+    images : str
+        What an X of more than two dimensions needs, for the error; "" accepts it.
+
+    Raises
+    ------
+    InputError
+        If X has no samples or features, or not two dimensions.
+    """
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    if len(shape) > 2 and images:
+        raise InputError(f"Found array with dim {len(shape)}, while dim <= 2 is required: {images}.")
     if len(shape) < 2:
         raise InputError(
             f"Expected 2D array, got {'scalar' if not shape else '1D'} array instead. Reshape your data either using "

@@ -18,9 +18,12 @@ import time
 from typing import Any, Callable, Iterable, Optional, Sequence
 
 from ._build import BUNDLED, VERSION
+from ._messages import translated, unknown_option
 
 if sys.platform == "win32":
     raise ImportError("coppice_ldl supports Linux and macOS, not Windows; on Windows, use it in the Windows Subsystem for Linux")
+
+import fcntl  # Windows does not have it
 
 
 class CoppiceError(Exception):
@@ -42,6 +45,10 @@ class CoppiceError(Exception):
 
 class InputError(CoppiceError, ValueError):
     """Data, a parameter or another argument is not valid."""
+
+
+class OptionError(InputError, TypeError):
+    """A function does not have the keyword argument."""
 
 
 class NotFoundError(CoppiceError, LookupError):
@@ -180,13 +187,24 @@ def _variables() -> dict[str, str]:
             continue
 
 
+_HELLO = 20.0  # seconds in which a process states its version
+
+
+def _above_standard(end: socket.socket) -> socket.socket:
+    """Return a socket with a descriptor above 2. A process that is started replaces descriptors up to 2."""
+    if end.fileno() > 2:
+        return end
+    with end:
+        return socket.socket(fileno=fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, 3))
+
+
 class _Process:
     """A running binary."""
 
     def __init__(self) -> None:
         self.environment = _environment()
         path = binary()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours, theirs = (_above_standard(end) for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM))
         self.stderr = tempfile.TemporaryFile()  # it has no name; a crash of the process writes to it
         try:
             self.child = subprocess.Popen(
@@ -200,6 +218,7 @@ class _Process:
             )
         except OSError as error:
             ours.close()
+            self.stderr.close()
             raise ProcessError(f"{path}: cannot be started: {error.strerror}") from error
         finally:
             theirs.close()
@@ -210,12 +229,20 @@ class _Process:
         self.next = 1
         self.ended: Optional[str] = None
         self.owner = os.getpid()
-        hello = self._frame()
-        found = hello.get("version") if hello else None
+        self.reader = threading.Thread(target=self._read, name="coppice_ldl", daemon=True)
+        try:
+            ours.settimeout(_HELLO)
+            hello = self._frame()
+            ours.settimeout(None)
+        except BaseException:
+            self.child.kill()
+            self.close()
+            raise
+        found = hello.get("version") if isinstance(hello, dict) else None
         if found != VERSION:
+            self.child.kill()
             self.close()
             raise ProcessError(_unfit(path, found))
-        self.reader = threading.Thread(target=self._read, name="coppice_ldl", daemon=True)
         self.reader.start()
 
     def _exactly(self, n: int) -> bytes:
@@ -340,6 +367,9 @@ class _Process:
         except subprocess.TimeoutExpired:
             self.child.kill()
             self.child.wait()
+        if self.reader.is_alive():
+            self.reader.join(5)
+        self.stderr.close()
 
     def idle(self) -> bool:
         with self.guard:
@@ -355,7 +385,7 @@ def _unfit(path: str, found: Optional[str]) -> str:
             said = []
         if said:
             return f"{path} is {said[0]!r}, but coppice-ldl {VERSION} needs coppice {VERSION}"
-        return f"{path}: the process ended at once; coppice-ldl {VERSION} needs coppice {VERSION}"
+        return f"{path} does not answer as coppice does; coppice-ldl {VERSION} needs coppice {VERSION}"
     return f"{path} has version {found}, but coppice-ldl {VERSION} needs coppice {VERSION}; install equal versions"
 
 
@@ -372,9 +402,13 @@ def _error(notes: str, code: int) -> Exception:
             break
     message = failure.get("error") or notes.strip() or f"the command ended with exit code {code}"
     kind = failure.get("kind", "failed")
+    unknown = unknown_option(message)
+    if unknown:
+        return OptionError(unknown, kind)
+    message = translated(message)
     for ours in ("+Inf", "-Inf"):  # as Python writes them
         message = message.replace(f": {ours} is", f": {ours.lower().lstrip('+')} is")
-    mistakes = failure.get("mistakes", [])
+    mistakes = [translated(one) for one in failure.get("mistakes", [])]
     if mistakes:
         message = "\n".join([message + ":", *mistakes])
     classes = {
@@ -451,6 +485,7 @@ def _forget() -> None:
     global _current, _guard
     for p in [*_retired, *([_current] if _current else [])]:
         os.close(p.socket.detach())
+        p.stderr.close()
         p.child.returncode = 0  # it is not a child of this process
     _retired.clear()
     _current = None

@@ -5,9 +5,10 @@ The binary reads files, so every format and option of the command line works: se
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ._process import InputError, run
 __all__ = ["Dataset", "generate", "load"]
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class Dataset:
     """A dataset.
 
@@ -53,9 +54,20 @@ class Dataset:
         """Return the features as a DataFrame of pandas."""
         import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-        names = self.feature_names or [f"feature_{i}" for i in range(self.X.shape[1])]
-        X = self.X.toarray() if _arrays.is_sparse(self.X) else self.X
+        X = self.X.toarray() if _arrays.is_sparse(self.X) else self.X.reshape(len(self.X), -1)
+        names = self.feature_names or [f"feature_{i}" for i in range(X.shape[1])]
         return pandas.DataFrame(X, columns=names, index=self.row_names)
+
+    def label_frame(self) -> Any:
+        """Return the label distributions as a DataFrame of pandas. `fit` takes the names of labels from it."""
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        names = self.label_names or [f"label_{i}" for i in range(self.D.shape[1])]
+        return pandas.DataFrame(self.D, columns=names, index=self.row_names)
+
+    def __repr__(self) -> str:
+        shapes = [f"{name} {' x '.join(str(n) for n in array.shape)}" for name, array in (("X", self.X), ("D", self.D))]
+        return f"<Dataset: {', '.join(shapes)}>"
 
     def _repr_html_(self) -> str:
         from ._display import table
@@ -68,16 +80,21 @@ class Dataset:
         return table([*rows, *(("note", note) for note in self.notes)])
 
 
-def load(path: Union[str, "os.PathLike[str]"], **options: Any) -> Dataset:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def load(path: Union[str, "os.PathLike[str]", Mapping[str, Any]], **options: Any) -> Dataset:
     """Read a data file.
 
     Parameters
     ----------
-    path : str or path
-        A .mat, .npz, .npy, .csv, .tsv or .libsvm file, also with .gz.
+    path : str, path or dict
+        A .mat, .npz, .npy, .csv, .tsv or .libsvm file, also with .gz. A dict has .npy files by name, such as
+        ``{"features": "X.npy", "labels": "D.npy"}``.
     **options
         The flags of ``coppice dataset import``, such as ``label_columns=["a", "b"]``, ``labels="age"``, ``sigma=2``,
-        ``range="0:69"``, ``missing="mean"`` or ``groups="person"``.
+        ``range=(0, 69)``, ``missing="mean"`` or ``groups="person"``.
 
     Returns
     -------
@@ -88,6 +105,16 @@ def load(path: Union[str, "os.PathLike[str]"], **options: Any) -> Dataset:
     InputError
         If the file or an option is not valid. The text names the row and the column.
     """
+    where = json.dumps({name: _path(one) for name, one in path.items()}) if isinstance(path, Mapping) else _path(path)
+    with Files() as files:
+        out = files.empty("dataset")
+        result = run(["dataset", "convert", "-o", "json", "--data", where, "--out", out, *flags(options)], files.descriptors)
+        arrays = files.read_arrays(out)
+    return _dataset(arrays, result.json().get("notes") or [])
+
+
+def _path(path: Union[str, "os.PathLike[str]"]) -> str:
+    """Return the absolute path of a file that can be read twice."""
     where = os.path.abspath(os.fspath(path))
     if where.startswith(("/dev/", "/proc/")) or os.fspath(path) == "-":
         raise InputError(f"{path}: a pipe or a device cannot be read twice; write its data to a file")
@@ -95,11 +122,7 @@ def load(path: Union[str, "os.PathLike[str]"], **options: Any) -> Dataset:
         where.encode()
     except UnicodeEncodeError as error:
         raise InputError(f"{path!r}: the path is not UTF-8; rename the file") from error
-    with Files() as files:
-        out = files.empty("dataset")
-        result = run(["dataset", "convert", "-o", "json", "--data", where, "--out", out, *flags(options)], files.descriptors)
-        arrays = files.read_arrays(out)
-    return _dataset(arrays, result.json().get("notes") or [])
+    return where
 
 
 def generate(kind: str = "artificial", rows: Optional[int] = None, seed: int = 1, **options: Any) -> Dataset:
@@ -113,7 +136,7 @@ def generate(kind: str = "artificial", rows: Optional[int] = None, seed: int = 1
         Number of samples.
     seed : int
     **options
-        Other flags of ``coppice dataset generate``, such as ``features=50``.
+        Other flags of ``coppice dataset generate``, such as ``features=50`` of the kind ``random``.
 
     Returns
     -------

@@ -78,6 +78,10 @@ def _matrix(D: Any, name: str) -> np.ndarray:
     return np.ascontiguousarray(array)
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Measure:
     """A measure of label distributions.
 

@@ -305,7 +305,7 @@ def test_grid_search(data) -> None:
         want.append(np.mean(scores))
     assert np.allclose(search.cv_results_["mean_test_score"], want, rtol=1e-5)
     assert search.best_params_ == {"k": (1, 5, 60)[int(np.argmax(want))]}
-    assert search.best_estimator_.settings_["k"] == str(search.best_params_["k"])
+    assert search.best_estimator_.settings_["k"] == search.best_params_["k"]
     assert np.array_equal(search.predict(X), AAKNN(**search.best_params_).fit(X, D).predict(X))
 
 

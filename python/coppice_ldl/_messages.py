@@ -1,0 +1,49 @@
+"""Messages of the command line in the words of Python."""
+
+from __future__ import annotations
+
+import re
+
+# Names of flags that the library spells in another way.
+_NAMES = {"threads": "n_jobs", "set": "parameter"}
+
+_START = r"(?<![\w/.-])--"
+_FLAG = _START + r"(?P<name>[a-z][a-z-]*)"
+_RULES = [(re.compile(pattern), text) for pattern, text in (
+    (r'; see "coppice [^"]*--help"', ""),
+    (_START + r"drop leaves the feature out", "leave the feature out"),
+    (r"leave the flag out", "leave the argument out"),
+    (_START + r"normalize divides", "normalize=True divides"),
+    (r'must be one of "",', "must be one of "),
+    (r'(?<=\w",)(?="\w)', " "),  # between the items of a list
+    (_START + r"set (\w+): ", r"\1: "),
+    (_START + r"set (\w+)=(\S+)", r"\1=\2"),
+    (_START + r"range LOW:HIGH", "range=(LOW, HIGH)"),
+    (_START + r"range (-?\d+):(-?\d+)", r"range=(\1, \2)"),
+    (_START + r"labels (distributions|age|class|counts)\b", r'labels="\1"'),
+    (_START + r"missing (refuse|drop|mean|median)\b", r'missing="\1"'),
+)]  # fmt: skip
+_VALUE = re.compile(_FLAG + r"[ =](?P<value>-?\d+(?:\.\d+)?)(?![\w:])")
+_ALONE = re.compile(_FLAG)
+
+
+def translated(text: str) -> str:
+    """Return a message with keyword arguments in place of flags: ``--missing drop`` is ``missing="drop"``."""
+    for pattern, replacement in _RULES:
+        text = pattern.sub(replacement, text)
+    text = _VALUE.sub(lambda found: f"{_name(found)}={found['value']}", text)
+    return _ALONE.sub(_name, text)
+
+
+def _name(found: "re.Match[str]") -> str:
+    name = found["name"].replace("-", "_")
+    return _NAMES.get(name, name)
+
+
+def unknown_option(text: str) -> str:
+    """Return the message about an option that the command does not have, or "" if the text is about something else."""
+    found = re.match(r'unknown flag --([\w-]+)(?:, did you mean "--([\w-]+)"\?)?', text)
+    if found is None:
+        return ""
+    near = f"; did you mean {found[2].replace('-', '_')!r}?" if found[2] else ""
+    return f"unexpected keyword argument {found[1].replace('-', '_')!r}{near}"
