@@ -63,7 +63,7 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     X = pandas.get_dummies(X, columns=["town", "smoker?"])
     with pytest.raises(InputError, match=r'row 0, feature 2 "weight" .*NaN is not a finite number'):
         SABFGS().fit(X, D)
-    with pytest.raises(InputError, match="the labels sum to .*normalize divides"):
+    with pytest.raises(InputError, match="the labels sum to .*normalize=True divides"):
         SABFGS(missing="mean").fit(X, D)
     model = SABFGS(missing="mean", normalize=True).fit(X, D)
     assert list(model.label_names_) == MOODS and list(model.feature_names_in_) == list(X.columns)
@@ -244,7 +244,7 @@ def test_html_of_a_report() -> None:
     report = experiment({"name": "h", "folds": 2, "datasets": [{"name": "d", "X": X, "D": D}], "methods": [SABFGS()]}, verbose=False)
     html = report._repr_html_()
     assert html.startswith("<div>") and "<table" in html and "sa-bfgs" in html
-    with pytest.raises(InputError, match='--format must be one of .* but got "docx"'):
+    with pytest.raises(InputError, match='format must be one of .* but got "docx"'):
         report.table("docx")
     with pytest.raises(CoppiceError, match="none.yaml: no such file"):
         experiment("none.yaml", verbose=False)
