@@ -160,10 +160,15 @@ def _distinct(names: list[str]) -> list[str]:
 def sparse_arrays(X: Any, name: str = "features") -> dict[str, np.ndarray]:
     """Return the four arrays of a sparse matrix in CSR order. X is not changed."""
     csr = X.tocsr()
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
     used = int(csr.indptr[-1])
+    columns, starts = csr.indices[:used], csr.indptr[1:-1]
+    rising = columns[1:] > columns[:-1]
+    rising[starts[(starts > 0) & (starts < used)] - 1] = True  # where a row begins
+    if not rising.all():  # SciPy's has_canonical_format is a flag, which a change of indices does not reset
+        csr = csr.copy()
+        csr.has_sorted_indices = csr.has_canonical_format = False
+        csr.sum_duplicates()
+        used = int(csr.indptr[-1])
     return {
         f"{name}_data": numbers(np.asarray(csr.data)[:used], name),
         f"{name}_indices": np.asarray(csr.indices)[:used],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import coppice_ldl
-from coppice_ldl import AAKNN, InputError, SABFGS, _process, datasets, metrics
+from coppice_ldl import AAKNN, InputError, SABFGS, _arrays, _process, datasets, metrics
 from conftest import make
 
 X, D = make(60, 4, 3)
@@ -106,6 +106,18 @@ def test_sparse() -> None:
     matrix = sparse.csr_matrix(np.where(X > 0, X, 0))
     unused = sparse.csr_matrix((np.append(matrix.data, 7.0), np.append(matrix.indices, 0), matrix.indptr), shape=matrix.shape)
     assert SABFGS().fit(unused, D).model_digest_ == SABFGS().fit(matrix, D).model_digest_
+    stale = sparse.csr_matrix(matrix.toarray())
+    assert stale.has_canonical_format  # SciPy keeps the answer
+    for row in range(stale.shape[0]):
+        part = slice(stale.indptr[row], stale.indptr[row + 1])
+        stale.indices[part], stale.data[part] = stale.indices[part][::-1].copy(), stale.data[part][::-1].copy()
+    before = stale.indices.copy()
+    assert SABFGS().fit(stale, D).model_digest_ == SABFGS().fit(matrix, D).model_digest_
+    assert np.array_equal(stale.indices, before)
+    twice = sparse.csr_matrix((np.ones(3), [1, 1, 0], [0, 2, 3]), shape=(2, 3))
+    twice.has_canonical_format = True
+    assert _arrays.sparse_arrays(twice)["features_data"].tolist() == [2.0, 1.0]
+    assert _arrays.sparse_arrays(sparse.csr_matrix((3, 4)))["features_data"].size == 0
 
 
 def test_paths(tmp_path, monkeypatch) -> None:
