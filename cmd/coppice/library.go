@@ -69,6 +69,8 @@ type library struct {
 	mu      sync.Mutex
 	running map[uint64]context.CancelCauseFunc
 	work    sync.WaitGroup
+
+	folders []string // that serve removes if the library is killed
 }
 
 // libraryCall is what the library sends.
@@ -77,6 +79,8 @@ type libraryCall struct {
 	Args   []string `json:"args"`
 	Names  []string `json:"names"` // of the descriptors, for messages
 	Cancel bool     `json:"cancel"`
+	Folder string   `json:"folder"` // a temporary folder of the library
+	Keep   bool     `json:"keep"`   // true if the library removes its folders
 }
 
 // libraryAnswer is what the library receives.
@@ -91,6 +95,7 @@ type libraryAnswer struct {
 // serve runs commands until the socket closes, and then ends them.
 func (l *library) serve(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
+	lost := false
 	defer func() {
 		end(signalled{syscall.SIGINT})
 		ended := make(chan struct{})
@@ -99,16 +104,30 @@ func (l *library) serve(ctx context.Context) error {
 		case <-ended:
 		case <-time.After(endWithin):
 		}
+		for _, folder := range l.folders {
+			if lost {
+				os.RemoveAll(folder)
+			}
+		}
 	}()
 	for {
 		text, files, err := l.in.next()
 		if err != nil {
+			lost = errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET)
 			return err
 		}
 		var c libraryCall
 		if err := json.Unmarshal(text, &c); err != nil {
 			closeAll(files)
 			return fmt.Errorf("the library sent a frame that is not valid: %w", err)
+		}
+		if c.Folder != "" || c.Keep {
+			l.folders = append(l.folders, c.Folder)
+			if c.Keep {
+				l.folders = nil
+			}
+			closeAll(files)
+			continue
 		}
 		if c.Cancel {
 			l.mu.Lock()

@@ -176,6 +176,29 @@ func TestLibraryCancel(t *testing.T) {
 	}
 }
 
+// TestLibraryFolders: temporary folders are removed if the socket closes, unless the library removes them.
+func TestLibraryFolders(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		c := startLibrary(t)
+		folder := t.TempDir()
+		inside := filepath.Join(folder, "a", "b")
+		if err := os.MkdirAll(inside, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c.send(libraryCall{Folder: filepath.Join(folder, "a")})
+		if keep {
+			c.send(libraryCall{Keep: true})
+		}
+		c.conn.Close()
+		if err := <-c.done; !errors.Is(err, io.EOF) {
+			t.Errorf("the end of the stream: %v", err)
+		}
+		if _, err := os.Stat(inside); (err == nil) != keep {
+			t.Errorf("keep %v: %v", keep, err)
+		}
+	}
+}
+
 // TestFrames: frames arrive whole, however the stream is cut, with their descriptors in order.
 func TestFrames(t *testing.T) {
 	ours, theirs := unixPair(t)

@@ -353,8 +353,17 @@ class _Process:
         except ProcessError:
             pass
 
+    def tell(self, message: dict[str, Any]) -> None:
+        """Send a message that has no answer. An error is not reported: the next call finds that the process has ended."""
+        try:
+            self._send(message)
+        except ProcessError:
+            pass
+
     def close(self) -> None:
         """End the process."""
+        if self.owner == os.getpid() and self.ended is None:
+            self.tell({"keep": True})
         try:
             self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -468,6 +477,14 @@ def run(
         if not isinstance(word, str):
             raise InputError(f"{word!r} has the type {type(word).__name__}; want a text")
     return _process().run(words, files, on_out, on_err)
+
+
+def temporary_folder(prefix: str) -> "tempfile.TemporaryDirectory[str]":
+    """Make a temporary folder. If the interpreter is killed, the process removes it."""
+    process = _process()
+    folder = tempfile.TemporaryDirectory(prefix=prefix)
+    process.tell({"folder": folder.name})
+    return folder
 
 
 def close() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import coppice_ldl
-from coppice_ldl import CoppiceError, ProcessError, StructRF, _process, metrics
+from coppice_ldl import AAKNN, CoppiceError, ProcessError, StructRF, _process, metrics
 from conftest import make, until
 
 LINUX = sys.platform == "linux"
@@ -74,9 +74,27 @@ PREDICT = """
 """
 
 
+STUDY = """
+    import threading
+    from coppice_ldl import AAKNN, StructRF, experiment
+    from conftest import make
+    X, D = make(1000, 20)
+    spec = {{"name": "s", "folds": 2, "datasets": [{{"name": "d", "X": X, "D": D}}]}}
+    first = experiment({{**spec, "methods": [AAKNN()]}}, verbose=False)
+    threading.Timer({after}, lambda: print("ready", flush=True)).start()
+    experiment({{**spec, "methods": [StructRF(trees=10000, max_depth=60, min_samples=2)]}}, verbose=False)
+"""
+
+
 @pytest.mark.skipif(not LINUX, reason="it needs /proc")
 @pytest.mark.parametrize(
-    ("code", "after"), [(FIT.format(rows=400000, after=0.05), "upload"), (FIT.format(rows=3000, after=1.0), "fit"), (PREDICT.format(after=0.5), "download")]
+    ("code", "after"),
+    [
+        (STUDY.format(after=1.0), "experiment"),
+        (FIT.format(rows=400000, after=0.05), "upload"),
+        (FIT.format(rows=3000, after=1.0), "fit"),
+        (PREDICT.format(after=0.5), "download"),
+    ],
 )
 def test_kill_leaves_nothing(code: str, after: str, tmp_path: pathlib.Path) -> None:
     before, shared = processes(), set(os.listdir("/dev/shm"))
@@ -90,12 +108,26 @@ def test_kill_leaves_nothing(code: str, after: str, tmp_path: pathlib.Path) -> N
     child.stderr.close()
     until(lambda: not processes() - before, 10)
     assert set(os.listdir("/dev/shm")) == shared
-    assert os.listdir(tmp_path) == []
+    until(lambda: os.listdir(tmp_path) == [], 10)
+
+
+def test_a_report_keeps_its_folder(tmp_path, monkeypatch) -> None:
+    X, D = make(60, 4, 3)
+    spec = {"name": "s", "folds": 2, "datasets": [{"name": "d", "X": X, "D": D}], "methods": ["aa-knn"]}
+    report = coppice_ldl.experiment(spec, verbose=False)
+    want = report.table(no_times=True)
+    monkeypatch.chdir(tmp_path)  # the next call starts another process
+    AAKNN().fit(X, D)
+    AAKNN().fit(X, D)
+    assert report.table(no_times=True) == want
+    coppice_ldl.close()
+    assert report.table(no_times=True) == want
 
 
 @pytest.mark.skipif(not LINUX, reason="it needs /proc")
 def test_calls_leave_no_descriptor(data) -> None:
     X, D = data
+    _process.close()
     model = StructRF(trees=5).fit(X, D)
     before = descriptors()
     for _ in range(5):
