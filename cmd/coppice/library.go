@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -79,7 +80,7 @@ type libraryCall struct {
 	Args   []string `json:"args"`
 	Names  []string `json:"names"` // of the descriptors, for messages
 	Cancel bool     `json:"cancel"`
-	Folder string   `json:"folder"` // a temporary folder of the library
+	Folder string   `json:"folder"` // the first part of the path of a temporary folder to make
 	Keep   bool     `json:"keep"`   // true if the library removes its folders
 }
 
@@ -121,12 +122,14 @@ func (l *library) serve(ctx context.Context) error {
 			closeAll(files)
 			return fmt.Errorf("the library sent a frame that is not valid: %w", err)
 		}
-		if c.Folder != "" || c.Keep {
-			l.folders = append(l.folders, c.Folder)
-			if c.Keep {
-				l.folders = nil
-			}
+		if c.Folder != "" {
 			closeAll(files)
+			l.makeFolder(&c)
+			continue
+		}
+		if c.Keep {
+			closeAll(files)
+			l.folders = nil
 			continue
 		}
 		if c.Cancel {
@@ -150,6 +153,17 @@ func (l *library) serve(ctx context.Context) error {
 			cancel(nil)
 		})
 	}
+}
+
+// makeFolder makes a temporary folder and sends its path.
+func (l *library) makeFolder(c *libraryCall) {
+	path, err := os.MkdirTemp(filepath.Dir(c.Folder), filepath.Base(c.Folder))
+	if err != nil {
+		l.send(libraryAnswer{ID: c.ID, Err: err.Error(), Code: new(exitFailed)})
+		return
+	}
+	l.folders = append(l.folders, path)
+	l.send(libraryAnswer{ID: c.ID, Out: path, Code: new(exitOK)})
 }
 
 var (

@@ -180,12 +180,12 @@ func TestLibraryCancel(t *testing.T) {
 func TestLibraryFolders(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		c := startLibrary(t)
-		folder := t.TempDir()
+		c.send(libraryCall{ID: 1, Folder: filepath.Join(t.TempDir(), "some-")})
+		folder, _, code := c.result(1)
 		inside := filepath.Join(folder, "a", "b")
-		if err := os.MkdirAll(inside, 0o700); err != nil {
-			t.Fatal(err)
+		if err := os.MkdirAll(inside, 0o700); err != nil || code != 0 || !strings.HasPrefix(filepath.Base(folder), "some-") {
+			t.Fatal(folder, code, err)
 		}
-		c.send(libraryCall{Folder: filepath.Join(folder, "a")})
 		if keep {
 			c.send(libraryCall{Keep: true})
 		}

@@ -12,7 +12,7 @@ import numpy as np
 from . import _inputs
 from ._base import COMMON, Estimator
 from ._commands import cluster_flags, flags, frame, threads
-from ._process import InputError, run, temporary_folder
+from ._process import Folder, InputError, run
 from ._progress import Progress
 
 
@@ -118,9 +118,9 @@ def experiment(
     where = cluster_flags(server, context, token_file, ca_file, tls_dir)
     if where and folder is not None:
         raise InputError("folder is for an experiment without a cluster; leave it out")
-    kept = None if where or folder is not None else temporary_folder("coppice-experiment-")
+    kept = None if where or folder is not None else Folder("coppice-experiment-")
     base = os.fspath(folder) if folder is not None else kept.name if kept else ""
-    with Progress("experiment", verbose) as progress, temporary_folder("coppice-data-") as data:
+    with Progress("experiment", verbose) as progress, Folder("coppice-data-") as data:
         path = os.path.join(data, "spec.yaml")
         names = {path: "the spec"}
         if isinstance(spec, Mapping):

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from typing import Any, Callable, Iterable, Optional, Sequence
 
 from ._build import BUNDLED, VERSION
@@ -319,6 +320,7 @@ class _Process:
         files: Sequence[tuple[str, int]],
         on_out: Optional[Callable[[str], None]],
         on_err: Optional[Callable[[str], None]],
+        **more: str,
     ) -> Result:
         call = _Call(on_out, on_err)
         with self.guard:
@@ -328,7 +330,7 @@ class _Process:
             self.next += 1
             self.calls[number] = call
         try:
-            self._send({"id": number, "args": list(args), "names": [name for name, _ in files]}, [fd for _, fd in files])
+            self._send({"id": number, "args": list(args), "names": [name for name, _ in files], **more}, [fd for _, fd in files])
             try:
                 call.wait()
             except BaseException:
@@ -353,17 +355,13 @@ class _Process:
         except ProcessError:
             pass
 
-    def tell(self, message: dict[str, Any]) -> None:
-        """Send a message that has no answer. An error is not reported: the next call finds that the process has ended."""
-        try:
-            self._send(message)
-        except ProcessError:
-            pass
-
     def close(self) -> None:
         """End the process."""
-        if self.owner == os.getpid() and self.ended is None:
-            self.tell({"keep": True})
+        try:
+            if self.owner == os.getpid() and self.ended is None:
+                self._send({"keep": True})
+        except ProcessError:
+            pass
         try:
             self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -479,12 +477,27 @@ def run(
     return _process().run(words, files, on_out, on_err)
 
 
-def temporary_folder(prefix: str) -> "tempfile.TemporaryDirectory[str]":
-    """Make a temporary folder. If the interpreter is killed, the process removes it."""
-    process = _process()
-    folder = tempfile.TemporaryDirectory(prefix=prefix)
-    process.tell({"folder": folder.name})
-    return folder
+class Folder:
+    """A temporary folder. It is removed with the object, by `cleanup`, or as a context manager.
+
+    The process makes it, and removes it if the interpreter is killed.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.name = _process().run((), (), None, None, folder=os.path.join(tempfile.gettempdir(), prefix)).out
+        self.cleanup = weakref.finalize(self, _remove, self.name, os.getpid())
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *_: object) -> None:
+        self.cleanup()
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Remove a folder, unless this is a fork of the interpreter that made it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def close() -> None:

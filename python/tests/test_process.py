@@ -22,16 +22,17 @@ LINUX = sys.platform == "linux"
 LONG = {"trees": 10000, "max_depth": 60, "min_samples": 2}
 
 
-def processes() -> set[int]:
-    """Return the processes of the binary that serve a library."""
+def processes(folder: pathlib.Path) -> set[int]:
+    """Return the processes of the binary that serve a library, and have this folder for temporary files."""
     found = set()
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 command = (entry / "cmdline").read_bytes().split(b"\0")
+                variables = (entry / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"library" in command:
+            if b"library" in command and f"TMPDIR={folder}".encode() in variables:
                 found.add(int(entry.name))
     return found
 
@@ -97,16 +98,16 @@ STUDY = """
     ],
 )
 def test_kill_leaves_nothing(code: str, after: str, tmp_path: pathlib.Path) -> None:
-    before, shared = processes(), set(os.listdir("/dev/shm"))
+    shared = set(os.listdir("/dev/shm"))
     child = start(code, TMPDIR=str(tmp_path))
     assert child.stdout is not None and child.stderr is not None
     assert child.stdout.readline() == "ready\n", child.stderr.read()
-    assert processes() - before, "the interpreter has no process of the binary"
+    assert processes(tmp_path), "the interpreter has no process of the binary"
     child.send_signal(signal.SIGKILL)
     child.wait()
     child.stdout.close()
     child.stderr.close()
-    until(lambda: not processes() - before, 10)
+    until(lambda: not processes(tmp_path), 10)
     assert set(os.listdir("/dev/shm")) == shared
     until(lambda: os.listdir(tmp_path) == [], 10)
 
