@@ -110,6 +110,8 @@ func failureOf(ctx context.Context, err error) failure {
 		f.Kind, f.Code = "usage", exitUsage
 	case errors.Is(err, fs.ErrNotExist) || client.IsNotFound(err):
 		f.Kind = "not_found"
+	case errors.As(err, new(timeout)):
+		f.Kind = "timeout"
 	case errors.As(err, &refused):
 		f.Kind = "refused"
 	case errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrStranger):

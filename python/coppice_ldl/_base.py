@@ -16,7 +16,7 @@ import numpy as np
 from . import _arrays, _inputs
 from ._arrays import Files
 from ._commands import cluster_flags, text_of, threads
-from ._process import CoppiceError, InputError, NotFoundError, run
+from ._process import InputError, run
 from ._progress import Progress
 
 if TYPE_CHECKING:
@@ -178,7 +178,8 @@ class Estimator:
             Label distributions, or what the parameter `labels` says.
         server : str, optional
             Addresses of coordinators, separated by commas. The model is then trained on the cluster. It is the same model,
-            to the bit. The data are uploaded unless the cluster has them.
+            to the bit. The data are uploaded unless the cluster has them. An interrupt cancels the job, unless a job of this
+            name existed before. So does the end of the Python process.
         context : str, optional
             Name of a context of ``coppice context``, in place of `server`.
         token_file, ca_file, tls_dir : str, optional
@@ -207,9 +208,8 @@ class Estimator:
         rows, columns = _inputs.shape_of(X)
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
-        own = name is None or not where or not exists(job, where)
         if where:
-            args += [*where, "--name", job]
+            args += [*where, "--name", job, "--cancel-interrupted"]
         else:
             args += ["--local", *threads(self.n_jobs)]
         with Files() as files, Progress(self._algorithm, self.verbose) as progress:
@@ -217,10 +217,6 @@ class Estimator:
             args += ["--data", files.data(data), "--model-out", model, "--curve-out", curve]
             try:
                 run(args, files.descriptors, progress.line, progress.note)
-            except KeyboardInterrupt:
-                if where and own:  # a job that was there before goes on
-                    cancel(job, where)
-                raise
             except InputError as error:
                 if rows > 1:
                     raise
@@ -455,23 +451,6 @@ def describe(model: bytes) -> dict[str, Any]:
     """Return the output of ``coppice model show -o json`` about a model."""
     with Files() as files:
         return dict(run(["model", "show", "-o", "json", files.bytes("model", model)], files.descriptors).json())
-
-
-def cancel(job: str, where: Sequence[str]) -> None:
-    """Cancel a job, if there is one with this name."""
-    try:
-        run(["job", "cancel", *where, "--wait", "1s", "-o", "json", "--", job])
-    except CoppiceError:
-        pass
-
-
-def exists(job: str, where: Sequence[str]) -> bool:
-    """Return True if a cluster has a job with this name."""
-    try:
-        run(["job", "show", "-o", "json", *where, "--", job])
-    except NotFoundError:
-        return False
-    return True
 
 
 def seed_of(random_state: Any) -> int:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+import textwrap
+import time
 import warnings
 from typing import Any
 
@@ -10,7 +15,7 @@ import numpy as np
 import pytest
 
 from coppice_ldl import Client, CoppiceError, InputError, NotFoundError, RefusedError, SABFGS, StructRF, UnavailableError, experiment
-from conftest import make
+from conftest import make, until
 
 pandas = pytest.importorskip("pandas")
 LONG = {"trees": 10000, "max_depth": 60, "min_samples": 2}
@@ -111,6 +116,56 @@ def test_pause_resume_cancel_delete(client: Client) -> None:
     job.delete()
     with pytest.raises(NotFoundError, match="deleted"):
         job.refresh()
+
+
+INTERRUPTED = """
+    import sys
+    import coppice_ldl
+    from conftest import make, until
+    X, D = make(3000, 100)
+    coppice_ldl.Client({server!r}).status()  # the process of coppice has started
+    print("ready", flush=True)
+    coppice_ldl.StructRF(**{LONG}).fit(X, D, server={server!r}, name={name!r})
+"""
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.001, 0.05, 0.5], ids=str)
+@pytest.mark.parametrize("after", [0.05, 1.0], ids=["early", "late"])
+def test_two_interrupts_cancel_the_job(client: Client, server: str, gap: float, after: float) -> None:
+    """The first comes while the data are sent, or while the job runs. The second ends the wait for the cancellation."""
+    name = f"interrupted-{gap}-{after}"
+    code = textwrap.dedent(INTERRUPTED.format(server=server, LONG=LONG, name=name))
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=os.path.dirname(__file__))
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    if after >= 1:
+        until(lambda: name in set(client.jobs()["name"]))
+    else:
+        time.sleep(after)
+    child.send_signal(signal.SIGINT)
+    time.sleep(gap)
+    child.send_signal(signal.SIGINT)
+    said = child.communicate(timeout=20)[1]
+    assert "KeyboardInterrupt" in said and child.returncode == -signal.SIGINT, said
+    time.sleep(1)  # a submission may be under way
+    states = {one["name"]: one["state"] for one in client.jobs().to_dict("records")}
+    assert states.get(name, "cancelled") == "cancelled"
+    assert after < 1 or name in states
+
+
+def test_an_interrupt_leaves_a_job_of_another(client: Client, server: str) -> None:
+    job = client.submit(StructRF(**LONG), *make(3000, 100), name="of-another")
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED.format(server=server, LONG=LONG, name=job.name))],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=os.path.dirname(__file__),
+    )
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=20)
+    assert job.refresh().state in ("queued", "running")
+    job.cancel()
 
 
 def test_submit(client: Client) -> None:
