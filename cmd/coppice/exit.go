@@ -79,6 +79,9 @@ func (e interrupted) Error() string { return e.text }
 
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
+// timeout is the error of a command that has waited as long as a flag says.
+type timeout struct{ error }
+
 // absent is an error about something that does not exist.
 type absent struct{ error }
 

@@ -166,9 +166,6 @@ func withdraw(a *app, cl *client.Client, j *protocol.JobInfo, within time.Durati
 	return interrupted{fmt.Sprintf("interrupted; job %s was cancelled", j.Name)}
 }
 
-// timeout is the error of a command that has waited as long as a flag says.
-type timeout struct{ error }
-
 // timedOut says in which state a job is after the wait.
 func timedOut(j *protocol.JobInfo) error {
 	text := fmt.Sprintf("job %s is still %s", j.Name, j.State)
