@@ -376,6 +376,13 @@ func (s *asked) waiting(err error) {
 	}
 }
 
+// isSilent reports whether a line has said that the cluster does not answer, and nothing has changed since.
+func (s *asked) isSilent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.told.IsZero() && time.Since(s.last) <= lull
+}
+
 // explained adds what each coordinator says to the error that no coordinator answered.
 func (s *asked) explained(err error) error {
 	var e *client.Unavailable

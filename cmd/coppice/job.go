@@ -258,7 +258,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 	}
 	last, err := watch(a, cl, j)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return timedOut(cmp.Or(last, j))
+		return a.timedOut(cmp.Or(last, j))
 	}
 	if j = last; err != nil {
 		return err
@@ -411,7 +411,7 @@ func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	c := &changes{w: printable.NewJSONWriter(a.data), stop: cancel}
 	last, err := cl.Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return timedOut(cmp.Or(last, j))
+		return a.timedOut(cmp.Or(last, j))
 	}
 	if err = cmp.Or(c.err, left(j.Name, err)); err != nil {
 		return err

@@ -167,9 +167,11 @@ func withdraw(a *app, cl *client.Client, j *protocol.JobInfo, within time.Durati
 }
 
 // timedOut says in which state a job is after the wait.
-func timedOut(j *protocol.JobInfo) error {
+func (a *app) timedOut(j *protocol.JobInfo) error {
 	text := fmt.Sprintf("job %s is still %s", j.Name, j.State)
 	switch {
+	case a.asks.isSilent():
+		text = fmt.Sprintf("the cluster does not answer; when it last did, job %s was %s", j.Name, j.State)
 	case j.State == protocol.Paused:
 		text += "; to resume it: coppice job resume " + j.Name
 	case j.Waiting != "":

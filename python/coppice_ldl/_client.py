@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping, Optional
 
+import numpy as np
+
 from . import _inputs
 from ._arrays import Files
 from ._base import Estimator, curve_of, load
 from ._commands import cluster_flags, flags, frame
 from ._experiment import Report
-from ._process import InputError, run
+from ._process import CoppiceError, InputError, run
 from ._progress import Progress
 
 
@@ -187,16 +189,45 @@ class Job(Mapping[str, Any]):
         self._info = dict(self._client._ask("job show", str(self._info["id"])))
         return self
 
-    def wait(self, verbose: Any = "auto") -> "Job":
+    def wait(self, timeout: Optional[float] = None, *, verbose: Any = "auto") -> "Job":
         """Wait until the job ends. An interrupt ends the wait, not the job.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait (default: until the job ends).
+        verbose : bool or "auto"
+            Whether to show the progress. Unless it is False, a line on the standard error says if the job is paused, or
+            if the cluster has not answered for some seconds. The wait goes on in both cases.
+
+        Returns
+        -------
+        Job
+            This object, with the last state.
 
         Raises
         ------
+        TimeoutError
+            If the job has not ended in time. Its text has the state of the job. The job continues.
         CoppiceError
             If the job fails or is cancelled.
+        UnavailableError
+            If no coordinator answers the first request within 4 seconds. Once the cluster has answered, the wait does not end
+            because the cluster is away.
         """
-        with Progress(self.name, verbose) as progress:
-            run(["job", "watch", str(self._info["id"]), "-o", "jsonl", *self._client._where], (), progress.line, progress.note)
+        args = ["job", "watch", str(self._info["id"]), "-o", "jsonl", *self._client._where]
+        if timeout is not None:
+            if isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.integer, np.floating)) or not timeout >= 0:
+                raise InputError(f"timeout={timeout!r}: want seconds from 0, or None")
+            args.append(f"--timeout={min(max(float(timeout), 1e-3), 1e9):.6f}s")
+        try:
+            with Progress(self.name, verbose) as progress:
+                run(args, (), progress.line, progress.note)
+        except CoppiceError as error:
+            if error.kind == "timeout":
+                state = str(error).replace(f"to resume it: coppice job resume {self.name}", "its method resume lets it continue")
+                raise TimeoutError(f"{state} (after {timeout:g} s)") from None
+            raise
         return self.refresh()
 
     def _change(self, verb: str, **options: Any) -> "Job":

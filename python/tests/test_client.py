@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import warnings
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from coppice_ldl import Client, CoppiceError, InputError, NotFoundError, RefusedError, SABFGS, StructRF, UnavailableError, experiment
-from conftest import make, until
+from conftest import cluster, make, until
 
 pandas = pytest.importorskip("pandas")
 LONG = {"trees": 10000, "max_depth": 60, "min_samples": 2}
@@ -118,10 +119,53 @@ def test_pause_resume_cancel_delete(client: Client) -> None:
         job.refresh()
 
 
+def test_wait_ends_in_time(client: Client, capfd: pytest.CaptureFixture[str]) -> None:
+    job = client.submit(StructRF(**LONG), *make(3000, 100), name="waited-for")
+    until(lambda: job.refresh().state == "running")
+    for seconds in (0, 0.5, np.float32(0.25)):
+        began = time.monotonic()
+        with pytest.raises(TimeoutError, match="job waited-for is still running"):
+            job.wait(seconds)
+        assert seconds <= time.monotonic() - began < seconds + 1.5
+    assert capfd.readouterr().err == ""
+    job.pause()
+    with pytest.raises(TimeoutError, match=r"job waited-for is still paused; its method resume lets it continue \(after 3 s\)"):
+        job.wait(3)
+    assert capfd.readouterr().err == "waited-for: the job is paused; its method resume lets it continue\n"
+    with pytest.raises(TimeoutError):
+        job.wait(1, verbose=False)
+    assert capfd.readouterr().err == ""
+    assert job.resume().refresh().state in ("queued", "running")
+    for wrong in (-1, float("nan"), "3", True):
+        with pytest.raises(InputError, match="want seconds from 0, or None"):
+            job.wait(wrong)
+    job.cancel()
+
+
+def test_wait_for_a_cluster_that_does_not_answer(tmp_path: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with cluster(tmp_path, "--coordinators", "1", "--workers", "1") as server:
+        job = Client(server).submit(StructRF(**LONG), *make(3000, 100), name="lonely")
+        until(lambda: job.refresh().state == "running")
+        found = subprocess.run(["pgrep", "-f", f" coordinator .*{tmp_path}"], capture_output=True, text=True, check=True).stdout.split()
+        stop = threading.Timer(1, lambda: [os.kill(int(one), signal.SIGSTOP) for one in found])
+        stop.start()
+        try:
+            with pytest.raises(TimeoutError, match="the cluster does not answer; when it last did, job lonely was running"):
+                job.wait(12)
+            assert "lonely: waiting for the cluster: no coordinator answers" in capfd.readouterr().err
+            with pytest.raises(UnavailableError, match="no coordinator answers"):
+                job.wait(60)
+        finally:
+            stop.join()
+            for one in found:
+                os.kill(int(one), signal.SIGCONT)
+        assert job.refresh().state in ("queued", "running")
+
+
 INTERRUPTED = """
     import sys
     import coppice_ldl
-    from conftest import make, until
+    from conftest import make
     X, D = make(3000, 100)
     coppice_ldl.Client({server!r}).status()  # the process of coppice has started
     print("ready", flush=True)
