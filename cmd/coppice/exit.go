@@ -79,8 +79,11 @@ func (e interrupted) Error() string { return e.text }
 
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
-// timeout is the error of a command that has waited as long as a flag says.
-type timeout struct{ error }
+// ofKind is an error of a kind of its own.
+type ofKind struct {
+	error
+	kind string
+}
 
 // absent is an error about something that does not exist.
 type absent struct{ error }
@@ -100,6 +103,7 @@ func failureOf(ctx context.Context, err error) failure {
 			f.Mistakes = append(f.Mistakes, strings.ReplaceAll(message(one), "\n", "; "))
 		}
 	}
+	var own ofKind
 	var refused *client.Error
 	if errors.As(err, &refused) && len(refused.Mistakes) > 1 { // the leader read the spec
 		f.Mistakes = refused.Mistakes
@@ -113,8 +117,8 @@ func failureOf(ctx context.Context, err error) failure {
 		f.Kind, f.Code = "usage", exitUsage
 	case errors.Is(err, fs.ErrNotExist) || client.IsNotFound(err):
 		f.Kind = "not_found"
-	case errors.As(err, new(timeout)):
-		f.Kind = "timeout"
+	case errors.As(err, &own):
+		f.Kind = own.kind
 	case errors.As(err, &refused):
 		f.Kind = "refused"
 	case errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrStranger):
