@@ -20,9 +20,11 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // The exit codes. A command that a signal ended exits with 128 and the number of the signal: 129 is SIGHUP, 130 is
@@ -104,10 +106,12 @@ func failureOf(ctx context.Context, err error) failure {
 		}
 	}
 	var own ofKind
+	var peer *certs.PeerError
 	var refused *client.Error
 	if errors.As(err, &refused) && len(refused.Mistakes) > 1 { // the leader read the spec
 		f.Mistakes = refused.Mistakes
 	}
+	f.Error = access.HideTokens(f.Error) // a user may give a token in place of its file
 	switch {
 	case errors.Is(err, context.Canceled):
 		by := signalled{syscall.SIGINT}
@@ -119,7 +123,7 @@ func failureOf(ctx context.Context, err error) failure {
 		f.Kind = "not_found"
 	case errors.As(err, &own):
 		f.Kind = own.kind
-	case errors.As(err, &refused):
+	case errors.As(err, &refused) || errors.As(err, &peer):
 		f.Kind = "refused"
 	case errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrStranger):
 		f.Kind = "unavailable"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from typing import Any, Mapping
 
 from ._base import Estimator
@@ -106,8 +107,13 @@ def shown(value: Any) -> str:
 
 def token_file(value: Any) -> None:
     """Raise InputError if a value is a token, not the path of a file. The text does not have the value."""
-    if isinstance(value, str) and value.strip().startswith("coppice_"):
+    if isinstance(value, str) and without_tokens(value) != value:
         raise InputError("token_file: the value looks like a token; write the token to a file that only you can read, and give its path")
 
 
-__all__ = ["OPTIONS", "estimator", "options", "shown", "token_file"]
+def without_tokens(text: str) -> str:
+    """Return a text without the secrets of tokens."""
+    return re.sub(r"coppice_([0-9a-f]{16})_\w*", r"coppice_\1_SECRET", text)
+
+
+__all__ = ["OPTIONS", "estimator", "options", "shown", "token_file", "without_tokens"]

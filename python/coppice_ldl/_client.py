@@ -50,7 +50,7 @@ class Client:
         self._where = cluster_flags(server, context, token_file, ca_file, tls_dir)
 
     def __repr__(self) -> str:
-        return f"Client({' '.join(self._where)})"
+        return _checks.without_tokens(f"Client({' '.join(self._where)})")
 
     def _ask(self, command: str, *names: str, **options: Any) -> Any:
         return run([*command.split(), "-o", "json", *flags(options), *self._where, "--", *names]).json()
