@@ -16,6 +16,7 @@ import numpy as np
 from . import _arrays, _inputs
 from ._arrays import Files
 from ._commands import cluster_flags, text_of, threads
+from ._members import members_text
 from ._process import InputError, run
 from ._progress import Progress
 
@@ -254,7 +255,8 @@ class Estimator:
         for name in self._parameters():
             value = getattr(self, name)
             if name not in COMMON and value is not None:
-                flags += ["--set", f"{name.rstrip('_')}={text_of(value)}"]  # lambda_: lambda is a keyword
+                text = members_text(value) if name == "members" else text_of(value)
+                flags += ["--set", f"{name.rstrip('_')}={text}"]  # lambda_: lambda is a keyword
         if self.labels != "distributions":
             flags += ["--labels", text_of(self.labels)]
         if self.sigma is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _checks, _inputs
 from ._base import COMMON, Estimator
+from ._members import members_text
 from ._process import InputError
 
 
@@ -129,6 +130,9 @@ def _method(method: Any) -> Any:
     entry: dict[str, Any] = {}
     if isinstance(method, Mapping):
         if "estimator" not in method:
+            settings = method.get("settings")
+            if isinstance(settings, Mapping) and "members" in settings:
+                return {**method, "settings": {**settings, "members": members_text(settings["members"])}}
             return method
         entry = {key: value for key, value in method.items() if key != "estimator"}
         method = method["estimator"]
@@ -142,6 +146,8 @@ def _method(method: Any) -> Any:
         if given[name] not in (None, False, "distributions"):
             raise InputError(f"{method!r}: a method of an experiment has no {name}; give {place} in the spec")
     settings = {name.rstrip("_"): value for name, value in given.items() if name not in COMMON and value is not None}
+    if "members" in settings:
+        settings["members"] = members_text(settings["members"])
     preset = settings.pop("preset", None)
     entry["algorithm"] = method._algorithm
     if preset is not None:
