@@ -51,7 +51,7 @@ OPTIONS = {
 _CLUSTER = dict.fromkeys(("server", "context", "token_file", "ca_file", "tls_dir"), "the client has it; give it to Client")
 _PARAMETER = "give it to the estimator"
 # Options of the commands that are elsewhere in the library.
-_ELSEWHERE: dict[str, dict[str, str]] = {
+ELSEWHERE: dict[str, dict[str, str]] = {
     "job list": _CLUSTER,
     "model list": _CLUSTER,
     "job submit": {
@@ -83,7 +83,7 @@ def options(call: str, command: str, given: Mapping[str, Any]) -> None:
     for name in given:
         if name in known:
             continue
-        other = _ELSEWHERE[command].get(name)
+        other = ELSEWHERE[command].get(name)
         if other is None:
             close = difflib.get_close_matches(name, known, 1)
             other = f"did you mean {close[0]}?" if close else f"the options are {', '.join(sorted(known))}"
@@ -116,4 +116,4 @@ def without_tokens(text: str) -> str:
     return re.sub(r"coppice_([0-9a-f]{16})_\w*", r"coppice_\1_SECRET", text)
 
 
-__all__ = ["OPTIONS", "estimator", "options", "shown", "token_file", "without_tokens"]
+__all__ = ["ELSEWHERE", "OPTIONS", "estimator", "options", "shown", "token_file", "without_tokens"]

@@ -33,7 +33,7 @@ def table(kind: str, rows: Optional[Sequence[Mapping[str, Any]]]) -> Any:
     found = found.reindex(columns=[*found.columns, *missing])
     for name in _TIMES:
         if name in found.columns:
-            found[name] = pandas.to_datetime(found[name].astype("float64").replace(0, float("nan")), unit="s", utc=True)
+            found[name] = pandas.to_datetime(pandas.to_numeric(found[name]).replace(0, float("nan")), unit="s", utc=True).dt.round("ms")
     return found
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coppice_ldl import Client, CoppiceError, InputError, NotFoundError, RefusedError, SABFGS, StructRF, UnavailableError, experiment
+from coppice_ldl import SABFGS, Client, CoppiceError, InputError, Job, NotFoundError, RefusedError, StructRF, UnavailableError, binary, experiment
+from coppice_ldl._checks import ELSEWHERE, OPTIONS
+from coppice_ldl._tables import COLUMNS, table
 from conftest import cluster, make, until
 
 pandas = pytest.importorskip("pandas")
@@ -226,6 +230,88 @@ def test_submit(client: Client) -> None:
         client.submit(estimator, "seventy-six")
 
 
+def test_submit_refuses_what_it_cannot_use(client: Client) -> None:
+    X, D = make(60, seed=21)
+    client.import_dataset(X, D, name="refusals", verbose=False)
+    jobs = len(client.jobs())
+    for wrong in ("structrf", StructRF, None, {"algorithm": "structrf"}):
+        with pytest.raises(TypeError, match=r"submit: .*(is not an estimator, such as StructRF\(\)|give an estimator: StructRF\(\))"):
+            client.submit(wrong, X, D)
+    for given in ({"labels": "class"}, {"missing": "mean"}, {"normalize": True}, {"labels": "age", "sigma": 2.0}, {"range": (0, 3)}):
+        with pytest.raises(InputError, match=f"the dataset refusals was imported with its own {', '.join(given)}; leave out what the estimator says"):
+            client.submit(SABFGS(**given), "refusals")
+    for options, text in (
+        ({"server": "a"}, "submit: there is no option server; the client has it"),
+        ({"token_file": None}, "no option token_file; the client has it"),
+        ({"data": "x.csv"}, "no option data; give X"),
+        ({"algorithm": "rf"}, "no option algorithm; give it to the estimator"),
+        ({"set": "trees=3"}, "no option set; give it to the estimator"),
+        ({"seed": 3}, "no option seed; give random_state to the estimator"),
+        ({"fold_sed": 3}, "no option fold_sed; did you mean fold_seed?"),
+        ({"zzz": 3}, "no option zzz; the options are audit, "),
+    ):
+        with pytest.raises(TypeError, match=re.escape(text)):
+            client.submit(SABFGS(), X, D, **options)
+    for call, option in ((client.jobs, "sate"), (client.models, "owner"), (client.jobs, "server")):
+        with pytest.raises(TypeError, match=f"(jobs|models): there is no option {option}; "):
+            call(**{option: 1})
+    with pytest.raises(TypeError, match="import_dataset: there is no option label; did you mean labels?"):
+        client.import_dataset(X, D, name="never", label="class")
+    assert len(client.jobs()) == jobs
+
+
+@pytest.mark.parametrize("command", list(OPTIONS))
+def test_options_are_flags(command: str) -> None:
+    """Each option is a flag of its command, and each flag is an option or has another place."""
+    shown = subprocess.run([binary(), *command.split(), "--help-all"], capture_output=True, text=True, check=False)
+    if shown.returncode != 0:
+        shown = subprocess.run([binary(), *command.split(), "--help"], capture_output=True, text=True, check=True)
+    found = {one.replace("-", "_") for one in re.findall(r"^ +(?:-\w, )?--([a-z-]+)", shown.stdout, re.MULTILINE)}
+    options = set(OPTIONS[command])
+    assert options <= found
+    general = {"help", "help_all", "output", "config", "version", "server", "context", "token_file", "ca_file", "tls_dir", "wait", "name"}
+    assert found - options - general <= set(ELSEWHERE[command])
+
+
+def test_tables(client: Client, tmp_path: Any) -> None:
+    """An empty table has the columns of a full table, and times are datetimes."""
+    before = pandas.Timestamp.now(tz="UTC").floor("s")
+    job = client.submit(SABFGS(), *make(61), name="timed").wait(verbose=False)
+    spec = {"name": "tabled", "folds": 2, "datasets": [{"name": "d", "X": make(62)[0], "D": make(62)[1]}], "methods": [SABFGS()]}
+    experiment(spec, server=client._where[0].partition("=")[2], verbose=False)
+    full = {"jobs": client.jobs(), "models": client.models(), "datasets": client.datasets(), "experiments": client.experiments()}
+    times = {"jobs": ["submitted", "started", "ended", "running_since"], "models": ["time"], "datasets": ["imported"], "experiments": ["submitted"]}
+    for kind, shown in full.items():
+        empty = table(kind, [])
+        assert len(empty) == 0 and len(shown) > 0 and set(COLUMNS[kind]) == set(empty.columns) <= set(shown.columns)
+        for name in times[kind]:
+            assert str(empty[name].dtype).endswith(", UTC]") and str(shown[name].dtype).endswith(", UTC]")
+    raw = client._ask("job list")
+    assert set(COLUMNS["jobs"]) <= set(pandas.json_normalize(raw).columns), "no column is invented"
+    row = full["jobs"].set_index("name").loc["timed"]
+    assert before <= row["submitted"] <= row["ended"] <= pandas.Timestamp.now(tz="UTC")
+    assert (job.submitted, job.started, job.ended) == (row["submitted"], row["started"], row["ended"])
+    assert isinstance(job["submitted"], int) and isinstance(job.submitted, datetime.datetime)
+    paused = client.submit(StructRF(**LONG), *make(3000, 100), name="paused").pause()
+    assert paused.ended is None and pandas.isna(client.jobs().set_index("name").loc["paused", "ended"])
+    paused.cancel()
+    assert list(client.jobs(state="paused").columns) == list(table("jobs", []).columns)
+    assert isinstance(job, Job)
+
+
+def test_a_folder_is_no_experiment_of_the_cluster(server: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COPPICE_SERVER", server)
+    X, D = make(40)
+    spec = {"name": "both", "folds": 2, "datasets": [{"name": "d", "X": X, "D": D}], "methods": [SABFGS()]}
+    experiment(spec, server=server, verbose=False)
+    assert len(Client().experiment("both").runs) == 2
+    monkeypatch.chdir(tmp_path)
+    experiment({**spec, "methods": [StructRF(trees=2)]}, folder="both", verbose=False)
+    assert set(Client(server).experiment("both").runs["method"]) == {"sa-bfgs"}
+    with pytest.raises(InputError, match="the working directory has both, too; give server or context to Client"):
+        Client().experiment("both")
+
+
 def test_a_failed_call_leaves_no_job(client: Client, server: str) -> None:
     X, D = make(60)
     jobs, datasets = len(client.jobs()), len(client.datasets())
@@ -289,8 +375,8 @@ def test_experiments(client: Client, server: str) -> None:
     assert again.table(no_times=True) == report.table(no_times=True)
     html = again._repr_html_()
     assert html.startswith("<div>") and "sixty" in html
-    with pytest.raises(NotFoundError, match='no experiment "large"'):
-        client.experiment("large").table()
+    with pytest.raises(NotFoundError, match="the cluster has no experiment 'large'"):
+        client.experiment("large")
 
 
 def test_lists_without_pandas(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
