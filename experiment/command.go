@@ -88,8 +88,7 @@ func (c *Commands) Alone(run *result.Cell) (string, error) {
 		if at := c.at.File(path); at != "" {
 			return at, nil
 		}
-		return "", fmt.Errorf("the command needs the file %s of the spec, which is not known here; name the spec where the experiment was submitted, "+
-			"or run an experiment with only the dataset %s, the method %s and this fold (the key only of folds)", filepath.Base(path), name, row.Name)
+		return "", fmt.Errorf("the command needs the file %s of the spec, which is not known here. Name the spec where the experiment was submitted. Without this file, an experiment of the dataset %s and the method %s repeats the run, with this fold in the key only of folds", filepath.Base(path), name, row.Name)
 	}
 	if c.at.Sets != nil {
 		set := c.at.Sets[run.Dataset]

@@ -190,10 +190,11 @@ def experiment(
             args = ["experiment", "run", file.path if file else os.fspath(spec), "-o", "json", *flags({**options, "yes": bool(replace)})]  # type: ignore[arg-type]
             done = run([*args, *(where or ["--local", "--dir", base, *threads(n_jobs)])], (), None, progress.note)
         except BaseException as error:
+            temporary = kept.name if kept else ""
             if kept:
                 kept.cleanup()
             if isinstance(error, CoppiceError):
-                raise _named(error, file) from None
+                raise _named(error, file, temporary) from None
             raise
     result = done.json()
     failed = [one for one in result.get("runs", ()) if one.get("state") == "failed"]
@@ -205,9 +206,11 @@ def experiment(
     return Report._of(base, (), kept)
 
 
-def _named(error: CoppiceError, file: Optional[SpecFile]) -> CoppiceError:
+def _named(error: CoppiceError, file: Optional[SpecFile], temporary: str) -> CoppiceError:
     """Return an error of the same class in the words of the library. A single mistake is in `mistakes` too."""
     texts = [str(error), *error.mistakes]
+    if temporary:
+        texts = [text.replace(temporary, "the temporary folder") for text in texts]
     if file is not None:
         texts = [file.named(text) for text in texts]
     texts = [_OPTION.sub(lambda found: found[1].replace("-", "_") + "=", text) for text in texts]

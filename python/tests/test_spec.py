@@ -128,6 +128,6 @@ def test_a_failed_run_of_arrays_has_no_command(tmp_path: pathlib.Path) -> None:
         report = experiment(spec(methods=methods), folder=tmp_path / "f", verbose=False)
     failures = report.json()["runs"]["failures"]
     assert len(failures) == 2 and all("command" not in one for one in failures)
-    assert all(re.search(r"the file arrays-1\.npz .*with only the dataset d, the method far and this fold \(the key only of folds\)", one["no_command"]) for one in failures)
+    assert all(re.search(r"the file arrays-1\.npz .* an experiment of the dataset d and the method far repeats the run, with this fold in the key only of folds", one["no_command"]) for one in failures)
     with pytest.warns(UserWarning, match="1 of 1 runs failed; the first: k: 1000 neighbours"):
         experiment(spec(methods=methods, folds={"k": 2, "only": [1]}), verbose=False)
