@@ -52,6 +52,8 @@ class Progress:
             value = json.loads(one)
             if value.get("state") == "paused":
                 self._say("the job is paused; its method resume lets it continue")
+            elif "state" in value:
+                self.said = ""  # a later pause is told again
             if "result" in value:
                 self.result = value["result"]
             elif "progress" in value:
