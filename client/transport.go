@@ -534,7 +534,7 @@ func found(server string, err error) error {
 	case errors.Is(err, certs.ErrClear):
 		return stranger(server, certs.ErrClear.Error())
 	case errors.As(err, &peer):
-		return stranger(server, peer.Error())
+		return fmt.Errorf("%s is %w: %w", bare(server), ErrStranger, peer)
 	}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -20,7 +20,7 @@ type Sources struct {
 	Sets []string
 	// Flags come after the name of a dataset, such as --server.
 	Flags []string
-	// File returns the path of a file of the spec, or an empty text if it is not known.
+	// File returns the path of a file of the spec, or an empty text if it is not known or does not exist.
 	File func(path string) string
 }
 
@@ -88,7 +88,7 @@ func (c *Commands) Alone(run *result.Cell) (string, error) {
 		if at := c.at.File(path); at != "" {
 			return at, nil
 		}
-		return "", fmt.Errorf("the command needs the file %s of the spec, which is not known here; name the spec where the experiment was submitted", path)
+		return "", fmt.Errorf("the command needs the file %s of the spec, which is not known here. Name the spec where the experiment was submitted. Without this file, an experiment of the dataset %s and the method %s repeats the run, with this fold in the key only of folds", filepath.Base(path), name, row.Name)
 	}
 	if c.at.Sets != nil {
 		set := c.at.Sets[run.Dataset]

@@ -301,6 +301,18 @@ func checkNames(t *testing.T, dir string) {
 	}
 }
 
+// interruptRunning begins a command, and interrupts it once a job runs.
+func interruptRunning(t *testing.T, job string, args ...string) <-chan ended {
+	ctx, interrupt := context.WithCancel(t.Context())
+	end := make(chan ended, 1)
+	go func() { end <- coppiceIn(ctx, args...) }()
+	testkit.Until(t, "the job to run", func() bool {
+		return strings.Contains(coppice(t, "job", "list", "--state", "running").stdout, job)
+	})
+	interrupt()
+	return end
+}
+
 // checkCancel submits a job that never ends by itself.
 func checkCancel(t *testing.T) {
 	t.Helper()
@@ -310,19 +322,21 @@ func checkCancel(t *testing.T) {
 	if e := coppice(t, "dataset", "delete", "trees"); e.code != exitFailed || !strings.Contains(e.stderr, "long") {
 		t.Errorf("deleting a dataset in use: exit code %d, %s", e.code, e.stderr)
 	}
-	ctx, interrupt := context.WithCancel(t.Context())
-	end := make(chan ended, 1)
-	go func() { end <- coppiceIn(ctx, "job", "watch", "long") }()
-	testkit.Until(t, "the job to run", func() bool {
-		var j protocol.JobInfo
-		inJSON(t, &j, "job", "show", "long")
-		return j.State == protocol.Running
-	})
-	interrupt()
+	for _, output := range []string{"text", "jsonl"} {
+		if e := coppice(t, "job", "watch", "long", "--timeout", "50ms", "-o", output); e.code != exitFailed || !strings.Contains(e.stderr, "job long is still ") {
+			t.Errorf("a watch with a time limit: exit code %d, %s", e.code, e.stderr)
+		}
+	}
+	end := interruptRunning(t, "long", "job", "watch", "long")
 	if e := <-end; e.code != exitSignal+2 || !strings.Contains(e.stderr, "continues") || !strings.Contains(e.stderr, "coppice job cancel long") {
 		t.Errorf("an interrupted watch: exit code %d, %s", e.code, e.stderr)
 	}
+	withdraw := append([]string{"train", "--cancel-interrupted"}, submit[2:]...)
 	works(t, "job", "cancel", "long")
+	withdraw[slices.Index(withdraw, "long")] = "longer"
+	if e := <-interruptRunning(t, "longer", withdraw...); e.code != exitSignal+2 || !strings.Contains(e.stderr, "job longer was cancelled") {
+		t.Errorf("an interrupted train: exit code %d, %s", e.code, e.stderr)
+	}
 	if e := coppice(t, "job", "watch", "long"); e.code != exitFailed || !strings.Contains(e.stderr, "cancelled") {
 		t.Errorf("watching a cancelled job: exit code %d, %s", e.code, e.stderr)
 	}

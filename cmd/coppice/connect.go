@@ -129,6 +129,9 @@ func choose(levels ...route) (at route, err error) {
 	return at, nil
 }
 
+// errTokenGiven does not repeat the token.
+var errTokenGiven = usagef("--token-file: the value looks like a token; write the token to a file that only you can read, and give its path")
+
 // route finds the cluster of a command: by a flag, then by a variable or the file of --config, then by a
 // context. If --context is on the command line, variables do not count.
 func (s *serverFlags) route(a *app) (route, error) {
@@ -147,6 +150,9 @@ func (s *serverFlags) route(a *app) (route, error) {
 			level = &flags
 		}
 		*f.into(level) = f.given
+	}
+	if access.HasToken(s.TokenFile) {
+		return route{}, errTokenGiven
 	}
 	flags.explicit, outside.explicit = true, true
 	if a.given["server"] {
@@ -374,6 +380,13 @@ func (s *asked) waiting(err error) {
 	if s.last = time.Now(); s.a.ctx.Err() == nil {
 		s.a.note("waiting for the cluster: %s", o.reason(err))
 	}
+}
+
+// isSilent reports whether a line has said that the cluster does not answer, and nothing has changed since.
+func (s *asked) isSilent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.told.IsZero() && time.Since(s.last) <= lull
 }
 
 // explained adds what each coordinator says to the error that no coordinator answered.

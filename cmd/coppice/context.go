@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/client/contexts"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // contextCmd has the contexts of a user.
@@ -45,6 +46,9 @@ func (contextSetCmd) Help() string {
 
 // Run implements `coppice context set`.
 func (c *contextSetCmd) Run(a *app) error {
+	if access.HasToken(c.TokenFile) {
+		return errTokenGiven
+	}
 	made := contexts.Context{Name: c.Name, Server: withPorts(c.Server), CA: c.CAFile, TokenFile: c.TokenFile, TLSDir: c.TLSDir}
 	for _, path := range []*string{&made.CA, &made.TokenFile, &made.TLSDir} {
 		if *path == "" {

@@ -21,9 +21,11 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // The exit codes. A command that a signal ended exits with 128 and the number of the signal: 129 is SIGHUP, 130 is
@@ -80,6 +82,12 @@ func (e interrupted) Error() string { return e.text }
 
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
+// ofKind is an error of a kind of its own.
+type ofKind struct {
+	error
+	kind string
+}
+
 // absent is an error about something that does not exist.
 type absent struct{ error }
 
@@ -98,10 +106,13 @@ func failureOf(ctx context.Context, err error) failure {
 			f.Mistakes = append(f.Mistakes, strings.ReplaceAll(message(one), "\n", "; "))
 		}
 	}
+	var own ofKind
+	var peer *certs.PeerError
 	var refused *client.Error
 	if errors.As(err, &refused) && len(refused.Mistakes) > 1 { // the leader read the spec
 		f.Mistakes = refused.Mistakes
 	}
+	f.Error = access.HideTokens(f.Error) // a user may give a token in place of its file
 	switch {
 	case errors.Is(err, context.Canceled):
 		by := signalled{syscall.SIGINT}
@@ -111,7 +122,9 @@ func failureOf(ctx context.Context, err error) failure {
 		f.Kind, f.Code = "usage", exitUsage
 	case errors.Is(err, fs.ErrNotExist) || client.IsNotFound(err):
 		f.Kind = "not_found"
-	case errors.As(err, &refused):
+	case errors.As(err, &own):
+		f.Kind = own.kind
+	case errors.As(err, &refused) || errors.As(err, &peer):
 		f.Kind = "refused"
 	case errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrStranger):
 		f.Kind = "unavailable"

@@ -126,8 +126,8 @@ func (f *cellFlags) agree(a *app, p *protocol.ExperimentPlan) error {
 		return nil
 	}
 	a.noteAll(overview.Plan(p))
-	refused := fmt.Errorf("nothing was submitted: the spec lacks %s of the last run of experiment %s; --yes leaves them out of reports, another name keeps both experiments",
-		plural(p.Orphaned, "run"), p.Name)
+	refused := ofKind{fmt.Errorf("nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); --yes leaves them out of reports, another name keeps both",
+		plural(p.Orphaned, "run"), p.Name, plural(p.Runs, "new run"), count(p.Kept), count(p.Orphaned)), "orphans"}
 	in, ok := a.stdin.(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) || !newMeter(a.stderr).terminal {
 		return refused

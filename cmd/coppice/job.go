@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -58,7 +59,7 @@ func (c *submitCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, false)
+	job, _, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, false, 0)
 	if err != nil {
 		return err
 	}
@@ -224,12 +225,18 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	r.text(w)
 }
 
-type jobWatchCmd struct{ jobArg }
+type jobWatchCmd struct {
+	jobArg
+	Timeout time.Duration `placeholder:"DURATION" help:"End with an error if the job has not ended after this time. The job continues (default: wait until the job ends)."`
+}
 
 func (*jobWatchCmd) outputs() []string { return []string{outputJSONL} }
 
 // Run implements `coppice job watch`.
 func (c *jobWatchCmd) Run(a *app) error {
+	if c.Timeout < 0 {
+		return usagef("--timeout %v: want 0 or more", c.Timeout)
+	}
 	cl, err := c.connect(a)
 	if err != nil {
 		return err
@@ -241,10 +248,19 @@ func (c *jobWatchCmd) Run(a *app) error {
 	if err != nil {
 		return left(c.Job, err)
 	}
+	if c.Timeout > 0 {
+		ctx, stop := context.WithTimeout(a.ctx, c.Timeout)
+		defer stop()
+		a.ctx = ctx
+	}
 	if a.output == outputJSONL {
 		return watchLines(a, cl, j)
 	}
-	if j, err = watch(a, cl, j); err != nil {
+	last, err := watch(a, cl, j)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return a.timedOut(cmp.Or(last, j))
+	}
+	if j = last; err != nil {
 		return err
 	}
 	r, _, err := finished(j)
@@ -394,6 +410,9 @@ func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	defer cancel()
 	c := &changes{w: printable.NewJSONWriter(a.data), stop: cancel}
 	last, err := cl.Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return a.timedOut(cmp.Or(last, j))
+	}
 	if err = cmp.Or(c.err, left(j.Name, err)); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -16,33 +17,34 @@ import (
 
 // submit imports the data file, if there is one, checks the spec against the dataset, so that errors name lines of the
 // spec, and submits the job. If it is interrupted during the submission, its error says that there may be a job. keep
-// refuses a job that would not keep its predictions.
-func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate, keep bool) (*protocol.JobInfo, error) {
+// refuses a job that would not keep its predictions. An interrupted request has grace more time for its answer. made is
+// true if there was no such job before.
+func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate, keep bool, grace time.Duration) (job *protocol.JobInfo, made bool, err error) {
 	set, err := s.dataset(a, cl, d, file)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	file.Spec.Dataset = set.Name
 	r, err := s.resolve(a, cl, file, set.Manifest)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, blob := range [][]byte{r.folds, r.weights} {
 		if blob == nil {
 			continue
 		}
 		if _, err := cl.PutBlob(a.ctx, blob); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if keep {
 		if r.assigned == nil {
 			if r.assigned, err = assignedFolds(a, cl, r.Job, set.Manifest); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		}
 		if err := keepable(r.Job, set.Manifest, r.assigned); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	// The submission refuses a wrong name.
@@ -52,17 +54,20 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 		case err == nil:
 			before = j.ID
 		case !client.IsNotFound(err):
-			return nil, err
+			return nil, false, err
 		}
 	}
-	job, err := cl.SubmitRequest(a.ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
+	ctx, stop := lasting(a.ctx, grace)
+	defer stop()
+	job, err = cl.SubmitRequest(ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
 	if errors.Is(err, context.Canceled) {
-		return nil, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
+		return nil, false, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
 	}
-	if err == nil && before == job.ID && job.ModelDeleted == 0 {
+	made = err == nil && before != job.ID
+	if err == nil && !made && job.ModelDeleted == 0 {
 		a.note("%s", wasThere(job))
 	}
-	return job, err
+	return job, made, err
 }
 
 // wasThere says that a submission made no new job.
@@ -139,6 +144,40 @@ func left(job string, err error) error {
 		return err
 	}
 	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
+}
+
+// submitGrace is how long the answer to an interrupted submission is awaited. It is less than endWithin.
+const submitGrace = time.Second
+
+// lasting returns a context that ends a while after ctx.
+func lasting(ctx context.Context, while time.Duration) (longer context.Context, stop func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unlink := context.AfterFunc(ctx, func() { time.AfterFunc(while, cancel) })
+	return longer, func() { unlink(); cancel() }
+}
+
+// withdraw cancels a job of an interrupted command, and returns an error that says what became of the job.
+func withdraw(a *app, cl *client.Client, j *protocol.JobInfo, within time.Duration) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(a.ctx), within)
+	defer stop()
+	if _, err := cl.Cancel(ctx, strconv.FormatUint(j.ID, 10)); err != nil {
+		return interrupted{fmt.Sprintf("interrupted, but job %s could not be cancelled: %s; to cancel it: coppice job cancel %s", j.Name, message(err), j.Name)}
+	}
+	return interrupted{fmt.Sprintf("interrupted; job %s was cancelled", j.Name)}
+}
+
+// timedOut says in which state a job is after the wait.
+func (a *app) timedOut(j *protocol.JobInfo) error {
+	text := fmt.Sprintf("job %s is still %s", j.Name, j.State)
+	switch {
+	case a.asks.isSilent():
+		text = fmt.Sprintf("the cluster does not answer; when it last did, job %s was %s", j.Name, j.State)
+	case j.State == protocol.Paused:
+		text += "; to resume it: coppice job resume " + j.Name
+	case j.Waiting != "":
+		text += " and waits: " + j.Waiting
+	}
+	return ofKind{errors.New(text), "timeout"}
 }
 
 // warnSuspect warns that the result of a job may be wrong.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,8 @@ type trainCmd struct {
 	KeptMemory units.Bytes `group:"cluster" seldom:"" default:"256MiB" placeholder:"SIZE" help:"With --local: memory for the routing probabilities that leaf updates of ldlf keep, such as 1GiB. With less memory they are computed again, and the results are the same to the bit."`
 	threadsFlag
 
+	CancelInterrupted bool `group:"cluster" seldom:"" help:"If the command is interrupted, cancel the job that it submitted (default: the job continues)."`
+
 	changeFlags
 	dataFlags
 }
@@ -56,6 +59,8 @@ func (c *trainCmd) Run(a *app) error {
 	switch {
 	case c.Local && c.Audit > 0:
 		return usagef("--audit compares workers of a cluster and is not allowed with --local")
+	case c.Local && c.CancelInterrupted:
+		return usagef("--cancel-interrupted cancels a job of a cluster and is not allowed with --local")
 	case !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit):
 		return usagef("--threads, --memory and --kept-memory need --local; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
 	}
@@ -106,12 +111,20 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 		return nil, nil, err
 	}
 	defer cl.Close()
-	job, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "")
+	grace := time.Duration(0)
+	if c.CancelInterrupted {
+		grace = submitGrace
+	}
+	submitted, made, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "", grace)
 	if err != nil {
 		return nil, nil, err
 	}
 	cl.Faithful = true // the cluster keeps the job, however long it is away
-	if job, err = watch(a, cl, job); err != nil {
+	job, err := watch(a, cl, submitted)
+	if made && c.CancelInterrupted && errors.Is(err, context.Canceled) {
+		err = withdraw(a, cl, submitted, c.Wait)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	r, o, err := finished(job)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -228,6 +229,9 @@ func addCommands(t *result.Table, l *experiment.Layout, folder, spec string) {
 	l.AddCommands(t, experiment.Sources{File: func(path string) string {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(base, path)
+		}
+		if _, err := os.Stat(path); err != nil { // it was an array of a library, or has another name now
+			return ""
 		}
 		return experiment.ShownPath(path)
 	}})

@@ -178,24 +178,38 @@ func TestDamagedNote(t *testing.T) {
 }
 
 // TestCommandFolder: a command finds a relative path in the folder of the data, of the spec that is given, or of the spec that
-// was run, in this order, and otherwise next to the folder of the results.
+// was run, in this order, and otherwise next to the folder of the results. Without the file there is no command.
 func TestCommandFolder(t *testing.T) {
 	r, _ := newRun(t, t.TempDir(), text)
+	root := t.TempDir()
+	in := func(names ...string) string { return filepath.Join(append([]string{root}, names...)...) }
+	for _, folder := range []string{"data", "given", "ran", "results"} {
+		if err := errors.Join(os.Mkdir(in(folder), 0o700), os.WriteFile(in(folder, "a.csv"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		in   *experiment.Inputs
 		spec string
 		want string
 	}{
-		{&experiment.Inputs{Data: "/data", Spec: "/ran"}, "/given/e.yaml", "/data/a.csv"},
-		{&experiment.Inputs{Spec: "/ran"}, "/given/e.yaml", "/given/a.csv"},
-		{&experiment.Inputs{Spec: "/ran"}, "", "/ran/a.csv"},
-		{nil, "", "/results/a.csv"},
+		{&experiment.Inputs{Data: in("data"), Spec: in("ran")}, in("given", "e.yaml"), in("data", "a.csv")},
+		{&experiment.Inputs{Spec: in("ran")}, in("given", "e.yaml"), in("given", "a.csv")},
+		{&experiment.Inputs{Spec: in("ran")}, "", in("ran", "a.csv")},
+		{nil, "", in("results", "a.csv")},
 	} {
 		r.Layout.Inputs = c.in
 		table := r.Layout.Fill(nil, nil)
-		addCommands(table, r.Layout, "/results/out", c.spec)
+		addCommands(table, r.Layout, in("results", "out"), c.spec)
 		if got := table.Cells[slices.IndexFunc(table.Cells, failed)].Command; !strings.Contains(got, "--data "+c.want+" ") {
 			t.Errorf("%s, want %s", got, c.want)
 		}
+	}
+	r.Layout.Inputs = &experiment.Inputs{Spec: in("gone")}
+	table := r.Layout.Fill(nil, nil)
+	addCommands(table, r.Layout, in("results", "out"), "")
+	cell := &table.Cells[slices.IndexFunc(table.Cells, failed)]
+	if cell.Command != "" || !strings.Contains(cell.NoCommand, "needs the file a.csv of the spec, which is not known here") || !strings.Contains(cell.NoCommand, "the key only of folds") {
+		t.Errorf("command %q, no command %q", cell.Command, cell.NoCommand)
 	}
 }

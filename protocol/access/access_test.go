@@ -191,6 +191,24 @@ func TestRefused(t *testing.T) {
 	s.mu.Unlock()
 }
 
+// TestHideTokens: of a token, or its beginning, only the id is shown.
+func TestHideTokens(t *testing.T) {
+	text, id, _ := access.NewToken()
+	for given, want := range map[string]string{
+		text:                       "coppice_" + id + "_SECRET",
+		"a/" + text + ": no file":  "a/coppice_" + id + "_SECRET: no file",
+		text[:40] + " and " + text: "coppice_" + id + "_SECRET and coppice_" + id + "_SECRET",
+		"coppice_token.txt":        "coppice_token.txt",
+	} {
+		if got := access.HideTokens(given); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if got := access.HasToken(given); got != (given != want) {
+			t.Errorf("HasToken is %v for %q", got, want)
+		}
+	}
+}
+
 // TestTokens: a token has the role and the owner that the cluster knows. Every other token is
 // refused with the same words.
 func TestTokens(t *testing.T) {

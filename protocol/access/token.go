@@ -28,6 +28,14 @@ func NewToken() (text, id string, hash [sha256.Size]byte) {
 // errTokenForm does not repeat the text, which may be a secret.
 var errTokenForm = errors.New("the text is not a token, want coppice_ID_SECRET as coppice token create printed it")
 
+var tokenInText = regexp.MustCompile(`coppice_([0-9a-f]{16})_[0-9a-zA-Z]*`)
+
+// HasToken reports whether a text has a token, or the beginning of one.
+func HasToken(text string) bool { return tokenInText.MatchString(text) }
+
+// HideTokens replaces the secrets of tokens in a text.
+func HideTokens(text string) string { return tokenInText.ReplaceAllString(text, "coppice_${1}_SECRET") }
+
 // ParseToken takes a token apart.
 func ParseToken(text string) (id, secret string, err error) {
 	m := tokenPattern.FindStringSubmatch(text)

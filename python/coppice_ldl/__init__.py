@@ -14,7 +14,7 @@ from __future__ import annotations
 from . import datasets, estimators, metrics
 from ._base import Estimator, NotFittedError, load
 from ._build import VERSION as __version__
-from ._client import Client
+from ._client import Client, Job
 from ._experiment import Report, experiment
 from ._process import (
     CoppiceError,
@@ -35,6 +35,7 @@ __all__ = [
     "CoppiceError",
     "Estimator",
     "InputError",
+    "Job",
     "NotFittedError",
     "NotFoundError",
     "OptionError",

@@ -18,8 +18,9 @@ import numpy as np
 from . import _arrays, _inputs
 from ._arrays import Files
 from ._commands import cluster_flags, named_text, text_of, threads
+from ._members import members_text
 from ._messages import translated
-from ._process import CoppiceError, InputError, NotFoundError, run
+from ._process import InputError, run
 from ._progress import Progress
 
 if TYPE_CHECKING:
@@ -181,7 +182,8 @@ class Estimator:
             Label distributions, or what the parameter `labels` says.
         server : str, optional
             Addresses of coordinators, separated by commas. The model is then trained on the cluster. It is the same model,
-            to the bit. The data are uploaded unless the cluster has them.
+            to the bit. The data are uploaded unless the cluster has them. An interrupt cancels the job, unless a job of this
+            name existed before. So does the end of the Python process.
         context : str, optional
             Name of a context of ``coppice context``, in place of `server`.
         token_file, ca_file, tls_dir : str, optional
@@ -212,9 +214,8 @@ class Estimator:
         rows, columns = _inputs.shape_of(X, self._images())
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
-        own = name is None or not where or not exists(job, where)
         if where:
-            args += [*where, "--name", job]
+            args += [*where, "--name", job, "--cancel-interrupted"]
         else:
             args += ["--local", *threads(self.n_jobs)]
         with Files() as files, Progress(self._algorithm, self.verbose) as progress:
@@ -222,10 +223,6 @@ class Estimator:
             args += ["--data", files.data(data), "--model-out", model, "--curve-out", curve]
             try:
                 run(args, files.descriptors, progress.line, progress.note)
-            except KeyboardInterrupt:
-                if where and own:  # a job that was there before goes on
-                    cancel(job, where)
-                raise
             except InputError as error:
                 if rows > 1:
                     raise
@@ -263,8 +260,7 @@ class Estimator:
         for name in self._parameters():
             value = getattr(self, name)
             if name not in COMMON and value is not None:
-                self._check_kind(name, value)
-                flags += ["--set", f"{name.rstrip('_')}={named_text(name, value)}"]  # lambda_: lambda is a keyword
+                flags += ["--set", f"{name.rstrip('_')}={text_of(self._setting(name, value))}"]  # lambda_: lambda is a keyword
         if not isinstance(self.labels, str) or self.labels not in ("distributions", "age", "class", "counts"):
             raise InputError(f'labels={self.labels!r}: want "distributions", "age", "class" or "counts"')
         if self.labels != "distributions":
@@ -296,10 +292,15 @@ class Estimator:
         found = inspect.signature(type(self).__init__).parameters.get(name)
         return "" if found is None else str(found.annotation)
 
-    def _check_kind(self, name: str, value: Any) -> None:
-        """Raise an error if a hyperparameter that takes one value is a list."""
-        if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0 and not re.search(r"\b(Sequence|str)\b", self._hint(name)):
+    def _setting(self, name: str, value: Any) -> Any:
+        """Return the value of a hyperparameter for a command line or a spec: a list becomes a text."""
+        if name == "members":
+            return members_text(value)
+        if not isinstance(value, (list, tuple, np.ndarray)) or np.ndim(value) == 0:
+            return value
+        if not re.search(r"\b(Sequence|str)\b", self._hint(name)):
             raise InputError(f"{name}={value!r}: want one value, not a list")
+        return named_text(name, value)
 
     def _images(self) -> str:
         """Return what an X of more than two dimensions needs, or "" if the estimator takes images."""
@@ -493,23 +494,6 @@ def describe(model: bytes) -> dict[str, Any]:
     """Return the output of ``coppice model show -o json`` about a model."""
     with Files() as files:
         return dict(run(["model", "show", "-o", "json", files.bytes("model", model)], files.descriptors).json())
-
-
-def cancel(job: str, where: Sequence[str]) -> None:
-    """Cancel a job, if there is one with this name."""
-    try:
-        run(["job", "cancel", *where, "--wait", "1s", "-o", "json", "--", job])
-    except CoppiceError:
-        pass
-
-
-def exists(job: str, where: Sequence[str]) -> bool:
-    """Return True if a cluster has a job with this name."""
-    try:
-        run(["job", "show", "-o", "json", *where, "--", job])
-    except NotFoundError:
-        return False
-    return True
 
 
 def seed_of(random_state: Any) -> int:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from typing import Any, Mapping, Optional
 
-from . import _inputs
+import numpy as np
+
+from . import _checks, _inputs
 from ._arrays import Files
 from ._base import Estimator, curve_of, load
-from ._commands import cluster_flags, flags, frame
+from ._commands import cluster_flags, flags
 from ._experiment import Report
-from ._process import InputError, run
+from ._process import CoppiceError, InputError, NotFoundError, run
 from ._progress import Progress
+from ._tables import table, time_of
+
+# Parameters of estimators that say how data are read, with their defaults.
+_READING: dict[str, Any] = {"labels": "distributions", "sigma": None, "range": None, "missing": None, "normalize": False}
 
 
 class Client:
@@ -39,10 +46,11 @@ class Client:
         ca_file: Optional[str] = None,
         tls_dir: Optional[str] = None,
     ) -> None:
+        _checks.token_file(token_file)
         self._where = cluster_flags(server, context, token_file, ca_file, tls_dir)
 
     def __repr__(self) -> str:
-        return f"Client({' '.join(self._where)})"
+        return _checks.without_tokens(f"Client({' '.join(self._where)})")
 
     def _ask(self, command: str, *names: str, **options: Any) -> Any:
         return run([*command.split(), "-o", "json", *flags(options), *self._where, "--", *names]).json()
@@ -54,8 +62,15 @@ class Client:
     # Jobs.
 
     def jobs(self, **options: Any) -> Any:
-        """List jobs as a DataFrame. Options are the flags of ``coppice job list``, such as ``state="running"`` or ``mine=True``."""
-        return frame(self._ask("job list", **options) or [])
+        """List jobs as a DataFrame. Its times are datetimes in UTC.
+
+        Parameters
+        ----------
+        **options
+            ``state="running"``, ``owner``, ``mine=True``, ``sort`` and ``limit``, as for ``coppice job list``.
+        """
+        _checks.options("jobs", "job list", options)
+        return table("jobs", self._ask("job list", **options))
 
     def job(self, name: Any) -> "Job":
         """Return a job by its name or number."""
@@ -75,18 +90,26 @@ class Client:
         name : str, optional
             Name of the job.
         **options
-            Other flags of ``coppice job submit``, such as ``folds=10`` or ``test_fraction=0.2``.
+            Other flags of ``coppice job submit``: ``folds=10``, ``fold``, ``fold_seed``, ``test_fraction=0.2``, ``split``, ``measures``,
+            ``clip``, ``init_from``, ``audit`` and ``wait``.
+
+        Raises
+        ------
+        InputError
+            If the estimator says how labels are read, but X is the name of a dataset. It was read when it was imported.
         """
+        estimator = _checks.estimator("submit", estimator)
+        _checks.options("submit", "job submit", options)
         args = ["job", "submit", "-o", "json", "--algorithm", estimator._algorithm, *self._where]
         args += flags({"name": name, **options})
         with Files() as files:
             if isinstance(X, str):
                 if D is not None:
                     raise InputError(f"X is the name {X!r} of a dataset, which has labels; leave out D")
-                parameters = estimator.get_params()
-                for kind in ("labels", "sigma", "range", "missing", "normalize"):
-                    parameters[kind] = "distributions" if kind == "labels" else None
-                args += ["--dataset", X, *type(estimator)(**parameters)._flags()]
+                own = [name for name, default in _READING.items() if getattr(estimator, name) not in (None, default)]
+                if own:
+                    raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(own)}; leave out what the estimator says, or give X and D")
+                args += ["--dataset", X, *estimator._flags()]
             else:
                 data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__)
                 args += ["--data", files.data(data), *estimator._flags()]
@@ -96,8 +119,9 @@ class Client:
     # Models.
 
     def models(self, **options: Any) -> Any:
-        """List the models as a DataFrame."""
-        return frame(self._ask("model list", **options) or [])
+        """List the models as a DataFrame. The option ``limit`` is the most rows."""
+        _checks.options("models", "model list", options)
+        return table("models", self._ask("model list", **options))
 
     def model(self, name: str) -> Estimator:
         """Download a model by the name of its job, and return it as a fitted estimator."""
@@ -114,7 +138,7 @@ class Client:
 
     def datasets(self) -> Any:
         """List the datasets as a DataFrame."""
-        return frame(self._ask("dataset list") or [])
+        return table("datasets", self._ask("dataset list"))
 
     def import_dataset(self, X: Any, D: Any = None, *, name: str, verbose: Any = "auto", **options: Any) -> dict[str, Any]:
         """Import a dataset. The cluster keeps one copy of equal data.
@@ -126,13 +150,14 @@ class Client:
             Label distributions, classes or numbers; None if X is a path.
         name : str
         **options
-            Flags of ``coppice dataset import``, such as ``labels="class"``.
+            Flags of ``coppice dataset import``, such as ``labels="class"`` or ``label_columns=["happy", "sad"]``.
 
         Returns
         -------
         dict
             The output of ``coppice dataset import -o json``.
         """
+        _checks.options("import_dataset", "dataset import", options)
         args = ["dataset", "import", "-o", "json", "--name", name, *flags(options), *self._where]
         with Files() as files, Progress("import", verbose) as progress:
             if isinstance(X, (str, os.PathLike)):
@@ -149,15 +174,25 @@ class Client:
 
     def experiments(self) -> Any:
         """List the experiments as a DataFrame."""
-        return frame(self._ask("experiment list") or [])
+        return table("experiments", self._ask("experiment list"))
 
     def experiment(self, name: str) -> Report:
-        """Return the report of an experiment of the cluster."""
-        return Report([name, *self._where])
+        """Return the report of an experiment of the cluster.
+
+        Raises
+        ------
+        NotFoundError
+            If the cluster has no experiment of this name.
+        """
+        if name not in [one["name"] for one in self._ask("experiment list") or ()]:
+            raise NotFoundError(f"the cluster has no experiment {str(name)!r}; the method experiments lists them", "not_found")
+        if not self._where and os.path.exists(name):  # the command would read it
+            raise InputError(f"the working directory has {name}, too; give server or context to Client")
+        return Report._of(name, self._where)
 
 
 class Job(Mapping[str, Any]):
-    """A job of a cluster. It is a mapping with the keys of ``coppice job show -o json``."""
+    """A job of a cluster. It is a mapping with the keys of ``coppice job show -o json``, so times are Unix seconds there."""
 
     def __init__(self, client: Client, info: Mapping[str, Any]) -> None:
         self._client = client
@@ -182,21 +217,65 @@ class Job(Mapping[str, Any]):
         """State of the job when it was asked for: queued, running, paused, done, failed or cancelled."""
         return str(self._info["state"])
 
+    @property
+    def submitted(self) -> Optional[datetime.datetime]:
+        """Time of the submission, in UTC."""
+        return time_of(self._info.get("submitted"))
+
+    @property
+    def started(self) -> Optional[datetime.datetime]:
+        """Time of the start, in UTC, or None."""
+        return time_of(self._info.get("started"))
+
+    @property
+    def ended(self) -> Optional[datetime.datetime]:
+        """Time of the end, in UTC, or None."""
+        return time_of(self._info.get("ended"))
+
     def refresh(self) -> "Job":
         """Ask the cluster for the state of the job, and return the job."""
         self._info = dict(self._client._ask("job show", str(self._info["id"])))
         return self
 
-    def wait(self, verbose: Any = "auto") -> "Job":
+    def wait(self, timeout: Optional[float] = None, *, verbose: Any = "auto") -> "Job":
         """Wait until the job ends. An interrupt ends the wait, not the job.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait (default: until the job ends).
+        verbose : bool or "auto"
+            Whether to show the progress. Unless it is False, a line on the standard error says if the job is paused, or
+            if the cluster has not answered for some seconds. The wait goes on in both cases.
+
+        Returns
+        -------
+        Job
+            This object, with the last state.
 
         Raises
         ------
+        TimeoutError
+            If the job has not ended in time. Its text has the state of the job. The job continues.
         CoppiceError
             If the job fails or is cancelled.
+        UnavailableError
+            If no coordinator answers the first request within 4 seconds. Once the cluster has answered, the wait does not end
+            because the cluster is away.
         """
-        with Progress(self.name, verbose) as progress:
-            run(["job", "watch", str(self._info["id"]), "-o", "jsonl", *self._client._where], (), progress.line, progress.note)
+        args = ["job", "watch", str(self._info["id"]), "-o", "jsonl", *self._client._where]
+        if timeout is not None:
+            if isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.integer, np.floating)) or not timeout >= 0:
+                raise InputError(f"timeout={timeout!r}: want seconds from 0, or None")
+            args.append(f"--timeout={min(max(float(timeout), 1e-3), 1e9):.6f}s")
+        try:
+            with Progress(self.name, verbose) as progress:
+                run(args, (), progress.line, progress.note)
+        except CoppiceError as error:
+            if error.kind == "timeout":
+                state = str(error).replace(f"to resume it: coppice job resume {self.name}", "its method resume lets it continue")
+                raise TimeoutError(f"{state} (after {timeout:g} s)") from None
+            raise
         return self.refresh()
 
     def _change(self, verb: str, **options: Any) -> "Job":
@@ -231,13 +310,13 @@ class Job(Mapping[str, Any]):
         return f"<Job {self.name}: {self.state}>"
 
     def _repr_html_(self) -> str:
-        from ._display import table
+        from ._display import table as html_table
 
         rows = [(key, self._info.get(key)) for key in ("name", "state", "owner", "waiting", "error") if self._info.get(key)]
         result = self._info.get("result") or {}
         for name, value in (result.get("measures") or {}).items():
             rows.append((name, value.get("mean")))
-        return table(rows)
+        return html_table(rows)
 
 
 __all__ = ["Client", "Job"]

@@ -9,19 +9,43 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _inputs
-from ._base import COMMON, Estimator
+from . import _checks
 from ._commands import cluster_flags, flags, frame, threads
-from ._process import Folder, InputError, run
+from ._process import CoppiceError, Folder, InputError, run
 from ._progress import Progress
+from ._spec import SpecFile, has_files
+
+
+# The kind of a report by the suffix of its file.
+_SUFFIXES = {".html": "html", ".md": "md", ".csv": "csv", ".tex": "latex", ".json": "json", ".txt": "table"}
 
 
 class Report:
-    """The report of an experiment."""
+    """The report of an experiment.
 
-    def __init__(self, source: Sequence[str], kept: Any = None) -> None:
-        self._name, *self._flags = source
-        self._kept = kept  # a temporary folder with the results; it is deleted with this object
+    Parameters
+    ----------
+    folder : str or path
+        The argument `folder` of an experiment that ran on this machine. `Client.experiment` returns the report of an experiment on a
+        cluster.
+
+    Raises
+    ------
+    NotFoundError
+        If the folder has no experiment.
+    """
+
+    def __init__(self, folder: Union[str, "os.PathLike[str]"]) -> None:
+        self._name = os.path.join(os.fspath(folder), "")  # it is no name on a cluster
+        self._flags: list[str] = []
+        self._kept: Any = None  # a temporary folder with the results; it is deleted with this object
+        run(["experiment", "report", "-o", "json", "--", self._name])
+
+    @classmethod
+    def _of(cls, name: str, flags: Sequence[str] = (), kept: Any = None) -> "Report":
+        self = cls.__new__(cls)
+        self._name, self._flags, self._kept = name, list(flags), kept
+        return self
 
     def _text(self, kind: str, **options: Any) -> str:
         return run(["experiment", "report", *self._flags, "--format", kind, *flags(options), "--", self._name]).out
@@ -45,6 +69,7 @@ class Report:
 
     def json(self, **options: Any) -> dict[str, Any]:
         """Return the report as a dict, as ``coppice experiment report --format json`` prints it."""
+        _checks.options("json", "experiment report", options)
         return dict(json.loads(self._text("json", **options)))
 
     def table(self, kind: str = "table", **options: Any) -> str:
@@ -54,9 +79,27 @@ class Report:
         ----------
         kind : {"table", "md", "csv", "latex", "html", "json"}
         **options
-            Flags of ``coppice experiment report``, such as ``no_times=True`` or ``level=0.01``.
+            Flags of ``coppice experiment report``: ``no_times=True``, ``level=0.01``, ``all_tests=True`` and ``sample=True``.
         """
+        _checks.options("table", "experiment report", options)
         return self._text(kind, **options)
+
+    def save(self, path: Union[str, "os.PathLike[str]"], **options: Any) -> None:
+        """Write the report to a file.
+
+        Parameters
+        ----------
+        path : str or path
+            The suffix decides the kind: .html, .md, .csv, .tex, .json or .txt.
+        **options
+            As for `table`.
+        """
+        kind = _SUFFIXES.get(os.path.splitext(os.fspath(path))[1].lower())
+        if kind is None:
+            raise InputError(f"{os.fspath(path)}: the suffix decides the kind of the report; give one of {', '.join(_SUFFIXES)}")
+        text = self.table(kind, **options)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
 
     def figures(self, folder: Union[str, "os.PathLike[str]"]) -> list[str]:
         """Draw the figures of the report to a folder, each as .svg and .png, and return their paths."""
@@ -82,6 +125,7 @@ def experiment(
     ca_file: Optional[str] = None,
     tls_dir: Optional[str] = None,
     n_jobs: Optional[int] = None,
+    replace: bool = False,
     verbose: Any = "auto",
     **options: Any,
 ) -> Report:
@@ -94,16 +138,21 @@ def experiment(
         a dataset may be a dict with ``name``, ``X`` and ``D``, and optionally ``folds``. Paths in a dict are relative to the
         working directory.
     folder : str or path, optional
-        Folder for the results of an experiment without a cluster. Runs with a result there are not repeated (default: a temporary
-        folder, which is deleted with the report).
+        Folder for the results of an experiment without a cluster. They stay there: runs with a result are not repeated, and
+        ``Report(folder)`` reads them again (default: a temporary folder, which is deleted with the report).
     server, context, token_file, ca_file, tls_dir : str, optional
         The cluster, as for `Client`. Without them, the experiment runs on this machine.
     n_jobs : int, optional
         Number of threads (default: all processors). The results do not depend on it.
+    replace : bool
+        What to do if the folder, or the cluster under this name, has an experiment with another spec, and the new spec lacks some of its
+        runs. False raises InputError with the numbers of new, kept and orphaned runs. True leaves the orphaned runs out of reports. A spec
+        that only adds runs needs no agreement.
     verbose : bool or "auto"
         Whether to show the progress.
     **options
-        Other flags of ``coppice experiment run``, such as ``record="curve"`` or ``keep_models=True``.
+        Other flags of ``coppice experiment run``: ``record="curve"``, ``record_again``, ``retry_failed``, ``keep_models``, ``no_budget``,
+        ``data`` (the folder of the data files) and ``wait``.
 
     Returns
     -------
@@ -114,48 +163,58 @@ def experiment(
     ------
     InputError
         If the spec or its data are not valid. Its `mistakes` has all mistakes.
+    TypeError
+        If an option is unknown, or a part of the spec has a wrong type.
     """
+    _checks.options("experiment", "experiment run", options)
+    _checks.token_file(token_file)
+    if not isinstance(spec, (str, os.PathLike, Mapping)):
+        raise TypeError(f"experiment: {_checks.shown(spec)} is not a spec; give a dict, or the path of a file")
     where = cluster_flags(server, context, token_file, ca_file, tls_dir)
     if where and folder is not None:
         raise InputError("folder is for an experiment without a cluster; leave it out")
     kept = None if where or folder is not None else Folder("coppice-experiment-")
     base = os.fspath(folder) if folder is not None else kept.name if kept else ""
     with Progress("experiment", verbose) as progress, Folder("coppice-data-") as data:
-        path = os.path.join(data, "spec.yaml")
-        names = {path: "the spec"}
-        if isinstance(spec, Mapping):
-            if _has_files(spec):
-                options.setdefault("data", os.getcwd())
-            plain = _plain(spec, data, "data" in options, names)
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump(plain, file)
-        else:
-            path = os.fspath(spec)
-        args = ["experiment", "run", path, "-o", "json", "--yes", *flags(options)]
-        args += where or ["--local", "--dir", base, *threads(n_jobs)]
+        file: Optional[SpecFile] = None
         try:
-            done = run(args, (), None, progress.note)
+            if isinstance(spec, Mapping):
+                if has_files(spec):
+                    options.setdefault("data", os.getcwd())
+                file = SpecFile(spec, data, "data" in options)
+            args = ["experiment", "run", file.path if file else os.fspath(spec), "-o", "json", *flags({**options, "yes": bool(replace)})]  # type: ignore[arg-type]
+            done = run([*args, *(where or ["--local", "--dir", base, *threads(n_jobs)])], (), None, progress.note)
         except BaseException as error:
+            temporary = kept.name if kept else ""
             if kept:
                 kept.cleanup()
-            if isinstance(error, InputError):
-                raise _named(error, names) from None
+            if isinstance(error, CoppiceError):
+                raise _named(error, file, temporary) from None
             raise
     result = done.json()
     failed = [one for one in result.get("runs", ()) if one.get("state") == "failed"]
     if failed:
-        warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {failed[0].get('error', '')}", stacklevel=2)
+        first = failed[0].get("error", "")
+        warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {file.named(first) if file else first}", stacklevel=2)
     if where:
-        return Report([_name(result, spec), *where])
-    return Report([base], kept)
+        return Report._of(_name(result, spec), where)
+    return Report._of(base, (), kept)
 
 
-def _named(error: InputError, names: Mapping[str, str]) -> InputError:
-    """Return an error with names in place of temporary files. A single mistake is in `mistakes` too."""
+def _named(error: CoppiceError, file: Optional[SpecFile], temporary: str) -> CoppiceError:
+    """Return an error of the same class in the words of the library. A single mistake is in `mistakes` too."""
     texts = [str(error), *error.mistakes]
-    for path, name in names.items():
-        texts = [text.replace(path, name) for text in texts]
-    return InputError(texts[0], error.kind, texts[1:] or texts)
+    if temporary:
+        texts = [text.replace(temporary, "the temporary folder") for text in texts]
+    if file is not None:
+        texts = [file.named(text) for text in texts]
+    if error.kind == "orphans":
+        plan = texts[0].partition("; ")[0]
+        return InputError(f"{plan}; replace=True leaves them out of reports, another name or folder keeps both", error.kind)
+    if isinstance(error, InputError):
+        return InputError(texts[0], error.kind, texts[1:] or texts)
+    error.args, error.mistakes = (texts[0],), texts[1:]
+    return error
 
 
 def _name(result: Any, spec: Any) -> str:
@@ -165,77 +224,6 @@ def _name(result: Any, spec: Any) -> str:
     if found is None:
         raise InputError("the experiment has no name")
     return str(found)
-
-
-def _has_files(value: Any) -> bool:
-    """Return True if a spec, or a part of one, names a file."""
-    if isinstance(value, Mapping):
-        files = any(isinstance(one, (str, os.PathLike)) for one in value.get("datasets") or ())
-        return files or "file" in value or any(_has_files(value.get(key)) for key in ("datasets", "folds"))
-    return isinstance(value, (list, tuple)) and any(_has_files(one) for one in value)
-
-
-def _plain(spec: Mapping[str, Any], data: str, absolute: bool, names: dict[str, str]) -> dict[str, Any]:
-    """Return the spec as JSON has it. Arrays are written to files of the folder data, which get names for messages."""
-    plain = dict(spec)
-    plain["methods"] = [_method(m) if isinstance(m, Estimator) or isinstance(m, Mapping) and "estimator" in m else m for m in spec.get("methods", [])]
-    plain["datasets"] = [_dataset(d, data, absolute, names) if isinstance(d, Mapping) and "X" in d else d for d in spec.get("datasets", [])]
-    return json.loads(json.dumps(plain, default=_native))  # type: ignore[no-any-return]
-
-
-# What a spec has in place of parameters of estimators.
-_PLACES = {"random_state": "the key seed", **{name: f"the key {name} of a dataset" for name in ("labels", "sigma", "range", "missing", "normalize")}}
-
-
-def _method(method: Any) -> dict[str, Any]:
-    entry: dict[str, Any] = {}
-    if isinstance(method, Mapping):
-        entry = {key: value for key, value in method.items() if key != "estimator"}
-        method = method["estimator"]
-        twice = sorted({"algorithm", "preset", "settings"} & set(entry))
-        if twice:
-            raise InputError(f"a method has an estimator and {', '.join(twice)}; set parameters of the estimator instead")
-    given = method.get_params()
-    for name, place in _PLACES.items():
-        if given[name] not in (None, False, "distributions"):
-            raise InputError(f"{method!r}: a method of an experiment has no {name}; give {place} in the spec")
-    settings = {name.rstrip("_"): value for name, value in given.items() if name not in COMMON and value is not None}
-    preset = settings.pop("preset", None)
-    entry["algorithm"] = method._algorithm
-    if preset is not None:
-        entry["preset"] = preset
-    if settings:
-        entry["settings"] = settings
-    return entry
-
-
-def _dataset(entry: Mapping[str, Any], data: str, absolute: bool, names: dict[str, str]) -> dict[str, Any]:
-    rest = {key: value for key, value in entry.items() if key not in ("X", "D")}
-    if not rest.get("name"):
-        raise InputError("a dataset with X and D needs a name")
-    name = str(rest["name"])
-    if "file" in rest:
-        raise InputError(f"the dataset {name} has X and file; give one of them")
-    if entry.get("D") is None:
-        raise InputError(f"the dataset {name} has X but no D")
-    arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"))
-    path = os.path.join(data, f"{len(names)}.npz")
-    np.savez(path, **arrays)  # type: ignore[arg-type, unused-ignore]
-    names[path] = f"the arrays of {name}"
-    return {**rest, "file": path if absolute else os.path.basename(path)}
-
-
-def _native(value: Any) -> Any:
-    """Return a value of NumPy as JSON has it."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, (tuple, set)):
-        return list(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    raise InputError(f"the spec has a value of the type {type(value).__name__}, which YAML cannot have: {value!r}")
 
 
 __all__ = ["Report", "experiment"]

@@ -17,7 +17,8 @@ class Progress:
     ----------
     title : str
     verbose : bool or "auto"
-        False shows nothing. "auto" shows a bar on a terminal and in a notebook. True shows one everywhere.
+        False shows nothing. "auto" shows a bar on a terminal and in a notebook. True shows one everywhere. Unless it is False, a
+        line on the standard error says why a call waits: a paused job, or a cluster that does not answer.
 
     Attributes
     ----------
@@ -29,6 +30,8 @@ class Progress:
 
     def __init__(self, title: str, verbose: Union[bool, str]) -> None:
         self.title = title
+        self.verbose = verbose
+        self.said = ""
         self.shown = _visible() if verbose == "auto" else bool(verbose)
         self.began = time.monotonic()
         self.bar: Any = None
@@ -47,6 +50,10 @@ class Progress:
         """Take lines of the standard output of the command."""
         for one in text.splitlines():
             value = json.loads(one)
+            if value.get("state") == "paused":
+                self._say("the job is paused; its method resume lets it continue")
+            elif "state" in value:
+                self.said = ""  # a later pause is told again
             if "result" in value:
                 self.result = value["result"]
             elif "progress" in value:
@@ -57,6 +64,17 @@ class Progress:
         for one in text.splitlines():
             if one.startswith("warning: "):
                 self.warnings.append(one[len("warning: ") :])
+            elif one.startswith("waiting for the cluster: "):
+                self._say(one + "; asking again")
+
+    def _say(self, text: str) -> None:
+        """Write a line to the standard error once, unless verbose is False. Without it, a user would not know why a call takes long."""
+        if self.verbose is False or text == self.said or sys.stderr is None:
+            return
+        self.said = text
+        if self.bar is not None:
+            self.bar.clear()
+        print(f"{self.title}: {text}", file=sys.stderr, flush=True)
 
     def _put(self, at: dict[str, Any]) -> None:
         now = time.monotonic()

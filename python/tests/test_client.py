@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import datetime
+import os
+import re
+import signal
+import subprocess
 import sys
+import textwrap
+import threading
+import time
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
-from coppice_ldl import Client, CoppiceError, InputError, NotFoundError, RefusedError, SABFGS, StructRF, UnavailableError, experiment
-from conftest import make
+from coppice_ldl import SABFGS, Client, CoppiceError, InputError, Job, NotFoundError, RefusedError, StructRF, UnavailableError, binary, experiment
+from coppice_ldl._checks import ELSEWHERE, OPTIONS
+from coppice_ldl._tables import COLUMNS, table
+from conftest import cluster, make, until
 
 pandas = pytest.importorskip("pandas")
 LONG = {"trees": 10000, "max_depth": 60, "min_samples": 2}
@@ -113,6 +123,99 @@ def test_pause_resume_cancel_delete(client: Client) -> None:
         job.refresh()
 
 
+def test_wait_ends_in_time(client: Client, capfd: pytest.CaptureFixture[str]) -> None:
+    job = client.submit(StructRF(**LONG), *make(3000, 100), name="waited-for")
+    until(lambda: job.refresh().state == "running")
+    for seconds in (0, 0.5, np.float32(0.25)):
+        began = time.monotonic()
+        with pytest.raises(TimeoutError, match="job waited-for is still running"):
+            job.wait(seconds)
+        assert seconds <= time.monotonic() - began < seconds + 1.5
+    assert capfd.readouterr().err == ""
+    job.pause()
+    with pytest.raises(TimeoutError, match=r"job waited-for is still paused; its method resume lets it continue \(after 3 s\)"):
+        job.wait(3)
+    assert capfd.readouterr().err == "waited-for: the job is paused; its method resume lets it continue\n"
+    with pytest.raises(TimeoutError):
+        job.wait(1, verbose=False)
+    assert capfd.readouterr().err == ""
+    assert job.resume().refresh().state in ("queued", "running")
+    for wrong in (-1, float("nan"), "3", True):
+        with pytest.raises(InputError, match="want seconds from 0, or None"):
+            job.wait(wrong)
+    job.cancel()
+
+
+def test_wait_for_a_cluster_that_does_not_answer(tmp_path: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with cluster(tmp_path, "--coordinators", "1", "--workers", "1") as server:
+        job = Client(server).submit(StructRF(**LONG), *make(3000, 100), name="lonely")
+        until(lambda: job.refresh().state == "running")
+        found = subprocess.run(["pgrep", "-f", f" coordinator .*{tmp_path}"], capture_output=True, text=True, check=True).stdout.split()
+        stop = threading.Timer(1, lambda: [os.kill(int(one), signal.SIGSTOP) for one in found])
+        stop.start()
+        try:
+            with pytest.raises(TimeoutError, match="the cluster does not answer; when it last did, job lonely was running"):
+                job.wait(12)
+            assert "lonely: waiting for the cluster: no coordinator answers" in capfd.readouterr().err
+            with pytest.raises(UnavailableError, match="no coordinator answers"):
+                job.wait(60)
+        finally:
+            stop.join()
+            for one in found:
+                os.kill(int(one), signal.SIGCONT)
+        assert job.refresh().state in ("queued", "running")
+
+
+INTERRUPTED = """
+    import sys
+    import coppice_ldl
+    from conftest import make
+    X, D = make(3000, 100)
+    coppice_ldl.Client({server!r}).status()  # the process of coppice has started
+    print("ready", flush=True)
+    coppice_ldl.StructRF(**{LONG}).fit(X, D, server={server!r}, name={name!r})
+"""
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.001, 0.05, 0.5], ids=str)
+@pytest.mark.parametrize("after", [0.05, 1.0], ids=["early", "late"])
+def test_two_interrupts_cancel_the_job(client: Client, server: str, gap: float, after: float) -> None:
+    """The first comes while the data are sent, or while the job runs. The second ends the wait for the cancellation."""
+    name = f"interrupted-{gap}-{after}"
+    code = textwrap.dedent(INTERRUPTED.format(server=server, LONG=LONG, name=name))
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=os.path.dirname(__file__))
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    if after >= 1:
+        until(lambda: name in set(client.jobs()["name"]))
+    else:
+        time.sleep(after)
+    child.send_signal(signal.SIGINT)
+    time.sleep(gap)
+    child.send_signal(signal.SIGINT)
+    said = child.communicate(timeout=20)[1]
+    assert "KeyboardInterrupt" in said and child.returncode == -signal.SIGINT, said
+    time.sleep(1)  # a submission may be under way
+    states = {one["name"]: one["state"] for one in client.jobs().to_dict("records")}
+    assert states.get(name, "cancelled") == "cancelled"
+    assert after < 1 or name in states
+
+
+def test_an_interrupt_leaves_a_job_of_another(client: Client, server: str) -> None:
+    job = client.submit(StructRF(**LONG), *make(3000, 100), name="of-another")
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED.format(server=server, LONG=LONG, name=job.name))],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=os.path.dirname(__file__),
+    )
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=20)
+    assert job.refresh().state in ("queued", "running")
+    job.cancel()
+
+
 def test_submit(client: Client) -> None:
     X, D = make(75, seed=5)
     estimator = StructRF(trees=4, random_state=9)
@@ -125,6 +228,88 @@ def test_submit(client: Client) -> None:
     assert named["dataset"] == "seventy-five"
     with pytest.raises(NotFoundError, match='there is no dataset "seventy-six"'):
         client.submit(estimator, "seventy-six")
+
+
+def test_submit_refuses_what_it_cannot_use(client: Client) -> None:
+    X, D = make(60, seed=21)
+    client.import_dataset(X, D, name="refusals", verbose=False)
+    jobs = len(client.jobs())
+    for wrong in ("structrf", StructRF, None, {"algorithm": "structrf"}):
+        with pytest.raises(TypeError, match=r"submit: .*(is not an estimator, such as StructRF\(\)|give an estimator: StructRF\(\))"):
+            client.submit(wrong, X, D)
+    for given in ({"labels": "class"}, {"missing": "mean"}, {"normalize": True}, {"labels": "age", "sigma": 2.0}, {"range": (0, 3)}):
+        with pytest.raises(InputError, match=f"the dataset refusals was imported with its own {', '.join(given)}; leave out what the estimator says"):
+            client.submit(SABFGS(**given), "refusals")
+    for options, text in (
+        ({"server": "a"}, "submit: there is no option server; the client has it"),
+        ({"token_file": None}, "no option token_file; the client has it"),
+        ({"data": "x.csv"}, "no option data; give X"),
+        ({"algorithm": "rf"}, "no option algorithm; give it to the estimator"),
+        ({"set": "trees=3"}, "no option set; give it to the estimator"),
+        ({"seed": 3}, "no option seed; give random_state to the estimator"),
+        ({"fold_sed": 3}, "no option fold_sed; did you mean fold_seed?"),
+        ({"zzz": 3}, "no option zzz; the options are audit, "),
+    ):
+        with pytest.raises(TypeError, match=re.escape(text)):
+            client.submit(SABFGS(), X, D, **options)
+    for call, option in ((client.jobs, "sate"), (client.models, "owner"), (client.jobs, "server")):
+        with pytest.raises(TypeError, match=f"(jobs|models): there is no option {option}; "):
+            call(**{option: 1})
+    with pytest.raises(TypeError, match="import_dataset: there is no option label; did you mean labels?"):
+        client.import_dataset(X, D, name="never", label="class")
+    assert len(client.jobs()) == jobs
+
+
+@pytest.mark.parametrize("command", list(OPTIONS))
+def test_options_are_flags(command: str) -> None:
+    """Each option is a flag of its command, and each flag is an option or has another place."""
+    shown = subprocess.run([binary(), *command.split(), "--help-all"], capture_output=True, text=True, check=False)
+    if shown.returncode != 0:
+        shown = subprocess.run([binary(), *command.split(), "--help"], capture_output=True, text=True, check=True)
+    found = {one.replace("-", "_") for one in re.findall(r"^ +(?:-\w, )?--([a-z-]+)", shown.stdout, re.MULTILINE)}
+    options = set(OPTIONS[command])
+    assert options <= found
+    general = {"help", "help_all", "output", "config", "version", "server", "context", "token_file", "ca_file", "tls_dir", "wait", "name"}
+    assert found - options - general <= set(ELSEWHERE[command])
+
+
+def test_tables(client: Client, tmp_path: Any) -> None:
+    """An empty table has the columns of a full table, and times are datetimes."""
+    before = pandas.Timestamp.now(tz="UTC").floor("s")
+    job = client.submit(SABFGS(), *make(61), name="timed").wait(verbose=False)
+    spec = {"name": "tabled", "folds": 2, "datasets": [{"name": "d", "X": make(62)[0], "D": make(62)[1]}], "methods": [SABFGS()]}
+    experiment(spec, server=client._where[0].partition("=")[2], verbose=False)
+    full = {"jobs": client.jobs(), "models": client.models(), "datasets": client.datasets(), "experiments": client.experiments()}
+    times = {"jobs": ["submitted", "started", "ended", "running_since"], "models": ["time"], "datasets": ["imported"], "experiments": ["submitted"]}
+    for kind, shown in full.items():
+        empty = table(kind, [])
+        assert len(empty) == 0 and len(shown) > 0 and set(COLUMNS[kind]) == set(empty.columns) <= set(shown.columns)
+        for name in times[kind]:
+            assert str(empty[name].dtype).endswith(", UTC]") and str(shown[name].dtype).endswith(", UTC]")
+    raw = client._ask("job list")
+    assert set(COLUMNS["jobs"]) <= set(pandas.json_normalize(raw).columns), "no column is invented"
+    row = full["jobs"].set_index("name").loc["timed"]
+    assert before <= row["submitted"] <= row["ended"] <= pandas.Timestamp.now(tz="UTC")
+    assert (job.submitted, job.started, job.ended) == (row["submitted"], row["started"], row["ended"])
+    assert isinstance(job["submitted"], int) and isinstance(job.submitted, datetime.datetime)
+    paused = client.submit(StructRF(**LONG), *make(3000, 100), name="paused").pause()
+    assert paused.ended is None and pandas.isna(client.jobs().set_index("name").loc["paused", "ended"])
+    paused.cancel()
+    assert list(client.jobs(state="paused").columns) == list(table("jobs", []).columns)
+    assert isinstance(job, Job)
+
+
+def test_a_folder_is_no_experiment_of_the_cluster(server: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COPPICE_SERVER", server)
+    X, D = make(40)
+    spec = {"name": "both", "folds": 2, "datasets": [{"name": "d", "X": X, "D": D}], "methods": [SABFGS()]}
+    experiment(spec, server=server, verbose=False)
+    assert len(Client().experiment("both").runs) == 2
+    monkeypatch.chdir(tmp_path)
+    experiment({**spec, "methods": [StructRF(trees=2)]}, folder="both", verbose=False)
+    assert set(Client(server).experiment("both").runs["method"]) == {"sa-bfgs"}
+    with pytest.raises(InputError, match="the working directory has both, too; give server or context to Client"):
+        Client().experiment("both")
 
 
 def test_a_failed_call_leaves_no_job(client: Client, server: str) -> None:
@@ -190,8 +375,8 @@ def test_experiments(client: Client, server: str) -> None:
     assert again.table(no_times=True) == report.table(no_times=True)
     html = again._repr_html_()
     assert html.startswith("<div>") and "sixty" in html
-    with pytest.raises(NotFoundError, match='no experiment "large"'):
-        client.experiment("large").table()
+    with pytest.raises(NotFoundError, match="the cluster has no experiment 'large'"):
+        client.experiment("large")
 
 
 def test_lists_without_pandas(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Iterator
 import pytest
 
 import coppice_ldl
-from coppice_ldl import Client, InputError, NotFoundError, RefusedError, StructRF, UnavailableError, experiment
+from coppice_ldl import Client, CoppiceError, InputError, NotFoundError, RefusedError, StructRF, UnavailableError, experiment
 from conftest import cluster, make
 
 FOREST = StructRF(trees=3)
@@ -131,6 +131,45 @@ def test_no_identity(secured: Secured) -> None:
         Client(secured.server).jobs()
     with pytest.raises(InputError, match="none.token: no such file"):
         Client(secured.server, ca_file=secured.ca_file, token_file="none.token").jobs()
+
+
+def test_other_authorities(secured: Secured, tmp_path: pathlib.Path) -> None:
+    """A cluster with a certificate of other authorities is refused, and asking again does not help."""
+    X, D = make(60)
+    run("certs", "init", "--ca-dir", str(tmp_path / "others"))
+    who = {**secured.token("submit"), "ca_file": str(tmp_path / "others" / "ca.crt")}
+    for call in (lambda: Client(**who).jobs(), lambda: StructRF(trees=3).fit(X, D, **who)):
+        with pytest.raises(RefusedError, match="certificate of the other side is refused.*no authority in .* has signed it"):
+            call()
+
+
+def test_a_token_is_not_shown(secured: Secured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token in place of a file or an address is refused, and no text has it."""
+    X, D = make(60)
+    token = (secured.folder / "submit.token").read_text().strip()
+    secret = token.rpartition("_")[2]
+    spec = {"name": "tokens", "folds": 2, "datasets": [{"name": "sixty", "X": X, "D": D}], "methods": [FOREST]}
+    for given in (token, f" {token}\n", token[:-8], "Bearer " + token):
+        who = {**secured.token("submit"), "token_file": given}
+        for call in (
+            lambda: Client(**who),
+            lambda: StructRF(trees=3).fit(X, D, **who),
+            lambda: experiment(spec, **who, verbose=False),
+        ):
+            with pytest.raises(InputError, match="the value looks like a token; write the token to a file") as caught:
+                call()
+            assert secret[:-8] not in repr(caught.value) + str(caught.value)
+    for name in ("server", "ca_file", "tls_dir", "context"):
+        with pytest.raises(CoppiceError) as caught:
+            client = Client(**{name: token})
+            assert secret not in repr(client)
+            client.jobs()
+        assert secret not in repr(caught.value) + str(caught.value)
+    monkeypatch.setenv("COPPICE_TOKEN_FILE", token)
+    with pytest.raises(InputError, match="looks like a token"):
+        Client(secured.server, ca_file=secured.ca_file).jobs()
+    done = subprocess.run([coppice_ldl.binary(), "context", "set", "t", "--server", "a", "--token-file", token], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and secret not in done.stderr
 
 
 def test_revoked_token(secured: Secured) -> None:

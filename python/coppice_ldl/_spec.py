@@ -1,0 +1,171 @@
+"""Specs of experiments as dicts: their check, their text, and messages about them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, Mapping
+
+import numpy as np
+
+from . import _checks, _inputs
+from ._base import COMMON, Estimator
+from ._members import members_text
+from ._process import InputError
+
+
+class SpecFile:
+    """The file of a spec in a temporary folder, with the files of its arrays.
+
+    Parameters
+    ----------
+    spec : dict
+    folder : str
+        The files are written here.
+    absolute : bool
+        True if the spec names the files by absolute paths.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], folder: str, absolute: bool) -> None:
+        _check(spec)
+        self.path = os.path.join(folder, "spec.yaml")
+        self._names: dict[str, str] = {}  # of files, for messages
+        self._keys: list[str] = []  # the path of the key of each line
+        plain = dict(spec)
+        plain["methods"] = [_method(one) for one in spec["methods"]]
+        plain["datasets"] = [self._dataset(one, folder, absolute) for one in spec["datasets"]]
+        lines: list[str] = []
+        self._write(json.loads(json.dumps(plain, default=_native)), "", lines)
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def _dataset(self, entry: Any, folder: str, absolute: bool) -> Any:
+        if not isinstance(entry, Mapping) or "X" not in entry:
+            return entry
+        rest = {key: value for key, value in entry.items() if key not in ("X", "D")}
+        if not rest.get("name"):
+            raise InputError("a dataset with X and D needs a name")
+        name = str(rest["name"])
+        if "file" in rest:
+            raise InputError(f"the dataset {name} has X and file; give one of them")
+        if entry.get("D") is None:
+            raise InputError(f"the dataset {name} has X but no D")
+        arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"))
+        path = os.path.join(folder, f"arrays-{len(self._names) + 1}.npz")
+        np.savez(path, **arrays)  # type: ignore[arg-type, unused-ignore]
+        self._names[path] = f"the arrays of {name}"
+        return {**rest, "file": path if absolute else os.path.basename(path)}
+
+    def _write(self, value: Any, key: str, lines: list[str], begin: str = "", end: str = "", depth: int = 0) -> None:
+        """Add lines of JSON. A line has at most one key or item, because messages name lines."""
+        parts: list[tuple[str, str, Any]] = []
+        if isinstance(value, dict):
+            parts = [(f"{key}.{name}" if key else name, f"{json.dumps(name)}: ", one) for name, one in value.items()]
+        elif isinstance(value, list):
+            parts = [(f"{key}[{i}]", "", one) for i, one in enumerate(value)]
+        self._keys.append(key)
+        indent = " " * depth
+        if not parts:
+            lines.append(indent + begin + json.dumps(value) + end)
+            return
+        first, last = "{}" if isinstance(value, dict) else "[]"
+        lines.append(indent + begin + first)
+        for i, (path, name, one) in enumerate(parts):
+            self._write(one, path, lines, name, "," if i + 1 < len(parts) else "", depth + 1)
+        lines.append(indent + last + end)
+        self._keys.append(key)
+
+    def named(self, text: str) -> str:
+        """Return a text with names in place of files, and with keys in place of lines of the spec."""
+
+        def of(found: re.Match[str]) -> str:
+            line = int(found[1])
+            key = self._keys[line - 1] if 0 < line <= len(self._keys) else ""
+            if not key:
+                return "the spec: " + found[2]
+            last = re.sub(r"\[\d+\]$", "", key).rpartition(".")[2] + ": "
+            return f"the spec, {key}: {found[2][len(last) :] if found[2].startswith(last) else found[2]}"
+
+        for path, name in self._names.items():
+            text = text.replace(path, name)
+        return re.sub(re.escape(self.path) + r":(\d+):\d+: (.*)", of, text).replace(self.path, "the spec")
+
+
+def _check(spec: Mapping[str, Any]) -> None:
+    """Raise an error about parts of the wrong type, which the command cannot see."""
+    for key in ("methods", "datasets"):
+        found = spec.get(key)
+        if found is None:
+            raise InputError(f"the spec has no {key}; give the key {key} with a list")
+        if isinstance(found, str) or not isinstance(found, (list, tuple)):
+            raise TypeError(f"the spec, {key}: {_checks.shown(found)} is not a list; write {key}=[...], also for one")
+    for i, one in enumerate(spec["methods"]):
+        if isinstance(one, Mapping):
+            one = one.get("estimator", "")
+            if isinstance(one, str) and one:
+                raise TypeError(f"the spec, methods[{i}].estimator: {_checks.shown(one)} is not an estimator; a name is the value of the key algorithm")
+        if not isinstance(one, str):
+            _checks.estimator(f"the spec, methods[{i}]", one)
+    for i, one in enumerate(spec["datasets"]):
+        if not isinstance(one, (str, os.PathLike, Mapping)):
+            raise TypeError(f"the spec, datasets[{i}]: {_checks.shown(one)} is not a dict with name, X and D, or the path of a file")
+
+
+def has_files(value: Any) -> bool:
+    """Return True if a spec, or a part of one, names a file."""
+    if isinstance(value, Mapping):
+        datasets = value.get("datasets")
+        files = isinstance(datasets, (list, tuple)) and any(isinstance(one, (str, os.PathLike)) for one in datasets)
+        return files or "file" in value or any(has_files(value.get(key)) for key in ("datasets", "folds"))
+    return isinstance(value, (list, tuple)) and any(has_files(one) for one in value)
+
+
+# What a spec has in place of parameters of estimators.
+_PLACES = {"random_state": "the key seed", **{name: f"the key {name} of a dataset" for name in ("labels", "sigma", "range", "missing", "normalize")}}
+
+
+def _method(method: Any) -> Any:
+    """Return a method without estimators."""
+    entry: dict[str, Any] = {}
+    if isinstance(method, Mapping):
+        if "estimator" not in method:
+            settings = method.get("settings")
+            if isinstance(settings, Mapping) and "members" in settings:
+                return {**method, "settings": {**settings, "members": members_text(settings["members"])}}
+            return method
+        entry = {key: value for key, value in method.items() if key != "estimator"}
+        method = method["estimator"]
+        twice = sorted({"algorithm", "preset", "settings"} & set(entry))
+        if twice:
+            raise InputError(f"a method has an estimator and {', '.join(twice)}; set parameters of the estimator instead")
+    if not isinstance(method, Estimator):
+        return method
+    given = method.get_params()
+    for name, place in _PLACES.items():
+        if given[name] not in (None, False, "distributions"):
+            raise InputError(f"{method!r}: a method of an experiment has no {name}; give {place} in the spec")
+    settings = {name.rstrip("_"): method._setting(name, value) for name, value in given.items() if name not in COMMON and value is not None}
+    preset = settings.pop("preset", None)
+    entry["algorithm"] = method._algorithm
+    if preset is not None:
+        entry["preset"] = preset
+    if settings:
+        entry["settings"] = settings
+    return entry
+
+
+def _native(value: Any) -> Any:
+    """Return a value of NumPy as JSON has it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (tuple, set)):
+        return list(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise InputError(f"the spec has a value of the type {type(value).__name__}, which YAML cannot have: {value!r}")
+
+
+__all__ = ["SpecFile", "has_files"]
