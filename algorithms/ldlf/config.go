@@ -102,7 +102,7 @@ var settings = slices.Concat(param.Table[Config]{
 		func(c *Config) *float64 { return &c.LearningRateDecay }),
 	param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
 	param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }).
-		Says("auto: true with at least 20,000 samples, but not with features conv or learning_rate_step above 0; else false"),
+		Says("auto: true with at least 20,000 samples, but not with features conv or learning_rate_step above 0, else false"),
 	param.Float("momentum", "momentum of sgd, or β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 	param.Float("weight_decay", "weight decay of all parameters, the bias included: weight_decay·Θ is added to the gradient", 0, 1, 1e-5,
 		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).

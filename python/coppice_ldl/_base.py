@@ -7,7 +7,6 @@ import inspect
 import io
 import keyword
 import numbers
-import re
 import sys
 import uuid
 import warnings
@@ -296,9 +295,12 @@ class Estimator:
         """Return the value of a hyperparameter for a command line or a spec: a list becomes a text."""
         if name == "members":
             return members_text(value)
+        hint = self._hint(name)
+        if "float | str" in hint and isinstance(value, (int, np.integer)):
+            raise InputError(f"{name}={value!r}: want a fraction such as 0.5 (1.0 is all) or a text, not a whole number")
         if not isinstance(value, (list, tuple, np.ndarray)) or np.ndim(value) == 0:
             return value
-        if not re.search(r"\b(Sequence|str)\b", self._hint(name)):
+        if "Sequence" not in hint:
             raise InputError(f"{name}={value!r}: want one value, not a list")
         return named_text(name, value)
 
@@ -477,7 +479,7 @@ def load(model: Any) -> Estimator:
     for setting, value in job["settings"].items():
         name = setting + "_" if keyword.iskeyword(setting) else setting
         if name in estimator._parameters() and name not in COMMON:
-            setattr(estimator, name, value_of(value))
+            setattr(estimator, name, value_of(value) if "int" in estimator._hint(name) else value)
     reading = shown.get("reading") or {}
     for name in ("labels", "sigma", "missing", "normalize"):
         if reading.get(name):

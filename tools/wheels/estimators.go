@@ -26,14 +26,16 @@ var common = []argument{
 	{"random_state", "int | None", "None", "int, optional",
 		"Seed of all random numbers: a whole number from 0. The same seed gives the same model, to the bit. None is the seed 1."},
 	{"labels", `Literal["distributions", "age", "class", "counts"]`, `"distributions"`, `{"distributions", "age", "class", "counts"}`,
-		"Kind of labels: distributions; age, a number that becomes a Gaussian around it (see sigma and range); class; or counts."},
+		"Kind of labels: distributions; age (a number for each sample, read as a Gaussian around it: see sigma and range); class (a class for each sample); or counts."},
 	{"sigma", "float | None", "None", "float, optional", "Standard deviation of the Gaussian of labels age."},
 	{"range", "tuple[int, int] | None", "None", "tuple of two int, optional",
 		"Least and greatest numeric label, such as (0, 69): one label for each whole number. With a range, distributions and counts are ordinal."},
-	{"missing", "str | float | None", "None", "str or float, optional", "How features without a value are read, as coppice train --missing. None refuses them."},
+	{"missing", `Literal["refuse", "drop", "mean", "median"] | float | None`, "None", `{"refuse", "drop", "mean", "median"} or float, optional`,
+		"What to do about missing features: drop the samples, or replace missing values by a number, or by the mean or median of the training samples. " +
+			"None is refuse. predict and score use the value, too."},
 	{"normalize", "bool", "False", "bool", "Divide the labels of each sample by their sum."},
-	{"n_jobs", "int | None", "None", "int, optional", "Number of threads. None and -1 use all cores. The model does not depend on it."},
-	{"verbose", `Literal["auto"] | bool`, `"auto"`, `"auto" or bool`, "True shows the progress of fit. With auto, fit shows it in a terminal or a notebook."},
+	{"n_jobs", "int | None", "None", "int, optional", "Number of threads. None and -1 use all processors, -2 all but one. The model does not depend on it."},
+	{"verbose", `Literal["auto"] | bool`, `"auto"`, `"auto" or bool`, "True shows the progress of fit, False nothing. auto shows it in a terminal or a notebook."},
 }
 
 // taken are names that the base class uses, which no hyperparameter may have.
@@ -54,6 +56,7 @@ func estimators(all []algorithms.Algorithm) string {
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from coppice_ldl._base import Estimator
@@ -119,7 +122,7 @@ func declaration(arg argument) string {
 // argumentOf returns the argument of a hyperparameter. Its default is None: the preset decides. The argument of a
 // hyperparameter with the name of a keyword ends with an underscore, which the base class removes: lambda_ is lambda.
 func argumentOf(p *param.Param) argument {
-	arg := argument{name: p.Name, value: "None", doc: sentence(p.Doc)}
+	arg := argument{name: p.Name, value: "None", doc: sentence(p.Doc, p.Words...)}
 	if slices.Contains(keywords, p.Name) {
 		arg.name += "_"
 	}
@@ -134,20 +137,49 @@ func argumentOf(p *param.Param) argument {
 		words := `"` + strings.Join(p.Words, `", "`) + `"`
 		arg.hint, arg.docType = "Literal["+words+"]", "{"+words+"}"
 	case param.KindText:
-		arg.hint, arg.docType = "str | int", "str or int" // hidden=64 is as good as hidden="64"
+		arg.hint, arg.docType = textTypes(p)
 	}
 	arg.hint += " | None"
 	arg.docType += ", optional"
 	if p.Kind != param.KindBool && p.Kind != param.KindWord {
-		arg.doc += " " + sentence(p.Wanted())
+		arg.doc += " Values: " + p.Wanted() + "."
 	}
-	switch automatic, paper := p.Of("auto"), p.Of("paper"); {
-	case len(p.Presets) == 0 || automatic == paper:
-		arg.doc += " Default: " + automatic + "."
-	default:
-		arg.doc += " Default with preset auto: " + automatic + ". Default with preset paper: " + paper + "."
+	automatic, paper := p.Of("auto"), p.Of("paper")
+	if p.Kind == param.KindBool {
+		spelled := strings.NewReplacer("true", "True", "false", "False")
+		automatic, paper = spelled.Replace(automatic), spelled.Replace(paper)
 	}
+	arg.doc += " Default: " + automatic + "."
+	if len(p.Presets) > 0 && automatic != paper {
+		arg.doc += " Default with preset=\"paper\": " + paper + "."
+	}
+	arg.doc = strings.ReplaceAll(arg.doc, " (--shape)", "")
 	return arg
+}
+
+// textTypes returns the types of Python that a hyperparameter with a text takes, for type checkers and for the docstring. What the
+// hyperparameter accepts decides them.
+func textTypes(p *param.Param) (hint, docType string) {
+	accepts := func(texts ...string) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { _, err := p.Parse(text); return err == nil })
+	}
+	if p.ItemKey != "" {
+		return "Sequence[Estimator | Mapping[str, object] | str] | str", "list of estimators, dicts or texts; or str"
+	}
+	anyText := accepts("no,no") // a list has no item twice
+	words := !anyText && accepts("hidden1,output", "hidden1:0.5,output:2")
+	text := anyText || words
+	whole, fraction, numbers := !text && accepts("3"), !text && accepts("0.5"), !text && accepts("8,8", "1x8x8")
+	var hints, types []string
+	for _, one := range []struct {
+		is         bool
+		hint, docs string
+	}{{whole, "int", "int"}, {fraction, "float", "float"}, {numbers, "Sequence[int]", "list of int"}, {words, "Sequence[str]", "list of str"}, {true, "str", "str"}} {
+		if one.is {
+			hints, types = append(hints, one.hint), append(types, one.docs)
+		}
+	}
+	return strings.Join(hints, " | "), strings.Join(types, " or ")
 }
 
 // writeDocstring writes the docstring of a class in the format of NumPy.
@@ -169,7 +201,7 @@ func writeDocstring(b *strings.Builder, a algorithms.Algorithm, arguments []argu
 		{"label_names_ : ndarray of str", "Names of the labels."},
 		{"settings_ : dict", "Values of all hyperparameters, as the preset and the data decide."},
 		{"learning_curve_ : dict of ndarray", "Loss after each recorded step."},
-		{"model_ : bytes", "The model file, as coppice train --model-out writes it."},
+		{"model_ : bytes", "The model file, as the method save writes it."},
 	} {
 		b.WriteString(wrapped(attribute[0], indent) + wrapped(attribute[1], indent+indent))
 	}
@@ -185,9 +217,10 @@ func writeDocstring(b *strings.Builder, a algorithms.Algorithm, arguments []argu
 	fmt.Fprintf(b, "%s>>> model = %s\n%s>>> model.predict(X)\n%s\"\"\"\n", indent, call, indent, indent)
 }
 
-// sentence begins a text with a capital letter and ends it with a full stop.
-func sentence(text string) string {
-	if text != "" && text[0] >= 'a' && text[0] <= 'z' {
+// sentence begins a text with a capital letter and ends it with a full stop. A text that begins with a value keeps its first letter.
+func sentence(text string, values ...string) string {
+	first, _, _ := strings.Cut(text, " ")
+	if text != "" && text[0] >= 'a' && text[0] <= 'z' && !slices.Contains(values, first) {
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}
 	if !strings.HasSuffix(text, ".") {

@@ -93,12 +93,12 @@ func TestArgumentOf(t *testing.T) {
 		hint, type_, in string
 	}{
 		{param.Param{Kind: param.KindInt, Min: 1, Max: 10, Doc: "trees", Presets: auto}, "int | None", "int, optional",
-			"Trees. A whole number from 1 to 10. Default with preset auto: 5. Default with preset paper: 9."},
-		{param.Param{Kind: param.KindFloat, Min: 0, Max: 1, Doc: "rate", Default: "0.5"}, "float | None", "float, optional", "Rate. A number from 0 to 1. Default: 0.5."},
-		{param.Param{Kind: param.KindBool, Doc: "bias", Default: "true"}, "bool | None", "bool, optional", "Bias. Default: true."},
+			`Trees. Values: a whole number from 1 to 10. Default: 5. Default with preset="paper": 9.`},
+		{param.Param{Kind: param.KindFloat, Min: 0, Max: 1, Doc: "rate", Default: "0.5"}, "float | None", "float, optional", "Rate. Values: a number from 0 to 1. Default: 0.5."},
+		{param.Param{Kind: param.KindBool, Doc: "bias", Default: "true"}, "bool | None", "bool, optional", "Bias. Default: True."},
 		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "kind", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, "Kind. Default: a."},
-		{param.Param{Kind: param.KindText, Form: "whole numbers such as 128", Doc: "hidden", Default: "none"}, "str | int | None", "str or int, optional",
-			"Hidden. Whole numbers such as 128. Default: none."},
+		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a (one) or b", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, "a (one) or b. Default: a."},
+		{param.Param{Kind: param.KindText, Form: "any", Doc: "file", Default: "none"}, "str | None", "str, optional", "File. Values: any. Default: none."},
 	} {
 		if got := argumentOf(&c.p); got.hint != c.hint || got.docType != c.type_ || got.doc != c.in || got.value != "None" {
 			t.Errorf("got %+v, want %+v", got, c)
@@ -106,6 +106,28 @@ func TestArgumentOf(t *testing.T) {
 	}
 	if got := argumentOf(&param.Param{Name: "lambda"}).name; got != "lambda_" {
 		t.Errorf("the argument of lambda is %s", got)
+	}
+}
+
+// TestTextTypes: what a hyperparameter with a text accepts decides the types of its argument.
+func TestTextTypes(t *testing.T) {
+	found := make(map[string]string)
+	for _, a := range registry.All() {
+		for _, p := range a.Params() {
+			if p.Kind == param.KindText {
+				hint, _ := textTypes(&p)
+				found[a.Name()+" "+p.Name] = hint
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"ldlf hidden": "int | Sequence[int] | str", "ldlf channels": "int | Sequence[int] | str", "ldlf shape": "Sequence[int] | str",
+		"ldlf freeze": "Sequence[str] | str", "ldlf rates": "Sequence[str] | str", "ldlf init_layers": "Sequence[str] | str", "ldlf init_from": "str",
+		"structrf features": "float | str", "aa-knn k": "int | str", "ensemble members": "Sequence[Estimator | Mapping[str, object] | str] | str",
+	} {
+		if found[name] != want {
+			t.Errorf("%s: %s, want %s", name, found[name], want)
+		}
 	}
 }
 
