@@ -33,7 +33,7 @@ class CoppiceError(Exception):
     Attributes
     ----------
     kind : str
-        ``usage``, ``not_found``, ``refused``, ``unavailable``, ``interrupted`` or ``failed``.
+        ``usage``, ``data``, ``not_found``, ``refused``, ``unavailable``, ``orphans``, ``timeout``, ``interrupted`` or ``failed``.
     mistakes : list of str
         What is wrong with the spec of an experiment, if that is more than one thing.
     """
