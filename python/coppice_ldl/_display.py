@@ -31,8 +31,9 @@ def estimator_html(estimator: Any) -> str:
     parts = [f"<code>{html.escape(repr(estimator))}</code>"]
     if hasattr(estimator, "model_"):
         result = getattr(estimator, "result_", {})
+        used = result.get("samples", {})
         rows: list[Sequence[Any]] = [
-            ("samples", result.get("samples", {}).get("train")),
+            *((f"{part} samples", n) for part, n in (("training", used.get("train")), ("validation", used.get("validation"))) if n),
             ("features", estimator.n_features_in_),
             ("labels", ", ".join(str(n) for n in estimator.label_names_[:20])),
             ("digest", estimator.model_digest_[:12]),
