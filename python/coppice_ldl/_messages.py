@@ -10,7 +10,6 @@ _NAMES = {"threads": "n_jobs", "set": "parameter"}
 _START = r"(?<![\w/.-])--"
 _FLAG = _START + r"(?P<name>[a-z][a-z-]*)"
 _RULES = [(re.compile(pattern), text) for pattern, text in (
-    (r'; see "coppice [^"]*--help"', ""),
     (_START + r"drop leaves the feature out", "leave the feature out"),
     (r"leave the flag out", "leave the argument out"),
     (_START + r"normalize divides", "normalize=True divides"),
@@ -22,17 +21,25 @@ _RULES = [(re.compile(pattern), text) for pattern, text in (
     (_START + r"range (-?\d+):(-?\d+)", r"range=(\1, \2)"),
     (_START + r"labels (distributions|age|class|counts)\b", r'labels="\1"'),
     (_START + r"missing (refuse|drop|mean|median)\b", r'missing="\1"'),
+    (_START + r"header (yes|no|auto)\b", r'header="\1"'),
+    (_START + r"encoding ((?:utf|windows|iso|gb)[\w-]*)", r'encoding="\1"'),
+    (_START + r"(decimal|thousands) ([.,])(?= |$)", r'\1="\2"'),
 )]  # fmt: skip
+_HELP = re.compile(r'; see "coppice [^"]*--help"')
+_COMMAND = re.compile(r"(\bcoppice [a-z][^;)]*)")
 _VALUE = re.compile(_FLAG + r"[ =](?P<value>-?\d+(?:\.\d+)?)(?![\w:])")
 _ALONE = re.compile(_FLAG)
 
 
 def translated(text: str) -> str:
-    """Return a message with keyword arguments in place of flags: ``--missing drop`` is ``missing="drop"``."""
-    for pattern, replacement in _RULES:
-        text = pattern.sub(replacement, text)
-    text = _VALUE.sub(lambda found: f"{_name(found)}={found['value']}", text)
-    return _ALONE.sub(_name, text)
+    """Return a message with keyword arguments in place of flags: ``--missing drop`` is ``missing="drop"``. Commands stay as they are."""
+    parts = _COMMAND.split(_HELP.sub("", text))
+    for i in range(0, len(parts), 2):  # the others are commands
+        for pattern, replacement in _RULES:
+            parts[i] = pattern.sub(replacement, parts[i])
+        parts[i] = _VALUE.sub(lambda found: f"{_name(found)}={found['value']}", parts[i])
+        parts[i] = _ALONE.sub(_name, parts[i])
+    return "".join(parts)
 
 
 def _name(found: "re.Match[str]") -> str:
