@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _checks
 from ._commands import cluster_flags, flags, frame, threads
+from ._messages import translated
 from ._process import CoppiceError, Folder, InputError, run
 from ._progress import Progress
 from ._spec import SpecFile, has_files
@@ -194,7 +195,7 @@ def experiment(
     result = done.json()
     failed = [one for one in result.get("runs", ()) if one.get("state") == "failed"]
     if failed:
-        first = failed[0].get("error", "")
+        first = translated(failed[0].get("error", ""))
         warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {file.named(first) if file else first}", stacklevel=2)
     if where:
         return Report._of(_name(result, spec), where)
