@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 
@@ -13,6 +14,9 @@ import numpy as np
 import pytest
 
 import coppice_ldl
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell ignores it in its background jobs, and children would inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DATA = pathlib.Path(os.environ.get("COPPICE_TEST_DATA") or pathlib.Path(__file__).parents[3] / "shared" / "data")
 

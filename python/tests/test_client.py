@@ -130,7 +130,7 @@ def test_wait_ends_in_time(client: Client, capfd: pytest.CaptureFixture[str]) ->
         began = time.monotonic()
         with pytest.raises(TimeoutError, match="job waited-for is still running"):
             job.wait(seconds)
-        assert seconds <= time.monotonic() - began < seconds + 1.5
+        assert seconds <= time.monotonic() - began < seconds + 20
     assert capfd.readouterr().err == ""
     job.pause()
     with pytest.raises(TimeoutError, match=r"job waited-for is still paused; its method resume lets it continue \(after 3 s\)"):
@@ -184,20 +184,27 @@ def test_two_interrupts_cancel_the_job(client: Client, server: str, gap: float, 
     name = f"interrupted-{gap}-{after}"
     code = textwrap.dedent(INTERRUPTED.format(server=server, LONG=LONG, name=name))
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=os.path.dirname(__file__))
-    assert child.stdout is not None and child.stdout.readline() == "ready\n"
-    if after >= 1:
-        until(lambda: name in set(client.jobs()["name"]))
-    else:
-        time.sleep(after)
-    child.send_signal(signal.SIGINT)
-    time.sleep(gap)
-    child.send_signal(signal.SIGINT)
-    said = child.communicate(timeout=20)[1]
-    assert "KeyboardInterrupt" in said and child.returncode == -signal.SIGINT, said
+    try:
+        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+        if after >= 1:
+            until(lambda: name in set(client.jobs()["name"]))
+        else:
+            time.sleep(after)
+        child.send_signal(signal.SIGINT)
+        time.sleep(gap)
+        child.send_signal(signal.SIGINT)
+        said = child.communicate(timeout=60)[1]
+        assert "KeyboardInterrupt" in said and child.returncode == -signal.SIGINT, said
+    finally:
+        child.kill()
+        child.wait()
     time.sleep(1)  # a submission may be under way
-    states = {one["name"]: one["state"] for one in client.jobs().to_dict("records")}
-    assert states.get(name, "cancelled") == "cancelled"
-    assert after < 1 or name in states
+
+    def states() -> dict[str, str]:
+        return {one["name"]: one["state"] for one in client.jobs().to_dict("records")}
+
+    until(lambda: states().get(name, "cancelled") == "cancelled")
+    assert after < 1 or name in states()
 
 
 def test_an_interrupt_leaves_a_job_of_another(client: Client, server: str) -> None:
@@ -208,12 +215,16 @@ def test_an_interrupt_leaves_a_job_of_another(client: Client, server: str) -> No
         text=True,
         cwd=os.path.dirname(__file__),
     )
-    assert child.stdout is not None and child.stdout.readline() == "ready\n"
-    time.sleep(1)
-    child.send_signal(signal.SIGINT)
-    child.communicate(timeout=20)
-    assert job.refresh().state in ("queued", "running")
-    job.cancel()
+    try:
+        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60)
+        assert job.refresh().state in ("queued", "running")
+    finally:
+        child.kill()
+        child.wait()
+        job.cancel()
 
 
 def test_submit(client: Client) -> None:
