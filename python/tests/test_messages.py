@@ -33,6 +33,7 @@ EMPTY = np.where(np.arange(4) == 2, np.nan, X)
         ("give --header no (--encoding utf-16le)", 'give header="no" (encoding="utf-16le")'),
         ("--decimal . reads points, --thousands , commas", 'decimal="." reads points, thousands="," commas'),
         ("start it: coppice worker --join h:1; --server", "start it: coppice worker --join h:1; server"),
+        ("a folder from coppice certs client, or --token-file", "a folder from coppice certs client, or token_file"),
         ('--kind must be one of "a","b" but got "c"', 'kind must be one of "a", "b" but got "c"'),
     ],
 )
