@@ -257,7 +257,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return watchLines(a, cl, j)
 	}
 	last, err := watch(a, cl, j)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if _, limited := a.ctx.Deadline(); limited && errors.Is(err, context.DeadlineExceeded) {
 		return a.timedOut(cmp.Or(last, j))
 	}
 	if j = last; err != nil {
@@ -410,7 +410,7 @@ func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	defer cancel()
 	c := &changes{w: printable.NewJSONWriter(a.data), stop: cancel}
 	last, err := cl.Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if _, limited := a.ctx.Deadline(); limited && errors.Is(err, context.DeadlineExceeded) {
 		return a.timedOut(cmp.Or(last, j))
 	}
 	if err = cmp.Or(c.err, left(j.Name, err)); err != nil {

@@ -18,7 +18,6 @@ from . import _arrays, _inputs
 from ._arrays import Files
 from ._commands import cluster_flags, named_text, text_of, threads
 from ._members import members_text
-from ._messages import translated
 from ._process import InputError, run
 from ._progress import Progress
 
@@ -213,10 +212,11 @@ class Estimator:
         rows, columns = _inputs.shape_of(X, self._images())
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
+        local = threads(self.n_jobs)
         if where:
             args += [*where, "--name", job, "--cancel-interrupted"]
         else:
-            args += ["--local", *threads(self.n_jobs)]
+            args += ["--local", *local]
         with Files() as files, Progress(self._algorithm, self.verbose) as progress:
             model, curve = files.empty("model"), files.empty("curve")
             args += ["--data", files.data(data), "--model-out", model, "--curve-out", curve]
@@ -228,8 +228,7 @@ class Estimator:
                 raise InputError(f"{error} (X has 1 sample)", error.kind, error.mistakes) from error
             result = progress.result
             blob, line = files.read(model), files.read(curve).decode()
-        for note in progress.warnings:
-            warnings.warn(translated(note), stacklevel=2)
+        progress.warn()
         self.result_ = result
         self.settings_ = {name: value_of(text) for name, text in result["settings"].items()}
         self.learning_curve_ = curve_of(line)
@@ -275,8 +274,6 @@ class Estimator:
             raise InputError(f"normalize={self.normalize!r}: want True or False")
         if self.normalize:
             flags += ["--normalize"]
-        if isinstance(self.verbose, str) and self.verbose != "auto" or not isinstance(self.verbose, (str, bool, int, np.bool_)):
-            raise InputError(f'verbose={self.verbose!r}: want True, False or "auto"')
         return flags
 
     def _missing_flag(self) -> list[str]:

@@ -11,14 +11,14 @@ import numpy as np
 from . import _checks, _inputs
 from ._arrays import Files
 from ._base import Estimator, curve_of, load
-from ._commands import cluster_flags, flags
+from ._commands import cluster_flags, flags, is_default
 from ._experiment import Report
 from ._process import CoppiceError, InputError, NotFoundError, run
 from ._progress import Progress
 from ._tables import table, time_of
 
-# Parameters of estimators that say how data are read, with their defaults.
-_READING: dict[str, Any] = {"labels": "distributions", "sigma": None, "range": None, "missing": None, "normalize": False}
+# Parameters of estimators that say how data are read.
+_READING = ("labels", "sigma", "range", "missing", "normalize")
 
 
 class Client:
@@ -102,18 +102,19 @@ class Client:
         _checks.options("submit", "job submit", options)
         args = ["job", "submit", "-o", "json", "--algorithm", estimator._algorithm, *self._where]
         args += flags({"name": name, **options})
-        with Files() as files:
+        with Files() as files, Progress("submit", False) as progress:
             if isinstance(X, str):
                 if D is not None:
                     raise InputError(f"X is the name {X!r} of a dataset, which has labels; leave out D")
-                own = [name for name, default in _READING.items() if getattr(estimator, name) not in (None, default)]
+                own = [name for name in _READING if not is_default(getattr(estimator, name))]
                 if own:
                     raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(own)}; leave out what the estimator says, or give X and D")
                 args += ["--dataset", X, *estimator._flags()]
             else:
                 data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__)
                 args += ["--data", files.data(data), *estimator._flags()]
-            submitted = run(args, files.descriptors).json()
+            submitted = run(args, files.descriptors, None, progress.note).json()
+        progress.warn()
         return self.job(submitted["id"])
 
     # Models.
@@ -161,10 +162,14 @@ class Client:
         args = ["dataset", "import", "-o", "json", "--name", name, *flags(options), *self._where]
         with Files() as files, Progress("import", verbose) as progress:
             if isinstance(X, (str, os.PathLike)):
+                if D is not None:
+                    raise InputError(f"X is the path {os.fspath(X)!r} of a file, which has labels; leave out D")
                 args += ["--data", os.fspath(X)]
             else:
                 args += ["--data", files.data(_inputs.dataset(X, D, options.get("labels", "distributions")))]
-            return dict(run(args, files.descriptors, None, progress.note).json())
+            imported = dict(run(args, files.descriptors, None, progress.note).json())
+        progress.warn()
+        return imported
 
     def delete_dataset(self, name: str) -> None:
         """Delete a dataset."""

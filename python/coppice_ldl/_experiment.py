@@ -172,6 +172,11 @@ def experiment(
     if not isinstance(spec, (str, os.PathLike, Mapping)):
         raise TypeError(f"experiment: {_checks.shown(spec)} is not a spec; give a dict, or the path of a file")
     where = cluster_flags(server, context, token_file, ca_file, tls_dir)
+    if not isinstance(replace, (bool, np.bool_)):
+        raise InputError(f"replace={replace!r}: want True or False")
+    local = threads(n_jobs)
+    if where and n_jobs is not None:
+        raise InputError("n_jobs is for an experiment without a cluster; leave it out")
     if where and folder is not None:
         raise InputError("folder is for an experiment without a cluster; leave it out")
     kept = None if where or folder is not None else Folder("coppice-experiment-")
@@ -180,18 +185,20 @@ def experiment(
         file: Optional[SpecFile] = None
         try:
             if isinstance(spec, Mapping):
-                if has_files(spec):
-                    options.setdefault("data", os.getcwd())
-                file = SpecFile(spec, data, "data" in options)
-            args = ["experiment", "run", file.path if file else os.fspath(spec), "-o", "json", *flags({**options, "yes": bool(replace)})]  # type: ignore[arg-type]
-            done = run([*args, *(where or ["--local", "--dir", base, *threads(n_jobs)])], (), None, progress.note)
+                if has_files(spec) and options.get("data") is None:
+                    options["data"] = os.getcwd()
+                file = SpecFile(spec, data, options.get("data") is not None)
+            path = file.path if file else os.fspath(spec)  # type: ignore[arg-type]
+            args = ["experiment", "run", "-o", "json", *flags({**options, "yes": bool(replace)}), *(where or ["--local", "--dir", base, *local])]
+            done = run([*args, "--", path], (), None, progress.note)
         except BaseException as error:
             temporary = kept.name if kept else ""
             if kept:
                 kept.cleanup()
             if isinstance(error, CoppiceError):
-                raise _named(error, file, temporary) from None
+                raise _named(error, file, temporary, "another name" if where else "another folder") from None
             raise
+    progress.warn()
     result = done.json()
     failed = [one for one in result.get("runs", ()) if one.get("state") == "failed"]
     if failed:
@@ -202,7 +209,7 @@ def experiment(
     return Report._of(base, (), kept)
 
 
-def _named(error: CoppiceError, file: Optional[SpecFile], temporary: str) -> CoppiceError:
+def _named(error: CoppiceError, file: Optional[SpecFile], temporary: str, other: str) -> CoppiceError:
     """Return an error of the same class in the words of the library. A single mistake is in `mistakes` too."""
     texts = [str(error), *error.mistakes]
     if temporary:
@@ -211,7 +218,7 @@ def _named(error: CoppiceError, file: Optional[SpecFile], temporary: str) -> Cop
         texts = [file.named(text) for text in texts]
     if error.kind == "orphans":
         plan = texts[0].partition("; ")[0]
-        return InputError(f"{plan}; replace=True leaves them out of reports, another name or folder keeps both", error.kind)
+        return InputError(f"{plan}; replace=True leaves these runs out of reports, {other} keeps both", error.kind)
     if isinstance(error, InputError):
         return InputError(texts[0], error.kind, texts[1:] or texts)
     error.args, error.mistakes = (texts[0],), texts[1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping
 
-from ._commands import text_of
+from ._commands import is_default, text_of
 from ._process import InputError
 
 _SPECIAL = set(',:="\\')
@@ -48,9 +48,9 @@ def _member(where: str, member: Any) -> str:
         raise InputError(f"{where}: {member!r} is not an estimator, a dict or a text{hint}")
     given = member.get_params(deep=False)
     for name in _OF_ENSEMBLE:
-        if given.pop(name) not in (None, False, "distributions"):
+        if not is_default(given.pop(name)):
             raise InputError(f"{where}: {member!r} has {name}, which the ensemble decides; give it to the ensemble")
-    settings = {name.rstrip("_"): value for name, value in given.items() if name not in _OF_PROCESS and value is not None}
+    settings = {name.rstrip("_"): member._setting(name, value) for name, value in given.items() if name not in _OF_PROCESS and value is not None}
     return _spelled(where, algorithm, settings)
 
 
@@ -65,7 +65,13 @@ def _of_dict(where: str, member: Mapping[Any, Any]) -> str:
     twice = sorted(set(settings) & set(nested))
     if twice:
         raise InputError(f"{where}: {', '.join(map(str, twice))} is given twice")
-    return _spelled(where, member["algorithm"], {**settings, **nested})
+    from .estimators import ALGORITHMS  # which imports this module
+
+    both = {**settings, **nested}
+    if member["algorithm"] in ALGORITHMS:
+        model = ALGORITHMS[member["algorithm"]]()
+        both = {name: model._setting(name, value) if isinstance(name, str) and name != "members" else value for name, value in both.items()}
+    return _spelled(where, member["algorithm"], both)
 
 
 def _spelled(where: str, algorithm: str, settings: Mapping[Any, Any]) -> str:

@@ -26,7 +26,7 @@ _RULES = [(re.compile(pattern), text) for pattern, text in (
     (_START + r"(decimal|thousands) ([.,])(?= |$)", r'\1="\2"'),
 )]  # fmt: skip
 _HELP = re.compile(r'; see "coppice [^"]*--help"')
-_COMMAND = re.compile(r"(\bcoppice [a-z][^;),]*)")
+_COMMAND = re.compile(r"(\bcoppice [a-z][^;:),]*)")
 _VALUE = re.compile(_FLAG + r"[ =](?P<value>-?\d+(?:\.\d+)?)(?![\w:])")
 _ALONE = re.compile(_FLAG)
 

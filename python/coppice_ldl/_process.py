@@ -33,7 +33,7 @@ class CoppiceError(Exception):
     Attributes
     ----------
     kind : str
-        ``usage``, ``data``, ``not_found``, ``refused``, ``unavailable``, ``orphans``, ``timeout``, ``interrupted`` or ``failed``.
+        ``usage``, ``data``, ``not_found``, ``refused``, ``unavailable``, ``orphans``, ``interrupted`` or ``failed``.
     mistakes : list of str
         What is wrong with the spec of an experiment, if that is more than one thing.
     """
@@ -46,6 +46,9 @@ class CoppiceError(Exception):
 
 class InputError(CoppiceError, ValueError):
     """Data, a parameter or another argument is not valid."""
+
+    def __init__(self, message: str, kind: str = "usage", mistakes: Sequence[str] = ()) -> None:
+        super().__init__(message, kind, mistakes)
 
 
 class OptionError(InputError, TypeError):
@@ -228,6 +231,7 @@ class _Process:
         self.guard = threading.Lock()
         self.calls: dict[int, _Call] = {}
         self.next = 1
+        self.folders: weakref.WeakSet[Folder] = weakref.WeakSet()  # which it made
         self.ended: Optional[str] = None
         self.owner = os.getpid()
         self.reader = threading.Thread(target=self._read, name="coppice_ldl", daemon=True)
@@ -379,8 +383,9 @@ class _Process:
         self.stderr.close()
 
     def idle(self) -> bool:
+        """Return True if no command runs, and no temporary folder is in use."""
         with self.guard:
-            return not self.calls
+            return not self.calls and not any(folder.cleanup.alive for folder in self.folders)
 
 
 def _unfit(path: str, found: Optional[str]) -> str:
@@ -484,8 +489,10 @@ class Folder:
     """
 
     def __init__(self, prefix: str) -> None:
-        self.name = _process().run((), (), None, None, folder=os.path.join(tempfile.gettempdir(), prefix)).out
+        process = _process()
+        self.name = process.run((), (), None, None, folder=os.path.join(tempfile.gettempdir(), prefix)).out
         self.cleanup = weakref.finalize(self, _remove, self.name, os.getpid())
+        process.folders.add(self)
 
     def __enter__(self) -> str:
         return self.name

@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+import warnings
 from typing import Any, Union
+
+import numpy as np
+
+from ._messages import translated
+from ._process import InputError
 
 QUIET = 2.0  # seconds; a call that ends sooner shows nothing
 
@@ -29,10 +35,12 @@ class Progress:
     """
 
     def __init__(self, title: str, verbose: Union[bool, str]) -> None:
+        if isinstance(verbose, str) and verbose != "auto" or not isinstance(verbose, (str, int, np.integer, np.bool_)):
+            raise InputError(f'verbose={verbose!r}: want True, False or "auto"')
         self.title = title
-        self.verbose = verbose
+        self.verbose = verbose if isinstance(verbose, str) else bool(verbose)
         self.said = ""
-        self.shown = _visible() if verbose == "auto" else bool(verbose)
+        self.shown = _visible() if self.verbose == "auto" else bool(verbose)
         self.began = time.monotonic()
         self.bar: Any = None
         self.last = 0.0
@@ -64,8 +72,15 @@ class Progress:
         for one in text.splitlines():
             if one.startswith("warning: "):
                 self.warnings.append(one[len("warning: ") :])
+            elif one.startswith("job ") and "nothing was trained" in one:
+                self.warnings.append(one)
             elif one.startswith("waiting for the cluster: "):
-                self._say(one + "; asking again")
+                self._say(translated(one) + "; asking again")
+
+    def warn(self) -> None:
+        """Pass on the warnings of the command to the caller of the function that calls this."""
+        for note in self.warnings:
+            warnings.warn(translated(note), stacklevel=3)
 
     def _say(self, text: str) -> None:
         """Write a line to the standard error once, unless verbose is False. Without it, a user would not know why a call takes long."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _checks, _inputs
 from ._base import COMMON, Estimator
+from ._commands import is_default, named_text
 from ._members import members_text
 from ._process import InputError
 
@@ -41,7 +42,10 @@ class SpecFile:
             file.write("\n".join(lines) + "\n")
 
     def _dataset(self, entry: Any, folder: str, absolute: bool) -> Any:
-        if not isinstance(entry, Mapping) or "X" not in entry:
+        if not isinstance(entry, Mapping):
+            return entry
+        entry = {key: named_text(key, value) if key in ("range", "shape") and isinstance(value, (tuple, list, np.ndarray)) else value for key, value in entry.items()}
+        if "X" not in entry:
             return entry
         rest = {key: value for key, value in entry.items() if key not in ("X", "D")}
         if not rest.get("name"):
@@ -143,7 +147,7 @@ def _method(method: Any) -> Any:
         return method
     given = method.get_params()
     for name, place in _PLACES.items():
-        if given[name] not in (None, False, "distributions"):
+        if not is_default(given[name]):
             raise InputError(f"{method!r}: a method of an experiment has no {name}; give {place} in the spec")
     settings = {name.rstrip("_"): method._setting(name, value) for name, value in given.items() if name not in COMMON and value is not None}
     preset = settings.pop("preset", None)

@@ -31,9 +31,11 @@ def table(kind: str, rows: Optional[Sequence[Mapping[str, Any]]]) -> Any:
     found = frame(rows or ())
     missing = [name for name in COLUMNS[kind] if name not in found.columns]
     found = found.reindex(columns=[*found.columns, *missing])
+    if not rows:
+        found = found.astype(object)
     for name in _TIMES:
         if name in found.columns:
-            found[name] = pandas.to_datetime(pandas.to_numeric(found[name]).replace(0, float("nan")), unit="s", utc=True).dt.round("ms")
+            found[name] = pandas.to_datetime(pandas.to_numeric(found[name]).replace(0, float("nan")), unit="s", utc=True).dt.round("ms").astype("datetime64[ns, UTC]")
     return found
 
 

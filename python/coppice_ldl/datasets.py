@@ -15,6 +15,7 @@ import numpy as np
 from . import _arrays
 from ._arrays import Files
 from ._commands import flags
+from ._messages import translated
 from ._process import InputError, run
 
 __all__ = ["Dataset", "generate", "load"]
@@ -179,5 +180,5 @@ def _dataset(arrays: dict[str, np.ndarray], notes: list[str]) -> Dataset:
         arrays.get("row_names"),
         arrays.get("groups"),
         arrays.get("values"),
-        notes,
+        [translated(note) for note in notes],
     )
