@@ -13,8 +13,6 @@ _RULES = [(re.compile(pattern), text) for pattern, text in (
     (_START + r"drop leaves the feature out", "leave the feature out"),
     (r"leave the flag out", "leave the argument out"),
     (_START + r"normalize divides", "normalize=True divides"),
-    (r'must be one of "",', "must be one of "),
-    (r'(?<=\w",)(?="\w)', " "),  # between the items of a list
     (_START + r"set (\w+): ", r"\1: "),
     (_START + r"set (\w+)=(\S+)", r"\1=\2"),
     (_START + r"range LOW:HIGH", "range=(LOW, HIGH)"),
@@ -25,16 +23,17 @@ _RULES = [(re.compile(pattern), text) for pattern, text in (
     (_START + r"encoding ((?:utf|windows|iso|gb)[\w-]*)", r'encoding="\1"'),
     (_START + r"(decimal|thousands) ([.,])(?= |$)", r'\1="\2"'),
 )]  # fmt: skip
-_HELP = re.compile(r'; see "coppice [^"]*--help"')
-_COMMAND = re.compile(r"(\bcoppice [a-z][^;:),]*)")
+_HELP = re.compile(r'; see "coppice [^"]*--help"|(?<=must be one of )"",')
+_ITEMS = re.compile(r'(?<=\w",)(?="\w)')  # between the items of a list
+_KEPT = re.compile(r'("[^"]*"|\bcoppice [a-z][^;:),]*)')  # texts of users, and commands
 _VALUE = re.compile(_FLAG + r"[ =](?P<value>-?\d+(?:\.\d+)?)(?![\w:])")
 _ALONE = re.compile(_FLAG)
 
 
 def translated(text: str) -> str:
-    """Return a message with keyword arguments in place of flags: ``--missing drop`` is ``missing="drop"``. Commands stay as they are."""
-    parts = _COMMAND.split(_HELP.sub("", text))
-    for i in range(0, len(parts), 2):  # the others are commands
+    """Return a message with keyword arguments in place of flags: ``--missing drop`` is ``missing="drop"``. Commands and quoted texts stay as they are."""
+    parts = _KEPT.split(_ITEMS.sub(" ", _HELP.sub("", text)))
+    for i in range(0, len(parts), 2):
         for pattern, replacement in _RULES:
             parts[i] = pattern.sub(replacement, parts[i])
         parts[i] = _VALUE.sub(lambda found: f"{_name(found)}={found['value']}", parts[i])

@@ -30,6 +30,7 @@ EMPTY = np.where(np.arange(4) == 2, np.nan, X)
         ("--missing drop; --missing 0; --missing", 'missing="drop"; missing=0; missing'),
         ("/data/--labels age", "/data/--labels age"),
         ("give --label-columns", "give label_columns"),
+        ('there is no job "--help"; the columns are "--missing drop"', 'there is no job "--help"; the columns are "--missing drop"'),
         ("give --header no (--encoding utf-16le)", 'give header="no" (encoding="utf-16le")'),
         ("--decimal . reads points, --thousands , commas", 'decimal="." reads points, thousands="," commas'),
         ("start it: coppice worker --join h:1; --server", "start it: coppice worker --join h:1; server"),
