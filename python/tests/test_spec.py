@@ -93,7 +93,7 @@ def check_other_specs(where: dict[str, Any]) -> None:
         with pytest.raises(InputError) as caught:
             experiment(spec(methods=[AAKNN(k=3), StructRF(trees=3)]), **where, verbose=False)
         text = str(caught.value)
-        assert "2 new runs, 2 kept, 2 orphaned" in text and "replace=True leaves them out of reports" in text and "--yes" not in text
+        assert "2 new runs, 2 kept, 2 orphaned" in text and "replace=True leaves these runs out of reports" in text and "--yes" not in text
         assert len(more.runs) == 4 and set(more.runs["method"]) == {"sa-bfgs", "aa-knn k=3"}
     other = experiment(spec(methods=[AAKNN(k=3), StructRF(trees=3)]), **where, replace=True, verbose=False)
     assert set(other.runs["method"]) == {"aa-knn k=3", "structrf trees=3"} and len(other.runs) == 4
