@@ -92,6 +92,18 @@ def test_errors_of_the_page() -> None:
         assert not base or issubclass(getattr(coppice_ldl, name), getattr(__import__("builtins"), base))
 
 
+def test_what_is_not_supported() -> None:
+    """Estimators lack what the pages say that they lack, and the pages name the networks with initial weights."""
+    text = (PAGES / "from-scikit-learn.md").read_text(encoding="utf-8")
+    lacks = ["partial_fit", "warm_start", "predict_proba", "set_fit_request", "set_score_request", "get_metadata_routing", "feature_importances_", "oob_score"]
+    for name in lacks:
+        assert f"`{name}`" in text, f"the page does not say that {name} is missing"
+        assert all(name not in parameters(one.__name__) for one in coppice_ldl.ALGORITHMS.values()), name
+    row = next(line for line in text.split("\n") if line.startswith("| `warm_start`"))
+    networks = {one.__name__ for one in coppice_ldl.ALGORITHMS.values() if "init_from" in one().get_params()}
+    assert set(re.findall(r"`([A-Z]\w+)`", row)) == networks
+
+
 def parameters(*classes: str) -> set[str]:
     """Return the parameters of classes, and the names that objects of all classes have."""
     found = {name for one in classes for name in getattr(coppice_ldl, one)().get_params()}

@@ -226,6 +226,8 @@ def test_mistakes_in_arrays() -> None:
             call(entry)
     for method, text in (
         (SABFGS(random_state=5), "has no random_state; give the key seed in the spec"),
+        (SABFGS(random_state=0), "has no random_state; give the key seed in the spec"),
+        (SABFGS(missing=0), "has no missing; give the key missing of a dataset in the spec"),
         (SABFGS(missing="mean"), "has no missing; give the key missing of a dataset in the spec"),
     ):
         with pytest.raises(InputError, match=text):

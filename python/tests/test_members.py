@@ -82,6 +82,8 @@ def test_spelling() -> None:
         ([SABFGS(), {"algorithm": "aa-knn", "settings": 3}], r"members\[1\]: settings=3 is not a dict"),
         ([SABFGS(), {"algorithm": "aa-knn", "k": 3, "settings": {"k": 4}}], r"members\[1\]: k is given twice"),
         ([SABFGS(), AAKNN(random_state=3)], r"members\[1\]: .* has random_state, which the ensemble decides"),
+        ([AAKNN(random_state=0)], "has random_state, which the ensemble decides"),
+        ([AAKNN(missing=0)], "has missing, which the ensemble decides"),
         ([SABFGS(), Ensemble(members="aa-knn,sa-bfgs")], r"members\[1\]: an ensemble cannot be a member"),
         ([SABFGS(), ""], r"members\[1\]: the text is empty"),
         ([SABFGS(), "strutrf"], 'did you mean "structrf"'),

@@ -31,12 +31,13 @@ def run_with_kernel(name: str, folder: pathlib.Path) -> None:
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
 
 
-def run_without_kernel(name: str) -> None:
-    """Run the cells in one namespace."""
+def run_without_kernel(name: str, old: str = "", new: str = "") -> dict[str, Any]:
+    """Run the cells in one namespace, with new in place of old in their sources, and return the namespace."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for number, cell in enumerate(read(name)["cells"], 1):
         if cell["cell_type"] == "code":
-            exec(compile(source(cell), f"{name}, cell {number}", "exec"), names)  # noqa: S102
+            exec(compile(source(cell).replace(old, new) if old else source(cell), f"{name}, cell {number}", "exec"), names)  # noqa: S102
+    return names
 
 
 def has_kernel() -> bool:
@@ -59,6 +60,46 @@ def test_notebook(name: str, tmp_path, monkeypatch) -> None:
     else:
         run_without_kernel(name)
     assert list(tmp_path.iterdir()) == [], "the notebook leaves files"
+
+
+def test_cluster_of_a_user(server: str, tmp_path, monkeypatch) -> None:
+    """The notebook uses a cluster that runs already. If it runs again, it submits nothing new."""
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        names = run_without_kernel("cluster.ipynb", "\nserver = None ", f"\nserver = {server!r} ")
+        assert names["server"] == server and names["quickstart"] is None
+        found = list(names["cluster"].jobs()["name"])
+        assert [found.count(f"seed-{seed}") for seed in range(1, 5)] == [1, 1, 1, 1]
+        assert found.count("study.artificial") == 1
+
+
+def test_words_about_the_first_model(tmp_path, monkeypatch) -> None:
+    """What the notebook says about the samples of its fit is true."""
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    model = run_without_kernel("first-model.ipynb")["model"]
+    assert model.result_["samples"] == {"train": 640, "validation": 160, "test": 0}
+    assert model.settings_["refit"] is True and model.result_["refit_steps"] > 0
+    shown = model._repr_html_()
+    assert "<td>training samples</td><td>640</td>" in shown and "<td>validation samples</td><td>160</td>" in shown
+
+
+def test_words_about_significance(tmp_path, monkeypatch) -> None:
+    """What the notebook says about its tables is true. If a number changes, change the sentence, too."""
+    for package in NEEDS["significance.ipynb"]:
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    names = run_without_kernel("significance.ipynb")
+    means, baseline = names["means"], names["baseline"]
+    assert {kind for kind, methods in names["worse"].items() if methods} == {"leaves", "interactions", "random"}
+    gain = {kind: 1 - means[kind].min() / baseline[kind] for kind in ("leaves", "interactions")}
+    assert abs(gain["leaves"] - 0.01) < 0.003 and abs(gain["interactions"] - 0.001) < 0.0005
+    assert means["leaves"].idxmin() == "SABFGS"
+    leaves = next(one for one in names["found"]["results"] if one["measure"] == "kl" and one["dataset"] == "leaves")
+    p_values = {line["method"]: line["against"]["corrected_t_p_holm"] for line in leaves["lines"] if line["method"] != "SABFGS"}
+    assert [method for method, p in p_values.items() if p < 0.05] == ["LDSVR"]
+    assert names["pairs"] == [("SABFGS", "StructRF")]
 
 
 def test_notebooks_have_no_outputs() -> None:
