@@ -95,7 +95,7 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Word("optimizer", "sgd (with momentum) or adam (β2 0.999, ε 1e-8)", func(c *Config) *string { return &c.Optimizer }, optimizerSGD, optimizerAdam).
 		Says("sgd; auto with a network: adam"),
 	param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, 2, func(c *Config) *float64 { return &c.LearningRate }).
-		Preset(presetPaper, 0.1).Says("auto: 2, with at least 1,000 samples outputs / 32, with at least 20,000 samples outputs / 16, with a network 0.1; paper: 0.1; with adam: 0.001, auto with at least 20,000 samples, but not with features conv: 0.02"),
+		Preset(presetPaper, 0.1).Says("auto: 2, with at least 1,000 samples outputs / 32, with at least 20,000 samples outputs / 16, with a network 0.1; paper: 0.1; with adam: 0.001; auto with adam and at least 20,000 samples, but not with features conv: 0.02"),
 	param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
 		func(c *Config) *int { return &c.LearningRateStep }).Preset(presetPaper, 10_000),
 	param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,

@@ -51,6 +51,9 @@ def main() -> None:
         one: Estimator = kind(random_state=2)
         assert one.get_params()["random_state"] == 2, name
     print(LDLForest(hidden=64, features="mlp", preset="paper"))
+    for hidden in ([64, 64], (64, 64), np.array([64, 64])):
+        LDLForest(hidden=hidden, features="mlp", freeze=["hidden1"], random_state=np.random.default_rng(1))
+    LDLForest(shape=(1, 8, 8), features="conv", freeze=np.array(["hidden1"]), random_state=np.random.RandomState(1))
     try:
         load(b"no model")
     except InputError as error:

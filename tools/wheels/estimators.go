@@ -23,19 +23,20 @@ type argument struct {
 
 // common are the arguments that all estimators have after their hyperparameters.
 var common = []argument{
-	{"random_state", "int | None", "None", "int, optional",
-		"Seed of all random numbers: a whole number from 0. The same seed gives the same model, to the bit. None is the seed 1."},
+	{"random_state", "int | np.random.Generator | np.random.RandomState | None", "None", "int, Generator or RandomState of NumPy, optional",
+		"Seed of all random numbers: a whole number from 0. The same seed gives the same model, to the bit. None is the seed 1. " +
+			"A generator draws a new seed in each fit."},
 	{"labels", `Literal["distributions", "age", "class", "counts"]`, `"distributions"`, `{"distributions", "age", "class", "counts"}`,
-		"Kind of labels: distributions; age (a number for each sample, read as a Gaussian around it: see sigma and range); class (a class for each sample); or counts."},
-	{"sigma", "float | None", "None", "float, optional", "Standard deviation of the Gaussian of labels age."},
+		`Kind of labels: "distributions"; "age" (a number for each sample, read as a Gaussian around it: see sigma and range); "class" (a class for each sample); or "counts".`},
+	{"sigma", "float | None", "None", "float, optional", `Standard deviation of the Gaussian. labels="age" needs it.`},
 	{"range", "tuple[int, int] | None", "None", "tuple of two int, optional",
 		"Least and greatest numeric label, such as (0, 69): one label for each whole number. With a range, distributions and counts are ordinal."},
 	{"missing", `Literal["refuse", "drop", "mean", "median"] | float | None`, "None", `{"refuse", "drop", "mean", "median"} or float, optional`,
-		"What to do about missing features: drop the samples, or replace missing values by a number, or by the mean or median of the training samples. " +
-			"None is refuse. predict and score use the value, too."},
+		`What to do about missing features: "drop" the samples, or replace missing values by a number, or by the "mean" or "median" of the training samples. ` +
+			`None is "refuse", an error. predict, evaluate and score use the value, too.`},
 	{"normalize", "bool", "False", "bool", "Divide the labels of each sample by their sum."},
 	{"n_jobs", "int | None", "None", "int, optional", "Number of threads. None and -1 use all processors, -2 all but one. The model does not depend on it."},
-	{"verbose", `Literal["auto"] | bool`, `"auto"`, `"auto" or bool`, "True shows the progress of fit, False nothing. auto shows it in a terminal or a notebook."},
+	{"verbose", `Literal["auto"] | bool`, `"auto"`, `"auto" or bool`, `True shows the progress of fit, False nothing. "auto" shows it in a terminal or a notebook.`},
 }
 
 // taken are names that the base class uses, which no hyperparameter may have.
@@ -57,9 +58,12 @@ func estimators(all []algorithms.Algorithm) string {
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from coppice_ldl._base import Estimator
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = [
     "ALGORITHMS",
@@ -69,7 +73,7 @@ __all__ = [
 	}
 	b.WriteString("]\n")
 	for _, a := range all {
-		writeClass(&b, a)
+		writeClass(&b, a, all)
 	}
 	b.WriteString("\n\n# ALGORITHMS has the class of each algorithm by the name that the command line uses.\nALGORITHMS: dict[str, type[Estimator]] = {\n")
 	for _, a := range all {
@@ -80,10 +84,12 @@ __all__ = [
 }
 
 // writeClass writes the class of an algorithm.
-func writeClass(b *strings.Builder, a algorithms.Algorithm) {
+func writeClass(b *strings.Builder, a algorithms.Algorithm, all []algorithms.Algorithm) {
 	var arguments []argument
 	for _, p := range a.Params() {
-		arguments = append(arguments, argumentOf(&p))
+		arg := argumentOf(&p)
+		arg.doc = quoteWords(arg.doc, a.Params())
+		arguments = append(arguments, arg)
 	}
 	arguments = append(arguments, common...)
 	predicts := "distributions"
@@ -91,7 +97,7 @@ func writeClass(b *strings.Builder, a algorithms.Algorithm) {
 		predicts = "number"
 	}
 	fmt.Fprintf(b, "\n\nclass %s(Estimator):\n", a.About().Class)
-	writeDocstring(b, a, arguments)
+	writeDocstring(b, a, all, arguments)
 	fmt.Fprintf(b, "\n    _algorithm = %q\n    _predicts = %q\n\n    def __init__(\n        self,\n        *,\n", a.Name(), predicts)
 	for _, arg := range arguments {
 		b.WriteString(declaration(arg))
@@ -122,7 +128,7 @@ func declaration(arg argument) string {
 // argumentOf returns the argument of a hyperparameter. Its default is None: the preset decides. The argument of a
 // hyperparameter with the name of a keyword ends with an underscore, which the base class removes: lambda_ is lambda.
 func argumentOf(p *param.Param) argument {
-	arg := argument{name: p.Name, value: "None", doc: sentence(p.Doc, p.Words...)}
+	arg := argument{name: p.Name, value: "None", doc: sentence(pythonText(p.Doc), p.Words...)}
 	if slices.Contains(keywords, p.Name) {
 		arg.name += "_"
 	}
@@ -142,9 +148,9 @@ func argumentOf(p *param.Param) argument {
 	arg.hint += " | None"
 	arg.docType += ", optional"
 	if p.Kind != param.KindBool && p.Kind != param.KindWord {
-		arg.doc += " Values: " + p.Wanted() + "."
+		arg.doc += " Values: " + pythonText(p.Wanted()) + "."
 	}
-	automatic, paper := p.Of("auto"), p.Of("paper")
+	automatic, paper := quoteDefault(pythonText(p.Of("auto")), p), quoteDefault(pythonText(p.Of("paper")), p)
 	if p.Kind == param.KindBool {
 		spelled := strings.NewReplacer("true", "True", "false", "False")
 		automatic, paper = spelled.Replace(automatic), spelled.Replace(paper)
@@ -153,7 +159,6 @@ func argumentOf(p *param.Param) argument {
 	if len(p.Presets) > 0 && automatic != paper {
 		arg.doc += " Default with preset=\"paper\": " + paper + "."
 	}
-	arg.doc = strings.ReplaceAll(arg.doc, " (--shape)", "")
 	return arg
 }
 
@@ -174,7 +179,7 @@ func textTypes(p *param.Param) (hint, docType string) {
 	for _, one := range []struct {
 		is         bool
 		hint, docs string
-	}{{whole, "int", "int"}, {fraction, "float", "float"}, {numbers, "Sequence[int]", "list of int"}, {words, "Sequence[str]", "list of str"}, {true, "str", "str"}} {
+	}{{whole, "int", "int"}, {fraction, "float", "float"}, {numbers, "Sequence[int] | np.ndarray", "list of int"}, {words, "Sequence[str] | np.ndarray", "list of str"}, {true, "str", "str"}} {
 		if one.is {
 			hints, types = append(hints, one.hint), append(types, one.docs)
 		}
@@ -183,11 +188,12 @@ func textTypes(p *param.Param) (hint, docType string) {
 }
 
 // writeDocstring writes the docstring of a class in the format of NumPy.
-func writeDocstring(b *strings.Builder, a algorithms.Algorithm, arguments []argument) {
+func writeDocstring(b *strings.Builder, a algorithms.Algorithm, all []algorithms.Algorithm, arguments []argument) {
 	const indent = "    "
 	about := a.About()
 	fmt.Fprintf(b, "%s\"\"\"%s\n\n", indent, quoted(sentence(about.Summary)))
-	b.WriteString(wrapped(sentence(a.Doc()), indent) + "\n" + wrapped(about.When, indent))
+	python := func(text string) string { return wrapped(classNames(pythonText(text), all), indent) }
+	b.WriteString(python(sentence(a.Doc())) + "\n" + python(about.When))
 	section := func(title string) {
 		fmt.Fprintf(b, "\n%s%s\n%s%s\n", indent, title, indent, strings.Repeat("-", len(title)))
 	}
@@ -198,10 +204,15 @@ func writeDocstring(b *strings.Builder, a algorithms.Algorithm, arguments []argu
 	section("Attributes")
 	for _, attribute := range [][2]string{
 		{"n_features_in_ : int", "Number of features."},
+		{"feature_names_in_ : ndarray of str", "Names of the features, if X of fit was a DataFrame with texts as column names."},
+		{"n_labels_ : int", "Number of labels."},
 		{"label_names_ : ndarray of str", "Names of the labels."},
+		{"classes_ : ndarray", `The classes as D of fit had them, in the order of label_names_, if labels is "class".`},
 		{"settings_ : dict", "Values of all hyperparameters, as the preset and the data decide."},
 		{"learning_curve_ : dict of ndarray", "Loss after each recorded step."},
+		{"result_ : dict", "The output of the command coppice train -o json."},
 		{"model_ : bytes", "The model file, as the method save writes it."},
+		{"model_digest_ : str", "SHA-256 of the model."},
 	} {
 		b.WriteString(wrapped(attribute[0], indent) + wrapped(attribute[1], indent+indent))
 	}
@@ -210,16 +221,31 @@ func writeDocstring(b *strings.Builder, a algorithms.Algorithm, arguments []argu
 		b.WriteString(wrapped(about.Paper, indent))
 	}
 	section("Examples")
-	call := fmt.Sprintf("%s().fit(X, D)", about.Class)
+	b.WriteString(example(a) + indent + "\"\"\"\n")
+}
+
+// example returns the lines of the docstring that train a model of the algorithm on random data.
+func example(a algorithms.Algorithm) string {
+	const indent = "    "
+	class := a.About().Class
+	labels, call, shape := "rng.dirichlet(np.ones(3), size=60)", class+"().fit(X, D)", "(60, 3)"
 	if a.Predicts() == algorithms.Number {
-		call = fmt.Sprintf("%s(labels=\"age\", sigma=2.0, range=(0, 69)).fit(X, ages)", about.Class)
+		labels, call, shape = "rng.integers(0, 70, size=60)", class+`(labels="age", sigma=2.0, range=(0, 69)).fit(X, D)`, "(60,)"
 	}
-	fmt.Fprintf(b, "%s>>> model = %s\n%s>>> model.predict(X)\n%s\"\"\"\n", indent, call, indent, indent)
+	var b strings.Builder
+	for _, line := range []string{
+		"import numpy as np", "from coppice_ldl import " + class, "rng = np.random.default_rng(0)", "X, D = rng.random((60, 4)), " + labels,
+		"model = " + call, "model.predict(X).shape",
+	} {
+		b.WriteString(indent + ">>> " + line + "\n")
+	}
+	return b.String() + indent + shape + "\n"
 }
 
 // sentence begins a text with a capital letter and ends it with a full stop. A text that begins with a value keeps its first letter.
 func sentence(text string, values ...string) string {
 	first, _, _ := strings.Cut(text, " ")
+	first = strings.TrimSuffix(first, ":")
 	if text != "" && text[0] >= 'a' && text[0] <= 'z' && !slices.Contains(values, first) {
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}

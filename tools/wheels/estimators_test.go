@@ -39,7 +39,7 @@ func TestEstimators(t *testing.T) {
 			t.Errorf("%s has no class %s", a.Name(), a.About().Class)
 			continue
 		}
-		want := []string{fmt.Sprintf("_algorithm = %q", a.Name()), a.About().When[:20], "Parameters\n    ----------\n"}
+		want := []string{fmt.Sprintf("_algorithm = %q", a.Name()), classNames(pythonText(a.About().When), all)[:20], "Parameters\n    ----------\n"}
 		for _, p := range a.Params() {
 			name := argumentOf(&p).name
 			want = append(want, "        self."+name+" = "+name+"\n", "    "+name+" : ")
@@ -96,9 +96,10 @@ func TestArgumentOf(t *testing.T) {
 			`Trees. Values: a whole number from 1 to 10. Default: 5. Default with preset="paper": 9.`},
 		{param.Param{Kind: param.KindFloat, Min: 0, Max: 1, Doc: "rate", Default: "0.5"}, "float | None", "float, optional", "Rate. Values: a number from 0 to 1. Default: 0.5."},
 		{param.Param{Kind: param.KindBool, Doc: "bias", Default: "true"}, "bool | None", "bool, optional", "Bias. Default: True."},
-		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "kind", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, "Kind. Default: a."},
-		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a (one) or b", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, "a (one) or b. Default: a."},
-		{param.Param{Kind: param.KindText, Form: "any", Doc: "file", Default: "none"}, "str | None", "str, optional", "File. Values: any. Default: none."},
+		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "kind", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `Kind. Default: "a".`},
+		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a (one) or b", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `a (one) or b. Default: "a".`},
+		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a: one", Default: "a if x, else b"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `a: one. Default: "a" if x, else "b".`},
+		{param.Param{Kind: param.KindText, Form: "any", Doc: "file", Default: "none"}, "str | None", "str, optional", `File. Values: any. Default: "none".`},
 	} {
 		if got := argumentOf(&c.p); got.hint != c.hint || got.docType != c.type_ || got.doc != c.in || got.value != "None" {
 			t.Errorf("got %+v, want %+v", got, c)
@@ -121,8 +122,8 @@ func TestTextTypes(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"ldlf hidden": "int | Sequence[int] | str", "ldlf channels": "int | Sequence[int] | str", "ldlf shape": "Sequence[int] | str",
-		"ldlf freeze": "Sequence[str] | str", "ldlf rates": "Sequence[str] | str", "ldlf init_layers": "Sequence[str] | str", "ldlf init_from": "str",
+		"ldlf hidden": "int | Sequence[int] | np.ndarray | str", "ldlf channels": "int | Sequence[int] | np.ndarray | str", "ldlf shape": "Sequence[int] | np.ndarray | str",
+		"ldlf freeze": "Sequence[str] | np.ndarray | str", "ldlf rates": "Sequence[str] | np.ndarray | str", "ldlf init_layers": "Sequence[str] | np.ndarray | str", "ldlf init_from": "str",
 		"structrf features": "float | str", "aa-knn k": "int | str", "ensemble members": "Sequence[Estimator | Mapping[str, object] | str] | str",
 	} {
 		if found[name] != want {

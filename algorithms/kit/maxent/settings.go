@@ -78,7 +78,7 @@ func Decay[C any](search func(*C) *Search, setting string) param.Table[C] {
 		param.Word("decay", "schedule of the weight decay: path starts at first_decay and lowers the decay in stages to "+setting+
 			", and validation chooses the best stage; fixed always uses "+setting, func(c *C) *string { return &search(c).Decay }, DecayFixed, DecayPath).
 			Says("auto: path, or fixed if " + setting + " is given, if validation_fraction is 0, or with at least 5,000 samples per feature; paper: fixed"),
-		param.Float("first_decay", "weight decay of the first stage of decay path", 0, 1e6, firstDecay, func(c *C) *float64 { return &search(c).FirstDecay }).
+		param.Float("first_decay", "weight decay of the first stage, with decay path", 0, 1e6, firstDecay, func(c *C) *float64 { return &search(c).FirstDecay }).
 			LeftOut(Paper).Says("3, or 0.001 with at least 500 samples per feature"),
 	}
 }

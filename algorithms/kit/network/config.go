@@ -59,7 +59,7 @@ func Settings[C any](of func(*C) *Config, features ...string) param.Table[C] {
 		param.Text("hidden", "number of ReLU units in each hidden layer (only with features mlp or conv)", listForm, none, checkList,
 			func(c *C) *string { return &of(c).Hidden }).Says("128 with features mlp or conv, else none"),
 		param.Float("dropout", "fraction of the hidden units that a training step drops; the others are multiplied by 1/(1-dropout). Validation, leaf updates and predictions drop none",
-			0, math.Nextafter(1, 0), 0, func(c *C) *float64 { return &of(c).Dropout }).Says("0.5 with hidden layers, auto with features mlp and at least 20,000 samples 0; without hidden layers 0"),
+			0, math.Nextafter(1, 0), 0, func(c *C) *float64 { return &of(c).Dropout }).Says("0.5 with hidden layers, else 0; auto with features mlp and at least 20,000 samples: 0"),
 		param.Bool("layer_norm", "layer normalisation after each hidden layer and each convolution (Ba et al. 2016)", false,
 			func(c *C) *bool { return &of(c).LayerNorm }),
 		param.Text("shape", "shape of the image that a sample's features form, such as 1x8x8 for 64 features; row: 1x1xFEATURES (only with features conv)",
