@@ -64,7 +64,7 @@ var settings = append(param.Table[Config]{
 	param.Int("em_rounds", "maximum number of EM rounds; each round but the first begins by moving the samples' numbers within their intervals",
 		1, 100, 1, func(c *Config) *int { return &c.Rounds }),
 	param.Int("refinements", "number of times that each solution is refined with its residual", 2, 20, 2, func(c *Config) *int { return &c.Refinements }),
-	param.Bool("clip", "clip predictions to the range from the first label's number to the last label's", true, func(c *Config) *bool { return &c.Clip }).Preset(presetPaper, false),
+	param.Bool("clip_predictions", "clip predictions to the range from the first label's number to the last label's", true, func(c *Config) *bool { return &c.Clip }).Preset(presetPaper, false),
 }, target.Settings(func(c *Config) *target.Scale { return &c.Scale })...)
 
 // stateVersion is the version of the fields of a trainer's state; since 2 it has the scaling.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/allocs"
@@ -192,26 +193,23 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
-// Every setting's own default can be given, where it is a plain value, and the
-// table of keys has no name twice.
+// Each setting's default can be given if it is a value, and no setting has the name of a common key.
 func TestKeys(t *testing.T) {
-	a, err := find("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := make(map[string]bool)
-	for _, name := range keyNames(a) {
-		if seen[name] {
-			t.Errorf("%s stands in the table twice", name)
+	for _, a := range registry.All() {
+		seen := make(map[string]bool)
+		for _, name := range keyNames(a) {
+			if seen[name] {
+				t.Errorf("%s: two keys are named %s", a.Name(), name)
+			}
+			seen[name] = true
 		}
-		seen[name] = true
-	}
-	for _, p := range a.Params() {
-		if strings.ContainsAny(p.Default, ": ") {
-			continue
-		}
-		if err := Set(new(protocol.Spec), p.Name, p.Default); err != nil {
-			t.Errorf("the default of %s: %v", p.Name, err)
+		for _, p := range a.Params() {
+			if strings.ContainsAny(p.Default, ": ") {
+				continue
+			}
+			if err := Set(&protocol.Spec{Algorithm: a.Name()}, p.Name, p.Default); err != nil {
+				t.Errorf("%s: the default of %s: %v", a.Name(), p.Name, err)
+			}
 		}
 	}
 }

@@ -270,7 +270,7 @@ class Estimator:
         if self.range is not None:
             flags += [f"--range={named_text('range', self.range)}"]
         flags += self._missing_flag()
-        if self.normalize not in (None, False, True):
+        if self.normalize is not None and not isinstance(self.normalize, (bool, int, np.bool_)):
             raise InputError(f"normalize={self.normalize!r}: want True or False")
         if self.normalize:
             flags += ["--normalize"]
@@ -293,19 +293,25 @@ class Estimator:
         if name == "members":
             return members_text(value)
         hint = self._hint(name)
+        if isinstance(value, (dict, set)):
+            raise InputError(f"{name}={value!r}: want a value of the type {hint}")
         if "float | str" in hint and isinstance(value, (int, np.integer)):
             raise InputError(f"{name}={value!r}: want a fraction such as 0.5 (1.0 is all) or a text, not a whole number")
         if not isinstance(value, (list, tuple, np.ndarray)) or np.ndim(value) == 0:
             return value
         if "Sequence" not in hint:
             raise InputError(f"{name}={value!r}: want one value, not a list")
+        if np.ndim(value) > 1:
+            raise InputError(f"{name}={value!r}: want a list of one dimension")
+        if len(value) == 0:
+            raise InputError(f'{name}={value!r}: the list is empty; leave the parameter out for its default')
         return named_text(name, value)
 
     def _images(self) -> str:
         """Return what an X of more than two dimensions needs, or "" if the estimator takes images."""
         if "conv" not in self._hint("features"):
             return f"{type(self).__name__} has features in columns; use X.reshape(len(X), -1)"
-        return "" if getattr(self, "features", None) == "conv" else 'set features="conv" for images, or use X.reshape(len(X), -1)'
+        return "" if str(getattr(self, "features", None)) == "conv" else 'set features="conv" for images, or use X.reshape(len(X), -1)'
 
     # Predictions.
 

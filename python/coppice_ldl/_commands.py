@@ -84,7 +84,7 @@ def is_default(value: Any) -> bool:
 
 def threads(n_jobs: Optional[int]) -> list[str]:
     """Return the flag for a number of threads. None and -1 stand for all processors, -2 for all but one."""
-    if n_jobs is None or n_jobs is not True and n_jobs == -1:
+    if n_jobs is None or isinstance(n_jobs, (int, np.integer)) and n_jobs == -1:
         return []
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
         raise InputError(f"n_jobs={n_jobs!r}: want a number of threads from 1; None or -1 for all processors; -2 for all but one")
