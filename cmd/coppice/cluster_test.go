@@ -323,7 +323,7 @@ func checkCancel(t *testing.T) {
 		t.Errorf("deleting a dataset in use: exit code %d, %s", e.code, e.stderr)
 	}
 	for _, output := range []string{"text", "jsonl"} {
-		if e := coppice(t, "job", "watch", "long", "--timeout", "50ms", "-o", output); e.code != exitFailed || !strings.Contains(e.stderr, "job long is still ") {
+		if e := coppice(t, "job", "watch", "long", "--timeout", "1s", "-o", output); e.code != exitFailed || !strings.Contains(e.stderr, "job long is still ") {
 			t.Errorf("a watch with a time limit: exit code %d, %s", e.code, e.stderr)
 		}
 	}

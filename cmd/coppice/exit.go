@@ -82,6 +82,9 @@ func (e interrupted) Error() string { return e.text }
 
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
+// kindTimeout is the kind of the error of a command that ends at its --timeout.
+const kindTimeout = "timeout"
+
 // ofKind is an error of a kind of its own.
 type ofKind struct {
 	error

@@ -230,6 +230,9 @@ type jobWatchCmd struct {
 	Timeout time.Duration `placeholder:"DURATION" help:"End with an error if the job has not ended after this time. The job continues (default: wait until the job ends)."`
 }
 
+// firstAnswer is the time in which a coordinator may tell the state of a job, also if --timeout is shorter.
+const firstAnswer = time.Second
+
 func (*jobWatchCmd) outputs() []string { return []string{outputJSONL} }
 
 // Run implements `coppice job watch`.
@@ -242,16 +245,25 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
+	first, whole := a.ctx, a.ctx
+	if c.Timeout > 0 {
+		var stop, end context.CancelFunc
+		first, stop = context.WithTimeout(a.ctx, max(c.Timeout, firstAnswer))
+		defer stop()
+		whole, end = context.WithTimeout(a.ctx, c.Timeout)
+		defer end()
+	}
 	a.asks.patient(protocol.ClientRead)
 	cl.Faithful = true
-	j, err := cl.Job(a.ctx, c.Job) // an unknown job is an error at once
+	j, err := cl.Job(first, c.Job) // an unknown job is an error at once
+	if errors.Is(first.Err(), context.DeadlineExceeded) {
+		return ofKind{fmt.Errorf("no coordinator answered within %v, and the state of job %s is not known", max(c.Timeout, firstAnswer), c.Job), kindTimeout}
+	}
 	if err != nil {
 		return left(c.Job, err)
 	}
-	if c.Timeout > 0 {
-		ctx, stop := context.WithTimeout(a.ctx, c.Timeout)
-		defer stop()
-		a.ctx = ctx
+	if !j.State.Final() { // a job that has ended is shown, also after --timeout
+		a.ctx = whole
 	}
 	if a.output == outputJSONL {
 		return watchLines(a, cl, j)

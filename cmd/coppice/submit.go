@@ -177,7 +177,7 @@ func (a *app) timedOut(j *protocol.JobInfo) error {
 	case j.Waiting != "":
 		text += " and waits: " + j.Waiting
 	}
-	return ofKind{errors.New(text), "timeout"}
+	return ofKind{errors.New(text), kindTimeout}
 }
 
 // warnSuspect warns that the result of a job may be wrong.

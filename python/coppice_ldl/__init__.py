@@ -19,6 +19,7 @@ from ._experiment import Report, experiment
 from ._process import (
     CoppiceError,
     InputError,
+    JobTimeoutError,
     NotFoundError,
     OptionError,
     ProcessError,
@@ -36,6 +37,7 @@ __all__ = [
     "Estimator",
     "InputError",
     "Job",
+    "JobTimeoutError",
     "NotFittedError",
     "NotFoundError",
     "OptionError",

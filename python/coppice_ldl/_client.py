@@ -13,7 +13,7 @@ from ._arrays import Files
 from ._base import Estimator, curve_of, load
 from ._commands import cluster_flags, flags, is_default
 from ._experiment import Report
-from ._process import CoppiceError, InputError, NotFoundError, run
+from ._process import InputError, JobTimeoutError, NotFoundError, run
 from ._progress import Progress
 from ._tables import table, time_of
 
@@ -260,13 +260,13 @@ class Job(Mapping[str, Any]):
 
         Raises
         ------
-        TimeoutError
-            If the job has not ended in time. Its text has the state of the job. The job continues.
+        JobTimeoutError
+            If the job has not ended in time. It is a TimeoutError, and its text has the state of the job. The job continues.
         CoppiceError
             If the job fails or is cancelled.
         UnavailableError
-            If no coordinator answers the first request within 4 seconds. Once the cluster has answered, the wait does not end
-            because the cluster is away.
+            If no coordinator answers the first request within 4 seconds. With a shorter `timeout`, this is a JobTimeoutError, at the
+            earliest after one second. Once the cluster has answered, the wait does not end because the cluster is away.
         """
         args = ["job", "watch", str(self._info["id"]), "-o", "jsonl", *self._client._where]
         if timeout is not None:
@@ -276,11 +276,9 @@ class Job(Mapping[str, Any]):
         try:
             with Progress(self.name, verbose) as progress:
                 run(args, (), progress.line, progress.note)
-        except CoppiceError as error:
-            if error.kind == "timeout":
-                state = str(error).replace(f"to resume it: coppice job resume {self.name}", "its method resume lets it continue")
-                raise TimeoutError(f"{state} (after {timeout:g} s)") from None
-            raise
+        except JobTimeoutError as error:
+            state = str(error).replace(f"to resume it: coppice job resume {self.name}", "its method resume lets it continue")
+            raise JobTimeoutError(f"{state} (after {timeout:g} s)", error.kind) from None
         return self.refresh()
 
     def _change(self, verb: str, **options: Any) -> "Job":

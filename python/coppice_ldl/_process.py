@@ -33,7 +33,7 @@ class CoppiceError(Exception):
     Attributes
     ----------
     kind : str
-        ``usage``, ``data``, ``not_found``, ``refused``, ``unavailable``, ``orphans``, ``interrupted`` or ``failed``.
+        ``usage``, ``data``, ``not_found``, ``refused``, ``unavailable``, ``timeout``, ``orphans``, ``interrupted`` or ``failed``.
     mistakes : list of str
         What is wrong with the spec of an experiment, if that is more than one thing.
     """
@@ -61,6 +61,10 @@ class NotFoundError(CoppiceError, LookupError):
 
 class UnavailableError(CoppiceError, ConnectionError):
     """The cluster does not answer."""
+
+
+class JobTimeoutError(CoppiceError, TimeoutError):
+    """A job has not ended in time."""
 
 
 class RefusedError(CoppiceError, PermissionError):
@@ -429,6 +433,7 @@ def _error(notes: str, code: int) -> Exception:
         "refused": RefusedError,
         "unavailable": UnavailableError,
         "data": InputError,
+        "timeout": JobTimeoutError,
     }
     return classes.get(kind, CoppiceError)(message, kind, mistakes)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coppice_ldl import SABFGS, Client, CoppiceError, InputError, Job, NotFoundError, RefusedError, StructRF, UnavailableError, binary, experiment
+from coppice_ldl import SABFGS, Client, CoppiceError, InputError, Job, JobTimeoutError, NotFoundError, RefusedError, StructRF, UnavailableError, binary, experiment
 from coppice_ldl._checks import ELSEWHERE, OPTIONS
 from coppice_ldl._tables import COLUMNS, table
 from conftest import cluster, make, until
@@ -144,6 +144,8 @@ def test_wait_ends_in_time(client: Client, capfd: pytest.CaptureFixture[str]) ->
         with pytest.raises(InputError, match="want seconds from 0, or None"):
             job.wait(wrong)
     job.cancel()
+    with pytest.raises(CoppiceError, match="cancelled"):  # not a timeout
+        job.wait(0)
 
 
 def test_wait_for_a_cluster_that_does_not_answer(tmp_path: Any, capfd: pytest.CaptureFixture[str]) -> None:
@@ -159,6 +161,11 @@ def test_wait_for_a_cluster_that_does_not_answer(tmp_path: Any, capfd: pytest.Ca
             assert "lonely: waiting for the cluster: no coordinator answers" in capfd.readouterr().err
             with pytest.raises(UnavailableError, match="no coordinator answers"):
                 job.wait(60)
+            for seconds in (0, 0.5):
+                began = time.monotonic()
+                with pytest.raises(JobTimeoutError, match="no coordinator answered within 1s, and the state of job"):
+                    job.wait(seconds)
+                assert 1 <= time.monotonic() - began < 3
         finally:
             stop.join()
             for one in found:
