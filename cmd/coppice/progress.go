@@ -183,6 +183,7 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 
 // job shows a job's state.
 func (m *meter) job(j *protocol.JobInfo) {
+	m.told.putState(j)
 	switch {
 	case j.WaitingFor != "":
 		m.first = nil // rates count from the next progress
@@ -352,11 +353,29 @@ func lossText(loss float64) string {
 	return "K-L " + figure(loss)
 }
 
-// progressLines writes the output of `coppice train -o jsonl`: a line of JSON for each progress of the job, and one for
-// its result.
+// progressLines writes the output of `coppice train -o jsonl`: a line of JSON for each progress of the job, one for each
+// state before its end, and one for its result.
 type progressLines struct {
-	out  *json.Encoder
-	last round.Progress
+	out   *json.Encoder
+	last  round.Progress
+	state jobState
+}
+
+// jobState is a line about the state of a job on a cluster.
+type jobState struct {
+	State      protocol.JobState   `json:"state"`
+	Waiting    string              `json:"waiting,omitempty"`
+	WaitingFor protocol.WaitReason `json:"waiting_for,omitempty"`
+}
+
+// putState writes the state of a job that has not ended, if it has changed.
+func (l *progressLines) putState(j *protocol.JobInfo) {
+	now := jobState{j.State, j.Waiting, j.WaitingFor}
+	if l == nil || now == l.state || j.State.Final() {
+		return
+	}
+	l.state = now
+	l.out.Encode(now)
 }
 
 // newProgressLines returns nil unless -o jsonl asks for them.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 import warnings
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -40,6 +41,8 @@ class Progress:
         self.title = title
         self.verbose = verbose if isinstance(verbose, str) else bool(verbose)
         self.said = ""
+        self.waits = ""  # why the job does not continue
+        self.timer: Optional[threading.Timer] = None
         self.shown = _visible() if self.verbose == "auto" else bool(verbose)
         self.began = time.monotonic()
         self.bar: Any = None
@@ -51,6 +54,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._wait({})
         if self.bar is not None:
             self.bar.close()
 
@@ -58,14 +62,31 @@ class Progress:
         """Take lines of the standard output of the command."""
         for one in text.splitlines():
             value = json.loads(one)
-            if value.get("state") == "paused":
-                self._say("the job is paused; its method resume lets it continue")
-            elif "state" in value:
-                self.said = ""  # a later pause is told again
+            if "state" in value:
+                self._wait(value)
             if "result" in value:
                 self.result = value["result"]
             elif "progress" in value:
                 self._put(value["progress"])
+
+    def _wait(self, job: dict[str, Any]) -> None:
+        """Say why a job does not continue: at once if it is paused, and otherwise after two seconds."""
+        paused = job.get("state") == "paused"
+        text = "the job is paused; its method resume lets it continue" if paused else translated(job.get("waiting", ""))
+        if text == self.waits:
+            return
+        self.waits = text
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        if paused:
+            self._say(text)
+        elif text:
+            self.timer = threading.Timer(QUIET, self._say, (f"the job waits: {text}",))
+            self.timer.daemon = True
+            self.timer.start()
+        else:
+            self.said = ""  # a later wait is told again
 
     def note(self, text: str) -> None:
         """Take lines of the standard error of the command."""

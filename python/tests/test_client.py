@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,26 @@ def test_wait_for_a_cluster_that_does_not_answer(tmp_path: Any, capfd: pytest.Ca
             for one in found:
                 os.kill(int(one), signal.SIGCONT)
         assert job.refresh().state in ("queued", "running")
+
+
+def test_fit_says_why_it_waits(tmp_path: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with cluster(tmp_path, "--coordinators", "1", "--workers", "1") as server:
+        subprocess.run(["pkill", "-STOP", "-f", f" worker .*{tmp_path}"], check=True)
+        fit = ThreadPoolExecutor().submit(lambda: StructRF(trees=3).fit(*make(60), server=server, name="unserved"))
+        seen = ""
+
+        def said(text: str) -> bool:
+            nonlocal seen
+            seen += capfd.readouterr().err
+            return text in seen
+
+        until(lambda: said("structrf: the job waits: "))
+        Client(server).job("unserved").pause()
+        until(lambda: said("structrf: the job is paused; its method resume lets it continue\n"))
+        Client(server).job("unserved").cancel()
+        with pytest.raises(CoppiceError, match="job unserved was cancelled"):
+            fit.result(60)
+        assert seen.count("the job waits: ") == 1, seen
 
 
 INTERRUPTED = """
