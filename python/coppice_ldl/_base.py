@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _arrays, _inputs
 from ._arrays import Files
-from ._commands import cluster_flags, named_text, text_of, threads
+from ._commands import COMMON, cluster_flags, named_text, text_of, threads
 from ._members import members_text
 from ._process import InputError, run
 from ._progress import Progress
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 class NotFittedError(ValueError, AttributeError):
     """An estimator is used before it is fitted."""
-
-
-# Parameters of all estimators; they are no hyperparameters of an algorithm.
-COMMON = ("random_state", "labels", "sigma", "range", "missing", "normalize", "n_jobs", "verbose")
 
 
 class Estimator:
@@ -62,6 +58,8 @@ class Estimator:
 
     _algorithm: str = ""
     _predicts: str = "distributions"
+    _images: bool = False  # True if X may have more than two dimensions
+    _forms: Mapping[str, Sequence[str]] = {}  # of hyperparameters with a text: "int", "float", "list" or "members", if they take one
 
     # Declared for type checkers; `fit` sets them.
     random_state: Any
@@ -209,7 +207,7 @@ class Estimator:
         if name is not None and not where:
             raise InputError(f"name={name!r} is the name of a job on a cluster; give server or context, too")
         data = _inputs.dataset(X, D, self.labels, type(self).__name__)
-        rows, columns = _inputs.shape_of(X, self._images())
+        rows, columns = _inputs.shape_of(X, self._image_advice())
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
         local = threads(self.n_jobs)
@@ -255,10 +253,8 @@ class Estimator:
     def _flags(self) -> list[str]:
         """Return the flags of the parameters."""
         flags = [f"--seed={seed_of(self.random_state)}"]
-        for name in self._parameters():
-            value = getattr(self, name)
-            if name not in COMMON and value is not None:
-                flags += ["--set", f"{name.rstrip('_')}={text_of(self._setting(name, value))}"]  # lambda_: lambda is a keyword
+        for name, value in self._settings().items():
+            flags += ["--set", f"{name}={text_of(value)}"]
         if not isinstance(self.labels, str) or self.labels not in ("distributions", "age", "class", "counts"):
             raise InputError(f'labels={self.labels!r}: want "distributions", "age", "class" or "counts"')
         if self.labels != "distributions":
@@ -283,33 +279,33 @@ class Estimator:
             raise InputError(f'missing={self.missing!r}: want "refuse", "drop", "mean", "median" or a number')
         return [f"--missing={text_of(self.missing)}"]
 
-    def _hint(self, name: str) -> str:
-        """Return the type of a parameter, or "" if there is no such parameter."""
-        found = inspect.signature(type(self).__init__).parameters.get(name)
-        return "" if found is None else str(found.annotation)
+    def _settings(self) -> dict[str, Any]:
+        """Return the hyperparameters that are not None, by their names on the command line: lambda_ is lambda."""
+        given = {name: getattr(self, name) for name in self._parameters() if name not in COMMON}
+        return {name.rstrip("_"): self._setting(name, value) for name, value in given.items() if value is not None}
 
     def _setting(self, name: str, value: Any) -> Any:
         """Return the value of a hyperparameter for a command line or a spec: a list becomes a text."""
-        if name == "members":
+        forms = self._forms.get(name, ())
+        if "members" in forms:
             return members_text(value)
-        hint = self._hint(name)
         if isinstance(value, (dict, set)):
-            raise InputError(f"{name}={value!r}: want a value of the type {hint}")
-        if "float | str" in hint and isinstance(value, (int, np.integer)):
+            raise InputError(f"{name}={value!r}: want one value{' or a list' if 'list' in forms else ''}, not a {type(value).__name__}")
+        if "float" in forms and isinstance(value, (int, np.integer)):
             raise InputError(f"{name}={value!r}: want a fraction such as 0.5 (1.0 is all) or a text, not a whole number")
         if not isinstance(value, (list, tuple, np.ndarray)) or np.ndim(value) == 0:
             return value
-        if "Sequence" not in hint:
+        if "list" not in forms:
             raise InputError(f"{name}={value!r}: want one value, not a list")
         if np.ndim(value) > 1:
             raise InputError(f"{name}={value!r}: want a list of one dimension")
         if len(value) == 0:
-            raise InputError(f'{name}={value!r}: the list is empty; leave the parameter out for its default')
+            raise InputError(f"{name}={value!r}: the list is empty; leave the parameter out for its default")
         return named_text(name, value)
 
-    def _images(self) -> str:
+    def _image_advice(self) -> str:
         """Return what an X of more than two dimensions needs, or "" if the estimator takes images."""
-        if "conv" not in self._hint("features"):
+        if not self._images:
             return f"{type(self).__name__} has features in columns; use X.reshape(len(X), -1)"
         return "" if str(getattr(self, "features", None)) == "conv" else 'set features="conv" for images, or use X.reshape(len(X), -1)'
 
@@ -428,7 +424,7 @@ class Estimator:
         """Check X of a prediction, and return its number of samples."""
         if not hasattr(self, "model_"):
             raise not_fitted(self)
-        rows, columns = _inputs.shape_of(X, self._images())
+        rows, columns = _inputs.shape_of(X, self._image_advice())
         names = _arrays.names_of(X)
         own = getattr(self, "feature_names_in_", None)
         if names is not None and own is None:
@@ -482,7 +478,7 @@ def load(model: Any) -> Estimator:
     for setting, value in job["settings"].items():
         name = setting + "_" if keyword.iskeyword(setting) else setting
         if name in estimator._parameters() and name not in COMMON:
-            setattr(estimator, name, value_of(value) if "int" in estimator._hint(name) else value)
+            setattr(estimator, name, value_of(value) if {"int", "float"} & set(estimator._forms.get(name, ())) else value)
     reading = shown.get("reading") or {}
     for name in ("labels", "sigma", "missing", "normalize"):
         if reading.get(name):

@@ -8,10 +8,11 @@ import re
 from typing import Any, Mapping
 
 from ._base import Estimator
+from ._commands import READING
 from ._process import InputError, OptionError
 
-# How a file or an array is read.
-_READING = (
+# Further options that say how a file or an array is read.
+_FILES = (
     "categories",
     "data_format",
     "decimal",
@@ -36,14 +37,13 @@ _READING = (
     "values",
     "zero_based",
 )
-_ESTIMATOR = ("labels", "missing", "normalize", "range", "sigma")
 
 # The options of the calls that run these commands.
 OPTIONS = {
     "job list": ("limit", "mine", "owner", "sort", "state"),
     "model list": ("limit",),
-    "job submit": ("audit", "clip", "fold", "fold_seed", "folds", "init_from", "measures", "split", "test_fraction", "wait", *_READING),
-    "dataset import": ("wait", *_ESTIMATOR, *_READING),
+    "job submit": ("audit", "clip", "fold", "fold_seed", "folds", "init_from", "measures", "split", "test_fraction", "wait", *_FILES),
+    "dataset import": ("wait", *READING, *_FILES),
     "experiment run": ("data", "keep_models", "no_budget", "record", "record_again", "retry_failed", "wait"),
     "experiment report": ("all_tests", "level", "no_times", "sample"),
 }
@@ -56,7 +56,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "model list": _CLUSTER,
     "job submit": {
         **_CLUSTER,
-        **dict.fromkeys((*_ESTIMATOR, "set", "algorithm", "members", "steps"), _PARAMETER),
+        **dict.fromkeys((*READING, "set", "algorithm", "members", "steps"), _PARAMETER),
         "seed": "give random_state to the estimator",
         "data": "give X",
         "dataset": "give the name as X",

@@ -11,14 +11,11 @@ import numpy as np
 from . import _checks, _inputs
 from ._arrays import Files
 from ._base import Estimator, curve_of, load
-from ._commands import cluster_flags, flags, is_default
+from ._commands import READING, cluster_flags, flags, is_default
 from ._experiment import Report
 from ._process import InputError, JobTimeoutError, NotFoundError, run
 from ._progress import Progress
 from ._tables import table, time_of
-
-# Parameters of estimators that say how data are read.
-_READING = ("labels", "sigma", "range", "missing", "normalize")
 
 
 class Client:
@@ -106,7 +103,7 @@ class Client:
             if isinstance(X, str):
                 if D is not None:
                     raise InputError(f"X is the name {X!r} of a dataset, which has labels; leave out D")
-                own = [name for name in _READING if not is_default(getattr(estimator, name))]
+                own = [name for name in READING if not is_default(getattr(estimator, name))]
                 if own:
                     raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(own)}; leave out what the estimator says, or give X and D")
                 args += ["--dataset", X, *estimator._flags()]

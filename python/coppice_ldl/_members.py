@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping
 
-from ._commands import is_default, text_of
+from ._commands import READING, is_default, text_of
 from ._process import InputError
 
 _SPECIAL = set(',:="\\')
-# Parameters of estimators that no member has: the ensemble decides them.
-_OF_ENSEMBLE = ("random_state", "labels", "sigma", "range", "missing", "normalize")
-_OF_PROCESS = ("n_jobs", "verbose")
 
 
 def members_text(members: Any) -> str:
@@ -46,12 +43,10 @@ def _member(where: str, member: Any) -> str:
     if not algorithm or isinstance(member, type):
         hint = f"; give {member.__name__}()" if isinstance(member, type) and algorithm else ""
         raise InputError(f"{where}: {member!r} is not an estimator, a dict or a text{hint}")
-    given = member.get_params(deep=False)
-    for name in _OF_ENSEMBLE:
-        if not is_default(given.pop(name)):
+    for name in ("random_state", *READING):
+        if not is_default(getattr(member, name)):
             raise InputError(f"{where}: {member!r} has {name}, which the ensemble decides; give it to the ensemble")
-    settings = {name.rstrip("_"): member._setting(name, value) for name, value in given.items() if name not in _OF_PROCESS and value is not None}
-    return _spelled(where, algorithm, settings)
+    return _spelled(where, algorithm, member._settings())
 
 
 def _of_dict(where: str, member: Mapping[Any, Any]) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Mapping
 import numpy as np
 
 from . import _checks, _inputs
-from ._base import COMMON, Estimator
-from ._commands import is_default, named_text
+from ._base import Estimator
+from ._commands import READING, is_default, named_text
 from ._members import members_text
 from ._process import InputError
 
@@ -126,7 +126,7 @@ def has_files(value: Any) -> bool:
 
 
 # What a spec has in place of parameters of estimators.
-_PLACES = {"random_state": "the key seed", **{name: f"the key {name} of a dataset" for name in ("labels", "sigma", "range", "missing", "normalize")}}
+_PLACES = {"random_state": "the key seed", **{name: f"the key {name} of a dataset" for name in READING}}
 
 
 def _method(method: Any) -> Any:
@@ -145,11 +145,10 @@ def _method(method: Any) -> Any:
             raise InputError(f"a method has an estimator and {', '.join(twice)}; set parameters of the estimator instead")
     if not isinstance(method, Estimator):
         return method
-    given = method.get_params()
     for name, place in _PLACES.items():
-        if not is_default(given[name]):
+        if not is_default(getattr(method, name)):
             raise InputError(f"{method!r}: a method of an experiment has no {name}; give {place} in the spec")
-    settings = {name.rstrip("_"): method._setting(name, value) for name, value in given.items() if name not in COMMON and value is not None}
+    settings = method._settings()
     preset = settings.pop("preset", None)
     entry["algorithm"] = method._algorithm
     if preset is not None:

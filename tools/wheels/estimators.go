@@ -98,7 +98,7 @@ func writeClass(b *strings.Builder, a algorithms.Algorithm, all []algorithms.Alg
 	}
 	fmt.Fprintf(b, "\n\nclass %s(Estimator):\n", a.About().Class)
 	writeDocstring(b, a, all, arguments)
-	fmt.Fprintf(b, "\n    _algorithm = %q\n    _predicts = %q\n\n    def __init__(\n        self,\n        *,\n", a.Name(), predicts)
+	fmt.Fprintf(b, "\n    _algorithm = %q\n    _predicts = %q\n%s\n    def __init__(\n        self,\n        *,\n", a.Name(), predicts, forms(a.Params()))
 	for _, arg := range arguments {
 		b.WriteString(declaration(arg))
 	}
@@ -143,7 +143,11 @@ func argumentOf(p *param.Param) argument {
 		words := `"` + strings.Join(p.Words, `", "`) + `"`
 		arg.hint, arg.docType = "Literal["+words+"]", "{"+words+"}"
 	case param.KindText:
-		arg.hint, arg.docType = textTypes(p)
+		var hints, types []string
+		for _, one := range textTypes(p) {
+			hints, types = append(hints, one.hint), append(types, one.docs)
+		}
+		arg.hint, arg.docType = strings.Join(hints, " | "), strings.Join(types, " or ")
 	}
 	arg.hint += " | None"
 	arg.docType += ", optional"
@@ -162,29 +166,67 @@ func argumentOf(p *param.Param) argument {
 	return arg
 }
 
-// textTypes returns the types of Python that a hyperparameter with a text takes, for type checkers and for the docstring. What the
-// hyperparameter accepts decides them.
-func textTypes(p *param.Param) (hint, docType string) {
+// textType is a type of Python that a hyperparameter with a text may take.
+type textType struct {
+	form       string // its name in Estimator._forms; "" if the binary takes it as it is
+	hint, docs string // for type checkers and for the docstring
+}
+
+// textTypes returns the types that a hyperparameter with a text takes. What the hyperparameter accepts decides them.
+func textTypes(p *param.Param) []textType {
 	accepts := func(texts ...string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { _, err := p.Parse(text); return err == nil })
 	}
 	if p.ItemKey != "" {
-		return "Sequence[Estimator | Mapping[str, object] | str] | str", "list of estimators, dicts or texts; or str"
+		return []textType{{"members", "Sequence[Estimator | Mapping[str, object] | str] | str", "list of estimators, dicts or texts; or str"}}
 	}
 	anyText := accepts("no,no") // a list has no item twice
 	words := !anyText && accepts("hidden1,output", "hidden1:0.5,output:2")
 	text := anyText || words
-	whole, fraction, numbers := !text && accepts("3"), !text && accepts("0.5"), !text && accepts("8,8", "1x8x8")
-	var hints, types []string
-	for _, one := range []struct {
-		is         bool
-		hint, docs string
-	}{{whole, "int", "int"}, {fraction, "float", "float"}, {numbers, "Sequence[int] | np.ndarray", "list of int"}, {words, "Sequence[str] | np.ndarray", "list of str"}, {true, "str", "str"}} {
-		if one.is {
-			hints, types = append(hints, one.hint), append(types, one.docs)
+	var types []textType
+	if !text && accepts("3") {
+		types = append(types, textType{"int", "int", "int"})
+	}
+	if !text && accepts("0.5") {
+		types = append(types, textType{"float", "float", "float"})
+	}
+	if !text && accepts("8,8", "1x8x8") {
+		types = append(types, textType{"list", "Sequence[int] | np.ndarray", "list of int"})
+	}
+	if words {
+		types = append(types, textType{"list", "Sequence[str] | np.ndarray", "list of str"})
+	}
+	return append(types, textType{"", "str", "str"})
+}
+
+// forms returns the lines of a class that tell the base class what hyperparameters take: texts that may be numbers or lists, and images.
+func forms(params []param.Param) string {
+	var b strings.Builder
+	for i := range params {
+		p := &params[i]
+		if p.Name == "features" && slices.Contains(p.Words, "conv") {
+			b.WriteString("    _images = True\n")
 		}
 	}
-	return strings.Join(hints, " | "), strings.Join(types, " or ")
+	var lines []string
+	for i := range params {
+		if params[i].Kind != param.KindText {
+			continue
+		}
+		var names []string
+		for _, one := range textTypes(&params[i]) {
+			if one.form != "" {
+				names = append(names, fmt.Sprintf("%q", one.form))
+			}
+		}
+		if names != nil {
+			lines = append(lines, fmt.Sprintf("%q: [%s]", params[i].Name, strings.Join(names, ", ")))
+		}
+	}
+	if lines != nil {
+		fmt.Fprintf(&b, "    _forms = {\n        %s,\n    }\n", strings.Join(lines, ",\n        "))
+	}
+	return b.String()
 }
 
 // writeDocstring writes the docstring of a class in the format of NumPy.

@@ -116,8 +116,8 @@ func TestTextTypes(t *testing.T) {
 	for _, a := range registry.All() {
 		for _, p := range a.Params() {
 			if p.Kind == param.KindText {
-				hint, _ := textTypes(&p)
-				found[a.Name()+" "+p.Name] = hint
+				arg := argumentOf(&p)
+				found[a.Name()+" "+p.Name] = strings.TrimSuffix(arg.hint, " | None")
 			}
 		}
 	}

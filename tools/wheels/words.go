@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 )
 
-// forms has texts of hyperparameters in the form of the command line, each followed by the same text in the form of Python.
-var forms = []string{
+// spellings has texts of hyperparameters in the form of the command line, each followed by the same text in the form of Python.
+var spellings = []string{
 	"whole numbers such as 128 or 256,128, or none", `whole numbers such as 128 or [256, 128], or "none"`,
 	"CHANNELSxHEIGHTxWIDTH, row or none", `(channels, height, width), "row" or "none"`,
 	"such as 1x8x8 for 64 features; row: 1x1xFEATURES", `such as (1, 8, 8) for 64 features; "row": (1, 1, features)`,
@@ -39,7 +39,7 @@ var forms = []string{
 }
 
 // pythonText returns a text of an algorithm or a hyperparameter as Python says it.
-func pythonText(text string) string { return strings.NewReplacer(forms...).Replace(text) }
+func pythonText(text string) string { return strings.NewReplacer(spellings...).Replace(text) }
 
 // withWord returns a pattern of "with NAME WORD" for the words of a hyperparameter.
 func withWord(p *param.Param) *regexp.Regexp {

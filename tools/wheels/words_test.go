@@ -19,12 +19,12 @@ func TestForms(t *testing.T) {
 		}
 	}
 	module := strings.Join(strings.Fields(estimators(registry.All())), " ")
-	for i := 0; i < len(forms); i += 2 {
-		if !strings.Contains(texts.String(), forms[i]) {
-			t.Errorf("no algorithm says %q; correct it in words.go", forms[i])
+	for i := 0; i < len(spellings); i += 2 {
+		if !strings.Contains(texts.String(), spellings[i]) {
+			t.Errorf("no algorithm says %q; correct it in words.go", spellings[i])
 		}
-		if strings.Contains(module, strings.TrimSpace(forms[i])) {
-			t.Errorf("the module says %q", forms[i])
+		if strings.Contains(module, strings.TrimSpace(spellings[i])) {
+			t.Errorf("the module says %q", spellings[i])
 		}
 	}
 	for _, pattern := range []string{`--[a-z]`, `docs/`, `\b[Aa] spec\b`, `the spec\b`, `\d,\d+,? or`, `, auto with`} {
