@@ -49,7 +49,7 @@ func (s *specArg) specText() ([]byte, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && protocol.CheckName(s.Spec) == nil && !namedAsSpec(s.Spec):
-		return nil, fmt.Errorf("%s: there is neither a file nor a shipped spec of this name; coppice experiment list --shipped lists the shipped specs", s.Spec)
+		return nil, absent{fmt.Errorf("%s: there is neither a file nor a shipped spec of this name; coppice experiment list --shipped lists the shipped specs", s.Spec)}
 	case err != nil:
 		return nil, err
 	case info.Size() > experiment.MaxBytes:

@@ -29,12 +29,12 @@ func (c *measuresCmd) Run(a *app) error {
 	if c.Clip != "none" {
 		how = measures.Clip(c.Clip)
 	}
-	d, err := openMatrix("true", c.True)
+	d, err := openMatrix("D_true", c.True)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	p, err := openMatrix("predicted", c.Predicted)
+	p, err := openMatrix("D_pred", c.Predicted)
 	if err != nil {
 		return err
 	}

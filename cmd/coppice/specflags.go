@@ -81,7 +81,7 @@ func (s *specFlags) read() (*spec.File, error) {
 		return nil, usagef("--split lists the test samples itself, so folds and a test fraction are not allowed with it")
 	}
 	if _, err := os.Stat(s.Split); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no such file or folder", s.Split)
+		return nil, absent{fmt.Errorf("%s: no such file or folder", s.Split)}
 	}
 	return f, nil
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import inspect
 import io
-import keyword
 import numbers
 import sys
 import uuid
@@ -16,8 +15,10 @@ import numpy as np
 
 from . import _arrays, _inputs
 from ._arrays import Files
-from ._commands import COMMON, cluster_flags, named_text, text_of, threads
+from ._commands import cluster_flags, named_text, text_of, threads
 from ._members import members_text
+from ._messages import argument_of
+from ._options import COMMON
 from ._process import InputError, run
 from ._progress import Progress
 
@@ -206,9 +207,9 @@ class Estimator:
         where = cluster_flags(server, context, token_file, ca_file, tls_dir)
         if name is not None and not where:
             raise InputError(f"name={name!r} is the name of a job on a cluster; give server or context, too")
+        args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
         data = _inputs.dataset(X, D, self.labels, type(self).__name__)
         rows, columns = _inputs.shape_of(X, self._image_advice())
-        args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
         local = threads(self.n_jobs)
         if where:
@@ -476,7 +477,7 @@ def load(model: Any) -> Estimator:
     job = shown["job"]
     estimator: Estimator = ALGORITHMS[job["algorithm"]](random_state=job.get("seed"))
     for setting, value in job["settings"].items():
-        name = setting + "_" if keyword.iskeyword(setting) else setting
+        name = argument_of(setting)
         if name in estimator._parameters() and name not in COMMON:
             setattr(estimator, name, value_of(value) if {"int", "float"} & set(estimator._forms.get(name, ())) else value)
     reading = shown.get("reading") or {}

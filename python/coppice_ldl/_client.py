@@ -11,8 +11,9 @@ import numpy as np
 from . import _checks, _inputs
 from ._arrays import Files
 from ._base import Estimator, curve_of, load
-from ._commands import READING, cluster_flags, flags, is_default
+from ._commands import cluster_flags, flags, is_default
 from ._experiment import Report
+from ._options import READING
 from ._process import InputError, JobTimeoutError, NotFoundError, run
 from ._progress import Progress
 from ._tables import table, time_of
@@ -97,7 +98,7 @@ class Client:
         """
         estimator = _checks.estimator("submit", estimator)
         _checks.options("submit", "job submit", options)
-        args = ["job", "submit", "-o", "json", "--algorithm", estimator._algorithm, *self._where]
+        args = ["job", "submit", "-o", "json", "--algorithm", estimator._algorithm, *estimator._flags(), *self._where]
         args += flags({"name": name, **options})
         with Files() as files, Progress("submit", False) as progress:
             if isinstance(X, str):
@@ -106,10 +107,10 @@ class Client:
                 own = [name for name in READING if not is_default(getattr(estimator, name))]
                 if own:
                     raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(own)}; leave out what the estimator says, or give X and D")
-                args += ["--dataset", X, *estimator._flags()]
+                args += ["--dataset", X]
             else:
                 data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__)
-                args += ["--data", files.data(data), *estimator._flags()]
+                args += ["--data", files.data(data)]
             submitted = run(args, files.descriptors, None, progress.note).json()
         progress.warn()
         return self.job(submitted["id"])

@@ -9,11 +9,6 @@ import numpy as np
 
 from ._process import InputError
 
-# Parameters of all estimators that say how features and labels are read.
-READING = ("labels", "sigma", "range", "missing", "normalize")
-# Parameters of all estimators; they are no hyperparameters of an algorithm.
-COMMON = ("random_state", *READING, "n_jobs", "verbose")
-
 
 def flags(options: Mapping[str, Any]) -> list[str]:
     """Return the flags of options: label_columns=["a", "b"] is ``--label-columns=a,b``. None and False are left out."""

@@ -95,6 +95,7 @@ class Report:
         **options
             As for `table`.
         """
+        _checks.options("save", "experiment report", options)
         kind = _SUFFIXES.get(os.path.splitext(os.fspath(path))[1].lower())
         if kind is None:
             raise InputError(f"{os.fspath(path)}: the suffix decides the kind of the report; give one of {', '.join(_SUFFIXES)}")

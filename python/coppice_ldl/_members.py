@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping
 
-from ._commands import READING, is_default, text_of
+from ._commands import is_default, text_of
+from ._options import READING
 from ._process import InputError
 
 _SPECIAL = set(',:="\\')

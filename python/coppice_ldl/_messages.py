@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 
+from ._options import ARGUMENTS
+
 # Names of flags that the library spells in another way.
-_NAMES = {"threads": "n_jobs", "set": "parameter"}
+_NAMES = {"threads": "n_jobs", "set": "parameter", "dir": "folder", "format": "kind", "true": "D_true", "predicted": "D_pred"}
 
 _START = r"(?<![\w/.-])--"
 _FLAG = _START + r"(?P<name>[a-z][a-z-]*)"
@@ -13,8 +16,9 @@ _RULES = [(re.compile(pattern), text) for pattern, text in (
     (_START + r"drop leaves the feature out", "leave the feature out"),
     (r"leave the flag out", "leave the argument out"),
     (_START + r"normalize divides", "normalize=True divides"),
-    (_START + r"set (\w+): ", r"\1: "),
-    (_START + r"set (\w+)=(\S+)", r"\1=\2"),
+    (_START + r"set (\w+)(: |=(?=\S))", lambda found: argument_of(found[1]) + found[2]),
+    (r"\bis not true or false$", "is not True or False"),
+    (r"\bwant LOW:HIGH, two whole numbers with the lower number first, such as -?\d+:\d+", "want two whole numbers, the lower first, such as (0, 69)"),
     (_START + r"range LOW:HIGH", "range=(LOW, HIGH)"),
     (_START + r"range (-?\d+):(-?\d+)", r"range=(\1, \2)"),
     (_START + r"labels (distributions|age|class|counts)\b", r'labels="\1"'),
@@ -36,20 +40,22 @@ def translated(text: str) -> str:
     for i in range(0, len(parts), 2):
         for pattern, replacement in _RULES:
             parts[i] = pattern.sub(replacement, parts[i])
-        parts[i] = _VALUE.sub(lambda found: f"{_name(found)}={found['value']}", parts[i])
+        parts[i] = _VALUE.sub(_given, parts[i])
         parts[i] = _ALONE.sub(_name, parts[i])
     return "".join(parts)
 
 
 def _name(found: "re.Match[str]") -> str:
     name = found["name"].replace("-", "_")
-    return _NAMES.get(name, name)
+    name = _NAMES.get(name, name)
+    return name if name in ARGUMENTS or name in _NAMES.values() else found[0]
 
 
-def unknown_option(text: str) -> str:
-    """Return the message about an option that the command does not have, or "" if the text is about something else."""
-    found = re.match(r'unknown flag --([\w-]+)(?:, did you mean "--([\w-]+)"\?)?', text)
-    if found is None:
-        return ""
-    near = f"; did you mean {found[2].replace('-', '_')!r}?" if found[2] else ""
-    return f"unexpected keyword argument {found[1].replace('-', '_')!r}{near}"
+def _given(found: "re.Match[str]") -> str:
+    name = _name(found)
+    return found[0] if name.startswith("--") else f"{name}={found['value']}"
+
+
+def argument_of(name: str) -> str:
+    """Return the parameter of a hyperparameter. The name of a keyword ends with an underscore: lambda is lambda_."""
+    return name + "_" if keyword.iskeyword(name) else name

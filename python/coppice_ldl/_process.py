@@ -19,7 +19,7 @@ import weakref
 from typing import Any, Callable, Iterable, Optional, Sequence
 
 from ._build import BUNDLED, VERSION
-from ._messages import translated, unknown_option
+from ._messages import translated
 
 if sys.platform == "win32":
     raise ImportError("coppice_ldl supports Linux and macOS, not Windows; on Windows, use it in the Windows Subsystem for Linux")
@@ -418,9 +418,6 @@ def _error(notes: str, code: int) -> Exception:
             break
     message = failure.get("error") or notes.strip() or f"the command ended with exit code {code}"
     kind = failure.get("kind", "failed")
-    unknown = unknown_option(message)
-    if unknown:
-        return OptionError(unknown, kind)
     message = translated(message)
     for ours in ("+Inf", "-Inf"):  # as Python writes them
         message = message.replace(f": {ours} is", f": {ours.lower().lstrip('+')} is")

@@ -11,8 +11,9 @@ import numpy as np
 
 from . import _checks, _inputs
 from ._base import Estimator
-from ._commands import READING, is_default, named_text
+from ._commands import is_default, named_text
 from ._members import members_text
+from ._options import READING
 from ._process import InputError
 
 
@@ -35,7 +36,12 @@ class SpecFile:
         self._keys: list[str] = []  # the path of the key of each line
         plain = dict(spec)
         plain["methods"] = [_method(one) for one in spec["methods"]]
-        plain["datasets"] = [self._dataset(one, folder, absolute) for one in spec["datasets"]]
+        plain["datasets"] = []
+        for i, one in enumerate(spec["datasets"]):
+            try:
+                plain["datasets"].append(self._dataset(one, folder, absolute))
+            except InputError as error:
+                raise InputError(f"the spec, datasets[{i}]: {error}", error.kind) from None
         lines: list[str] = []
         self._write(json.loads(json.dumps(plain, default=_native)), "", lines)
         with open(self.path, "w", encoding="utf-8") as file:
@@ -91,8 +97,13 @@ class SpecFile:
             last = re.sub(r"\[\d+\]$", "", key).rpartition(".")[2] + ": "
             return f"the spec, {key}: {found[2][len(last) :] if found[2].startswith(last) else found[2]}"
 
+        def place(found: re.Match[str]) -> str:
+            line = int(found[1])
+            return f"at {self._keys[line - 1]}" if 0 < line <= len(self._keys) and self._keys[line - 1] else found[0]
+
         for path, name in self._names.items():
             text = text.replace(path, name)
+        text = re.sub(r"\bin line (\d+)\b", place, text)
         return re.sub(re.escape(self.path) + r":(\d+):\d+: (.*)", of, text).replace(self.path, "the spec")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
-from . import _arrays
+from . import _arrays, _checks
 from ._arrays import Files
 from ._commands import flags
 from ._messages import translated
@@ -106,6 +106,7 @@ def load(path: Union[str, "os.PathLike[str]", Mapping[str, Any]], **options: Any
     InputError
         If the file or an option is not valid. The text names the row and the column.
     """
+    _checks.options("load", "dataset convert", options)
     where = json.dumps({name: _path(one) for name, one in path.items()}) if isinstance(path, Mapping) else _path(path)
     with Files() as files:
         out = files.empty("dataset")
@@ -144,6 +145,7 @@ def generate(kind: str = "artificial", rows: Optional[int] = None, seed: int = 1
     Dataset
         Its numbers are rounded to float32, and `X` is an ndarray.
     """
+    _checks.options("generate", "dataset generate", options)
     if kind == "textures":
         raise InputError("kind 'textures' writes images to a folder; use coppice dataset generate")
     with Files() as files:

@@ -35,6 +35,10 @@ EMPTY = np.where(np.arange(4) == 2, np.nan, X)
         ("--decimal . reads points, --thousands , commas", 'decimal="." reads points, thousands="," commas'),
         ("start it: coppice worker --join h:1; --server", "start it: coppice worker --join h:1; server"),
         ("a folder from coppice certs client, or --token-file", "a folder from coppice certs client, or token_file"),
+        ("--set lambda: low", "lambda_: low"),
+        ("at most 3 (--max-queue); start it with --heartbeat 3s", "at most 3 (--max-queue); start it with --heartbeat 3s"),
+        ('range "0-4": want LOW:HIGH, two whole numbers with the lower number first, such as 0:69', 'range "0-4": want two whole numbers, the lower first, such as (0, 69)'),
+        ('--set bias: "1" is not true or false', 'bias: "1" is not True or False'),
         ('--kind must be one of "a","b" but got "c"', 'kind must be one of "a", "b" but got "c"'),
     ],
 )
@@ -75,6 +79,11 @@ WRONG: dict[str, Callable[[], Any]] = {
     "a kind of data": lambda: datasets.generate("foo"),
     "a range of a file": lambda: datasets.load("none.csv", labels="age", sigma=1, range=(0, 1, 2)),
     "clip": lambda: metrics.kl([[1.0, 0.0]], [[1.0, 0.0]], clip="x"),
+    "the name of a keyword": lambda: coppice_ldl.Ranking(lambda_="x").fit(X, D),
+    "an array for labels": lambda: AAKNN(labels=np.array(["age", "class"])).fit(X, D),
+    "an array for n_jobs": lambda: AAKNN(n_jobs=np.array([1, 2])).fit(X, D),
+    "an array for normalize": lambda: AAKNN(normalize=np.array([1, 0])).fit(X, D),
+    "a list of lists": lambda: LDLForest(hidden=[[8]], features="mlp").fit(X, D),
     "another number of labels": lambda: AAKNN().fit(X, D).score(X, D[:, :2] / D[:, :2].sum(1, keepdims=True)),
 }
 
@@ -113,7 +122,7 @@ def test_dropped_samples_are_told() -> None:
 
 def test_unknown_option() -> None:
     for call in (lambda: datasets.generate("smooth", featrues=3), lambda: datasets.load("none.csv", label_colums=["a"])):
-        with pytest.raises(OptionError, match="unexpected keyword argument 'featrues'|did you mean 'label_columns'") as error:
+        with pytest.raises(OptionError, match="generate: there is no option featrues; did you mean features|load: there is no option label_colums; did you mean label_columns") as error:
             call()
         assert isinstance(error.value, TypeError) and isinstance(error.value, ValueError)
 
