@@ -340,7 +340,7 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	case s.Assigned != "" && s.Folds == 0:
 		return param.Errorf("folds", "samples are assigned to folds, but the number of folds is missing")
 	case s.Fold != nil && s.Folds == 0:
-		return param.Errorf("fold", "there are no folds: give folds, group_folds or --split, too")
+		return param.Errorf("fold", "there are no folds; give --folds or --split, or the key folds or group_folds of a spec")
 	case s.Fold != nil && (*s.Fold < 0 || *s.Fold >= s.Folds):
 		return param.Errorf("fold", "there is no fold %d: folds are numbered 0 to %d", *s.Fold, s.Folds-1)
 	}

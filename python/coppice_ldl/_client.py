@@ -89,7 +89,7 @@ class Client:
             Name of the job.
         **options
             Other flags of ``coppice job submit``: ``folds=10``, ``fold``, ``fold_seed``, ``test_fraction=0.2``, ``split``, ``measures``,
-            ``clip``, ``init_from``, ``audit`` and ``wait``.
+            ``clip``, ``audit`` and ``wait``.
 
         Raises
         ------

@@ -15,6 +15,7 @@ _FLAG = _START + r"(?P<name>[a-z][a-z-]*)"
 _RULES = [(re.compile(pattern), text) for pattern, text in (
     (_START + r"drop leaves the feature out", "leave the feature out"),
     (r"leave the flag out", "leave the argument out"),
+    (r"\bwith --local, ", "without server, "),
     (_START + r"normalize divides", "normalize=True divides"),
     (_START + r"set (\w+)(: |=(?=\S))", lambda found: argument_of(found[1]) + found[2]),
     (r"\bis not true or false$", "is not True or False"),

@@ -38,7 +38,7 @@ _FILES = (
 OPTIONS = {
     "job list": ("limit", "mine", "owner", "sort", "state"),
     "model list": ("limit",),
-    "job submit": ("audit", "clip", "fold", "fold_seed", "folds", "init_from", "measures", "split", "test_fraction", "wait", *_FILES),
+    "job submit": ("audit", "clip", "fold", "fold_seed", "folds", "measures", "split", "test_fraction", "wait", *_FILES),
     "dataset import": ("wait", *READING, *_FILES),
     "dataset convert": (*READING, *_FILES),
     "dataset generate": ("density", "features", "grid", "labels"),
@@ -54,7 +54,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "model list": _CLUSTER,
     "job submit": {
         **_CLUSTER,
-        **dict.fromkeys((*READING, "set", "algorithm", "members", "steps"), _PARAMETER),
+        **dict.fromkeys((*READING, "set", "algorithm", "init_from", "members", "steps"), _PARAMETER),
         "seed": "give random_state to the estimator",
         "data": "give X",
         "dataset": "give the name as X",

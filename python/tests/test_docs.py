@@ -14,7 +14,7 @@ import coppice_ldl
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "python"
-NEEDS = {"README.md": [], "index.md": ["pandas", "scipy"], "from-scikit-learn.md": ["sklearn", "pandas", "joblib"], "from-pyldl.md": ["pandas", "scipy", "sklearn"]}
+NEEDS = {"README.md": [], "index.md": ["pandas", "scipy"], "from-scikit-learn.md": ["sklearn 1.4", "pandas", "joblib"], "from-pyldl.md": ["pandas", "scipy", "sklearn"]}
 ADDRESS = "127.0.0.1:7100"  # pages give this address to the cluster
 PRINTS = re.compile(r"^\s*print\(.*\)  # (.+)$")
 
@@ -56,7 +56,8 @@ def test_page(page: str, request, tmp_path, monkeypatch) -> None:
     if page not in NEEDS:
         pytest.fail(f"NEEDS has no packages of {page}")
     for package in NEEDS[page]:
-        pytest.importorskip(package)
+        name, _, version = package.partition(" ")
+        pytest.importorskip(name, minversion=version or None)
     text = (ROOT / page if page == "README.md" else PAGES / page).read_text(encoding="utf-8")
     found = blocks(text)
     if any(ADDRESS in block for _, block in found):
