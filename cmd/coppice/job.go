@@ -245,19 +245,23 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	first, whole := a.ctx, a.ctx
+	first, whole, patience := a.ctx, a.ctx, protocol.ClientRead
 	if c.Timeout > 0 {
-		var stop, end context.CancelFunc
-		first, stop = context.WithTimeout(a.ctx, max(c.Timeout, firstAnswer))
+		patience = min(patience, max(c.Timeout, firstAnswer))
+		asking, answered := context.WithTimeout(a.ctx, patience)
+		defer answered()
+		watching, stop := context.WithTimeout(a.ctx, c.Timeout)
 		defer stop()
-		whole, end = context.WithTimeout(a.ctx, c.Timeout)
-		defer end()
+		first, whole = asking, watching
 	}
-	a.asks.patient(protocol.ClientRead)
+	a.asks.patient(patience)
 	cl.Faithful = true
 	j, err := cl.Job(first, c.Job) // an unknown job is an error at once
-	if errors.Is(first.Err(), context.DeadlineExceeded) {
-		return ofKind{fmt.Errorf("no coordinator answered within %v, and the state of job %s is not known", max(c.Timeout, firstAnswer), c.Job), kindTimeout}
+	switch {
+	case c.Timeout > 0 && errors.Is(err, context.DeadlineExceeded):
+		return ofKind{fmt.Errorf("no coordinator answers: no answer in %v", patience), kindTimeout}
+	case patience < protocol.ClientRead && errors.Is(err, client.ErrUnavailable):
+		return ofKind{err, kindTimeout}
 	}
 	if err != nil {
 		return left(c.Job, err)

@@ -12,22 +12,23 @@ Each algorithm is an estimator in the conventions of scikit-learn::
 from __future__ import annotations
 
 from . import datasets, estimators, metrics
-from ._base import Estimator, NotFittedError, load
+from ._base import Estimator
 from ._build import VERSION as __version__
 from ._client import Client, Job
-from ._experiment import Report, experiment
-from ._process import (
+from ._errors import (
     CoppiceError,
     InputError,
     JobTimeoutError,
+    NotFittedError,
     NotFoundError,
     OptionError,
     ProcessError,
     RefusedError,
     UnavailableError,
-    binary,
-    close,
 )
+from ._experiment import Report, experiment
+from ._models import load
+from ._process import binary, close
 from .estimators import *  # noqa: F401,F403
 from .estimators import ALGORITHMS
 

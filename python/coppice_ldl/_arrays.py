@@ -1,4 +1,4 @@
-"""Arrays in files without a name. Their descriptors are sent to the process."""
+"""Data in files without a name. Their descriptors are sent to the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Mapping, Optional, Sequence
 import numpy as np
 from numpy.lib import format as npy
 
-from ._process import InputError
+from ._errors import InputError
 
 # From linux/fcntl.h. Python has the names since 3.9 only where the C library has them.
 _F_ADD_SEALS = getattr(fcntl, "F_ADD_SEALS", 1033)
@@ -151,9 +151,11 @@ def label_names_of(D: Any) -> Optional[list[str]]:
 
 
 def _distinct(names: list[str]) -> list[str]:
+    seen: set[str] = set()
     for name in names:
-        if names.count(name) > 1:
+        if name in seen:
             raise InputError(f"several columns have the name {name!r}; rename them")
+        seen.add(name)
     return names
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
-import io
-import numbers
-import sys
 import uuid
 import warnings
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
@@ -15,19 +11,14 @@ import numpy as np
 
 from . import _arrays, _inputs
 from ._arrays import Files
-from ._commands import cluster_flags, named_text, text_of, threads
-from ._members import members_text
-from ._messages import argument_of
-from ._options import COMMON
-from ._process import InputError, run
+from ._errors import InputError, not_fitted
+from ._models import curve_of, describe
+from ._parameters import cluster_flags, missing_flag, seed_flag, threads, training_flags, value_of
+from ._process import run
 from ._progress import Progress
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # type checkers have it; typing has it since Python 3.11
-
-
-class NotFittedError(ValueError, AttributeError):
-    """An estimator is used before it is fitted."""
 
 
 class Estimator:
@@ -60,7 +51,7 @@ class Estimator:
     _algorithm: str = ""
     _predicts: str = "distributions"
     _images: bool = False  # True if X may have more than two dimensions
-    _forms: Mapping[str, Sequence[str]] = {}  # of hyperparameters with a text: "int", "float", "list" or "members", if they take one
+    _forms: Mapping[str, Sequence[str]] = {}  # "bool"; and what texts may be: "int", "float", "list" or "members"
 
     # Declared for type checkers; `fit` sets them.
     random_state: Any
@@ -199,24 +190,25 @@ class Estimator:
         CoppiceError
             If the training fails.
         """
-        D = unsupported.pop("y", D) if D is None else D
-        if unsupported.get("sample_weight", self) is None:
+        D = unsupported.pop("y", D) if D is None else D  # scikit-learn's name
+        if unsupported.get("sample_weight", self) is None:  # as scikit-learn passes it without weights
             del unsupported["sample_weight"]
         if unsupported:
             raise TypeError(f"{type(self).__name__}.fit: {', '.join(sorted(unsupported))} is not supported")
         where = cluster_flags(server, context, token_file, ca_file, tls_dir)
         if name is not None and not where:
             raise InputError(f"name={name!r} is the name of a job on a cluster; give server or context, too")
-        args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *self._flags()]
+        args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *training_flags(self)]
         data = _inputs.dataset(X, D, self.labels, type(self).__name__)
         rows, columns = _inputs.shape_of(X, self._image_advice())
+        args.append(seed_flag(self.random_state))
         job = name or f"{self._algorithm}-{uuid.uuid4().hex[:12]}"
         local = threads(self.n_jobs)
         if where:
             args += [*where, "--name", job, "--cancel-interrupted"]
         else:
             args += ["--local", *local]
-        with Files() as files, Progress(self._algorithm, self.verbose) as progress:
+        with Files() as files, Progress(self._algorithm, self.verbose, job if where else "") as progress:
             model, curve = files.empty("model"), files.empty("curve")
             args += ["--data", files.data(data), "--model-out", model, "--curve-out", curve]
             try:
@@ -250,59 +242,6 @@ class Estimator:
         self.n_features_in_ = shown["features"]
         if shown.get("feature_names"):
             self.feature_names_in_ = np.asarray(shown["feature_names"], dtype=object)
-
-    def _flags(self) -> list[str]:
-        """Return the flags of the parameters."""
-        flags = [f"--seed={seed_of(self.random_state)}"]
-        for name, value in self._settings().items():
-            flags += ["--set", f"{name}={text_of(value)}"]
-        if not isinstance(self.labels, str) or self.labels not in ("distributions", "age", "class", "counts"):
-            raise InputError(f'labels={self.labels!r}: want "distributions", "age", "class" or "counts"')
-        if self.labels != "distributions":
-            flags += ["--labels", self.labels]
-        if self.sigma is not None:
-            if not is_number(self.sigma):
-                raise InputError(f"sigma={self.sigma!r}: want a number above 0")
-            flags += [f"--sigma={text_of(self.sigma)}"]
-        if self.range is not None:
-            flags += [f"--range={named_text('range', self.range)}"]
-        flags += self._missing_flag()
-        if self.normalize is not None and not isinstance(self.normalize, (bool, int, np.bool_)):
-            raise InputError(f"normalize={self.normalize!r}: want True or False")
-        if self.normalize:
-            flags += ["--normalize"]
-        return flags
-
-    def _missing_flag(self) -> list[str]:
-        if self.missing is None:
-            return []
-        if not isinstance(self.missing, str) and not is_number(self.missing):
-            raise InputError(f'missing={self.missing!r}: want "refuse", "drop", "mean", "median" or a number')
-        return [f"--missing={text_of(self.missing)}"]
-
-    def _settings(self) -> dict[str, Any]:
-        """Return the hyperparameters that are not None, by their names on the command line: lambda_ is lambda."""
-        given = {name: getattr(self, name) for name in self._parameters() if name not in COMMON}
-        return {name.rstrip("_"): self._setting(name, value) for name, value in given.items() if value is not None}
-
-    def _setting(self, name: str, value: Any) -> Any:
-        """Return the value of a hyperparameter for a command line or a spec: a list becomes a text."""
-        forms = self._forms.get(name, ())
-        if "members" in forms:
-            return members_text(value)
-        if isinstance(value, (dict, set)):
-            raise InputError(f"{name}={value!r}: want one value{' or a list' if 'list' in forms else ''}, not a {type(value).__name__}")
-        if "float" in forms and isinstance(value, (int, np.integer)):
-            raise InputError(f"{name}={value!r}: want a fraction such as 0.5 (1.0 is all) or a text, not a whole number")
-        if not isinstance(value, (list, tuple, np.ndarray)) or np.ndim(value) == 0:
-            return value
-        if "list" not in forms:
-            raise InputError(f"{name}={value!r}: want one value, not a list")
-        if np.ndim(value) > 1:
-            raise InputError(f"{name}={value!r}: want a list of one dimension")
-        if len(value) == 0:
-            raise InputError(f"{name}={value!r}: the list is empty; leave the parameter out for its default")
-        return named_text(name, value)
 
     def _image_advice(self) -> str:
         """Return what an X of more than two dimensions needs, or "" if the estimator takes images."""
@@ -374,7 +313,7 @@ class Estimator:
         with Files() as files:
             out = files.empty("predictions")
             args = ["predict", "-o", "json", "--format", "npz", "--out", out, *threads(self.n_jobs)]
-            args += [*self._missing_flag(), "--model", files.bytes("model", self.model_), "--data", files.data(_inputs.features(X))]
+            args += [*missing_flag(self.missing), "--model", files.bytes("model", self.model_), "--data", files.data(_inputs.features(X))]
             run(args, files.descriptors)
             found = files.read_arrays(out)
         if self._predicts == "number":
@@ -402,10 +341,11 @@ class Estimator:
         return self._evaluate(X, D)
 
     def _evaluate(self, X: Any, D: Any) -> dict[str, Any]:
+        """Evaluate for evaluate and score. The warning names the line that calls them."""
         self._check(X)
         data = _inputs.dataset(X, D, self.labels, type(self).__name__)
         with Files() as files:
-            args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs), *self._missing_flag()]
+            args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs), *missing_flag(self.missing)]
             if self._predicts == "distributions":
                 args += ["--measures", "all"]
             found = dict(run([*args, "--data", files.data(data)], files.descriptors).json())
@@ -448,116 +388,12 @@ class Estimator:
             file.write(self.model_)
 
 
-def load(model: Any) -> Estimator:
-    """Return a fitted estimator from a model file of ``coppice train --model-out``.
-
-    Parameters
-    ----------
-    model : str, path or bytes
-        The path of the file, or its contents.
-
-    Returns
-    -------
-    Estimator
-        The model decides its class and its hyperparameters.
-
-    Raises
-    ------
-    CoppiceError
-        If the file is no model, or this version cannot read it. The text says which version reads it.
-    """
-    from .estimators import ALGORITHMS
-
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        data = bytes(model)
-    else:
-        with open(model, "rb") as file:
-            data = file.read()
-    shown = describe(data)
-    job = shown["job"]
-    estimator: Estimator = ALGORITHMS[job["algorithm"]](random_state=job.get("seed"))
-    for setting, value in job["settings"].items():
-        name = argument_of(setting)
-        if name in estimator._parameters() and name not in COMMON:
-            setattr(estimator, name, value_of(value) if {"int", "float"} & set(estimator._forms.get(name, ())) else value)
-    reading = shown.get("reading") or {}
-    for name in ("labels", "sigma", "missing", "normalize"):
-        if reading.get(name):
-            setattr(estimator, name, reading[name])
-    if reading.get("range"):
-        low, high = reading["range"].split(":")
-        estimator.range = (int(low), int(high))
-    estimator.settings_ = {name: value_of(text) for name, text in job["settings"].items()}
-    estimator._adopt(data, shown)
-    return estimator
-
-
-def describe(model: bytes) -> dict[str, Any]:
-    """Return the output of ``coppice model show -o json`` about a model."""
-    with Files() as files:
-        return dict(run(["model", "show", "-o", "json", files.bytes("model", model)], files.descriptors).json())
-
-
-def seed_of(random_state: Any) -> int:
-    """Return the seed. None is 1, as on the command line. A RandomState draws one."""
-    if random_state is None:
-        return 1
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        if not 0 <= random_state < 2**64:
-            raise InputError(f"random_state={random_state!r}: want a whole number from 0 to {2**64 - 1}")
-        return int(random_state)
-    for name in ("randint", "integers"):
-        if hasattr(random_state, name):
-            return int(getattr(random_state, name)(0, 2**31 - 1))
-    raise InputError(f"random_state={random_state!r}: want a whole number, None or a generator of NumPy")
-
-
-def is_number(value: Any) -> bool:
-    """Return True if a value is one real number."""
-    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-
-
-def value_of(text: Any) -> Any:
-    """Return a setting as a bool or a number if its text is one."""
-    if not isinstance(text, str):
-        return text
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def curve_of(text: str) -> dict[str, np.ndarray]:
-    """Return the columns of a learning curve in CSV. A missing value is NaN."""
-    rows = list(csv.reader(io.StringIO(text)))
-    if not rows:
-        return {}
-    columns = list(zip(*rows[1:])) if len(rows) > 1 else [()] * len(rows[0])
-    return {name: np.asarray([float(v) if v else np.nan for v in values]) for name, values in zip(rows[0], columns)}
-
-
-def not_fitted(estimator: Estimator) -> Exception:
-    """Return the error about an estimator that is not fitted. If scikit-learn is imported, it is scikit-learn's error too."""
-    message = f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
-    kind: Any = NotFittedError
-    if "sklearn" in sys.modules:
-        from sklearn import exceptions  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
-        kind = type("NotFittedError", (NotFittedError, exceptions.NotFittedError), {})
-    error: Exception = kind(message)
-    return error
-
-
 def _other_names(found: Sequence[str], own: Sequence[str]) -> str:
     """Say which names of features differ, in scikit-learn's words."""
     lines = ["The feature names should match those that were passed during fit."]
     for title, names in (
-        ("Feature names unseen at fit time:", [n for n in found if n not in set(own)]),
-        ("Feature names seen at fit time, yet now missing:", [n for n in own if n not in set(found)]),
+        ("Feature names unseen at fit time:", set(found) - set(own)),
+        ("Feature names seen at fit time, yet now missing:", set(own) - set(found)),
     ):
         if names:
             lines += [title, *(f"- {name}" for name in sorted(names)[:5]), *(["- ..."] if len(names) > 5 else [])]

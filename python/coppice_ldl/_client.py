@@ -6,15 +6,15 @@ import datetime
 import os
 from typing import Any, Mapping, Optional
 
-import numpy as np
-
 from . import _checks, _inputs
 from ._arrays import Files
-from ._base import Estimator, curve_of, load
-from ._commands import cluster_flags, flags, is_default
+from ._base import Estimator
+from ._errors import InputError, JobTimeoutError, NotFoundError, OptionError, within
 from ._experiment import Report
-from ._options import READING
-from ._process import InputError, JobTimeoutError, NotFoundError, run
+from ._models import curve_of, load
+from ._options import OPTIONS
+from ._parameters import cluster_flags, flags, given, seconds, seed_flag, training_flags, without_tokens
+from ._process import run
 from ._progress import Progress
 from ._tables import table, time_of
 
@@ -44,11 +44,10 @@ class Client:
         ca_file: Optional[str] = None,
         tls_dir: Optional[str] = None,
     ) -> None:
-        _checks.token_file(token_file)
         self._where = cluster_flags(server, context, token_file, ca_file, tls_dir)
 
     def __repr__(self) -> str:
-        return _checks.without_tokens(f"Client({' '.join(self._where)})")
+        return without_tokens(f"Client({' '.join(self._where)})")
 
     def _ask(self, command: str, *names: str, **options: Any) -> Any:
         return run([*command.split(), "-o", "json", *flags(options), *self._where, "--", *names]).json()
@@ -97,20 +96,26 @@ class Client:
             If the estimator says how labels are read, but X is the name of a dataset. It was read when it was imported.
         """
         estimator = _checks.estimator("submit", estimator)
+        for option in set(options) - set(OPTIONS["job submit"]):
+            if option in estimator._parameters():
+                raise OptionError(f"submit: {option} is a parameter of {type(estimator).__name__}; give it to the estimator")
         _checks.options("submit", "job submit", options)
-        args = ["job", "submit", "-o", "json", "--algorithm", estimator._algorithm, *estimator._flags(), *self._where]
+        if not isinstance(options.get("split", ""), (str, os.PathLike)):
+            raise InputError("split: want the path of a file")
+        args = ["job", "submit", "-o", "json", "--algorithm", estimator._algorithm, *training_flags(estimator), *self._where]
         args += flags({"name": name, **options})
         with Files() as files, Progress("submit", False) as progress:
             if isinstance(X, str):
                 if D is not None:
                     raise InputError(f"X is the name {X!r} of a dataset, which has labels; leave out D")
-                own = [name for name in READING if not is_default(getattr(estimator, name))]
+                own = given(estimator)
                 if own:
                     raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(own)}; leave out what the estimator says, or give X and D")
                 args += ["--dataset", X]
             else:
                 data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__)
                 args += ["--data", files.data(data)]
+            args.append(seed_flag(estimator.random_state))
             submitted = run(args, files.descriptors, None, progress.note).json()
         progress.warn()
         return self.job(submitted["id"])
@@ -268,15 +273,13 @@ class Job(Mapping[str, Any]):
         """
         args = ["job", "watch", str(self._info["id"]), "-o", "jsonl", *self._client._where]
         if timeout is not None:
-            if isinstance(timeout, bool) or not isinstance(timeout, (int, float, np.integer, np.floating)) or not timeout >= 0:
-                raise InputError(f"timeout={timeout!r}: want seconds from 0, or None")
-            args.append(f"--timeout={min(max(float(timeout), 1e-3), 1e9):.6f}s")
+            with within(f"timeout={timeout!r}"):
+                args.append(f"--timeout={seconds(timeout, 1e-3)}")
         try:
-            with Progress(self.name, verbose) as progress:
+            with Progress(self.name, verbose, self.name) as progress:
                 run(args, (), progress.line, progress.note)
         except JobTimeoutError as error:
-            state = str(error).replace(f"to resume it: coppice job resume {self.name}", "its method resume lets it continue")
-            raise JobTimeoutError(f"{state} (after {timeout:g} s)", error.kind) from None
+            raise JobTimeoutError(str(error).replace(f"coppice job resume {self.name}", "the method resume"), error.kind) from None
         return self.refresh()
 
     def _change(self, verb: str, **options: Any) -> "Job":
@@ -318,6 +321,3 @@ class Job(Mapping[str, Any]):
         for name, value in (result.get("measures") or {}).items():
             rows.append((name, value.get("mean")))
         return html_table(rows)
-
-
-__all__ = ["Client", "Job"]

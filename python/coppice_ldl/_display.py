@@ -6,14 +6,9 @@ import html
 from typing import Any, Iterable, Sequence
 
 
-def table(rows: Iterable[Sequence[Any]], header: Sequence[str] = (), title: str = "") -> str:
+def table(rows: Iterable[Sequence[Any]]) -> str:
     """Return an HTML table."""
-    parts = ["<table>"]
-    if title:
-        parts.append(f"<caption>{html.escape(title)}</caption>")
-    if header:
-        parts.append("<thead><tr>" + "".join(f"<th>{html.escape(name)}</th>" for name in header) + "</tr></thead>")
-    parts.append("<tbody>")
+    parts = ["<table><tbody>"]
     for row in rows:
         parts.append("<tr>" + "".join(f"<td>{html.escape(text(value))}</td>" for value in row) + "</tr>")
     return "".join([*parts, "</tbody></table>"])

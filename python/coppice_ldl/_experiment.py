@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import warnings
 from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _checks
-from ._commands import cluster_flags, flags, frame, threads
+from ._errors import CoppiceError, InputError, typed
 from ._messages import translated
-from ._process import CoppiceError, Folder, InputError, run
+from ._parameters import cluster_flags, flags, threads
+from ._process import Folder, run
 from ._progress import Progress
 from ._spec import SpecFile, has_files
+from ._tables import frame
 
 
 # The kind of a report by the suffix of its file.
@@ -106,8 +110,12 @@ class Report:
     def figures(self, folder: Union[str, "os.PathLike[str]"]) -> list[str]:
         """Draw the figures of the report to a folder, each as .svg and .png, and return their paths."""
         os.makedirs(folder, exist_ok=True)
-        self._text("md", figures=os.fspath(folder), out=os.path.join(os.fspath(folder), "report.md"))
-        return sorted(os.path.join(os.fspath(folder), name) for name in os.listdir(folder) if name.endswith((".svg", ".png")))
+        with Folder("coppice-figures-") as drawn:
+            args = ["experiment", "report", *self._flags, "--format", "md", f"--figures={drawn}", f"--out={os.path.join(drawn, 'report.md')}"]
+            for note in run([*args, "--", self._name]).notes.splitlines():
+                warnings.warn(translated(note), stacklevel=2)
+            names = sorted(name for name in os.listdir(drawn) if name.endswith((".svg", ".png")))
+            return [shutil.move(os.path.join(drawn, name), os.path.join(os.fspath(folder), name)) for name in names]
 
     def __str__(self) -> str:
         return self.table()
@@ -169,9 +177,8 @@ def experiment(
         If an option is unknown, or a part of the spec has a wrong type.
     """
     _checks.options("experiment", "experiment run", options)
-    _checks.token_file(token_file)
     if not isinstance(spec, (str, os.PathLike, Mapping)):
-        raise TypeError(f"experiment: {_checks.shown(spec)} is not a spec; give a dict, or the path of a file")
+        raise TypeError(f"experiment: {typed(spec)} is not a spec; give a dict, or the path of a file")
     where = cluster_flags(server, context, token_file, ca_file, tls_dir)
     if not isinstance(replace, (bool, np.bool_)):
         raise InputError(f"replace={replace!r}: want True or False")
@@ -206,7 +213,7 @@ def experiment(
         first = translated(failed[0].get("error", ""))
         warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {file.named(first) if file else first}", stacklevel=2)
     if where:
-        return Report._of(_name(result, spec), where)
+        return Report._of(str(result["name"]), where)
     return Report._of(base, (), kept)
 
 
@@ -217,6 +224,8 @@ def _named(error: CoppiceError, file: Optional[SpecFile], temporary: str, other:
         texts = [text.replace(temporary, "the temporary folder") for text in texts]
     if file is not None:
         texts = [file.named(text) for text in texts]
+    if error.kind == "unavailable":  # not a mistake in the spec
+        texts = [re.sub(r"^the spec, [^:]*: (dataset [^:]*: )?", "", text) for text in texts]
     if error.kind == "orphans":
         plan = texts[0].partition("; ")[0]
         return InputError(f"{plan}; replace=True leaves these runs out of reports, {other} keeps both", error.kind)
@@ -224,15 +233,3 @@ def _named(error: CoppiceError, file: Optional[SpecFile], temporary: str, other:
         return InputError(texts[0], error.kind, texts[1:] or texts)
     error.args, error.mistakes = (texts[0],), texts[1:]
     return error
-
-
-def _name(result: Any, spec: Any) -> str:
-    found = result.get("name") if isinstance(result, dict) else None
-    if found is None and isinstance(spec, Mapping):
-        found = spec.get("name")
-    if found is None:
-        raise InputError("the experiment has no name")
-    return str(found)
-
-
-__all__ = ["Report", "experiment"]

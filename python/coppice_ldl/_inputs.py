@@ -7,7 +7,7 @@ from typing import Any, Optional
 import numpy as np
 
 from . import _arrays
-from ._process import InputError
+from ._errors import InputError
 
 
 def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppice") -> dict[str, np.ndarray]:

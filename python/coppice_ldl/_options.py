@@ -1,6 +1,8 @@
-"""Names of parameters and options, and the flags of commands that they stand for."""
+"""Names of parameters and options: which a call takes, and where the other flags of its command are in the library."""
 
 from __future__ import annotations
+
+import keyword
 
 # Parameters of all estimators that say how features and labels are read.
 READING = ("labels", "sigma", "range", "missing", "normalize")
@@ -34,11 +36,13 @@ _FILES = (
     "zero_based",
 )
 
-# The options of the calls that run these commands.
+_ARRAYS = ("drop", "feature_columns", "names", "shape", "tolerance")  # which apply to arrays
+
+# The options of the calls that run these commands: `Client.submit` runs job submit, `datasets.load` dataset convert.
 OPTIONS = {
     "job list": ("limit", "mine", "owner", "sort", "state"),
     "model list": ("limit",),
-    "job submit": ("audit", "clip", "fold", "fold_seed", "folds", "measures", "split", "test_fraction", "wait", *_FILES),
+    "job submit": ("audit", "clip", "fold", "fold_seed", "folds", "measures", "split", "test_fraction", "wait", *_ARRAYS),
     "dataset import": ("wait", *READING, *_FILES),
     "dataset convert": (*READING, *_FILES),
     "dataset generate": ("density", "features", "grid", "labels"),
@@ -47,25 +51,27 @@ OPTIONS = {
 }
 
 _CLUSTER = dict.fromkeys(("server", "context", "token_file", "ca_file", "tls_dir"), "the client has it; give it to Client")
-_PARAMETER = "give it to the estimator"
 # Options of the commands that are elsewhere in the library.
 ELSEWHERE: dict[str, dict[str, str]] = {
     "job list": _CLUSTER,
     "model list": _CLUSTER,
     "job submit": {
         **_CLUSTER,
-        **dict.fromkeys((*READING, "set", "algorithm", "init_from", "members", "steps"), _PARAMETER),
+        **dict.fromkeys((name for name in _FILES if name not in _ARRAYS), "it is for files; X is an array, or the name of a dataset"),
+        **dict.fromkeys(READING, "give it to the estimator"),
+        **dict.fromkeys(("set", "init_from", "members", "steps", "settings"), "give hyperparameters to the estimator"),
         "seed": "give random_state to the estimator",
+        "algorithm": "the class of the estimator says it",
         "data": "give X",
         "dataset": "give the name as X",
         "spec": "the estimator has what it says",
-        "settings": "submit does not print settings",
     },
     "dataset import": {**_CLUSTER, "data": "give X"},
     "dataset convert": {"data": "give path", **dict.fromkeys(("out", "store"), "load writes no file")},
     "dataset generate": {"kind": "give kind", "rows": "give rows", "seed": "give seed", **dict.fromkeys(("format", "out"), "generate writes no file")},
     "experiment run": {
-        **dict.fromkeys(("format", "out", "level", "no_times", "sample", "all_tests"), "give it to a method of the report"),
+        **dict.fromkeys(("level", "no_times", "sample", "all_tests"), "give it to a method of the report"),
+        **dict.fromkeys(("format", "out"), "use the methods save and table of the report"),
         "figures": "use the method figures of the report",
         "dir": "give folder",
         "local": "leave out server",
@@ -73,13 +79,28 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "yes": "give replace",
         "dry_run": "without replace=True, a changed spec is refused with the numbers of its runs",
     },
-    "experiment report": {"format": "give kind", "out": "use save", "figures": "use the method figures", "local": "leave it out", "dir": "leave it out", "wait": "leave it out"},
+    "experiment report": {
+        "format": "give kind",
+        "out": "use save",
+        "figures": "use the method figures",
+        **dict.fromkeys(("local", "dir", "wait"), "a report has its folder or its cluster"),
+    },
 }
 
-# Names in messages that are arguments of the library. Other flags in messages belong to commands such as coppice coordinator.
+# Names in messages that are arguments of the library. Other flags belong to commands such as coppice coordinator.
 ARGUMENTS = {
     *COMMON,
     *_CLUSTER,
     *(name for names in OPTIONS.values() for name in names),
-    *(name for names in ELSEWHERE.values() for name in names),
+    *("D_pred", "D_true", "folder", "init_from", "kind", "members", "name", "parameter", "replace", "rows", "seed", "steps", "timeout"),
 }
+
+
+def argument_of(flag: str) -> str:
+    """Return the parameter of a hyperparameter. The name of a keyword ends with an underscore: lambda is lambda_."""
+    return flag + "_" if keyword.iskeyword(flag) else flag
+
+
+def flag_of(argument: str) -> str:
+    """Return the hyperparameter of a parameter: lambda_ is lambda."""
+    return argument[:-1] if keyword.iskeyword(argument[:-1]) else argument

@@ -19,60 +19,12 @@ import weakref
 from typing import Any, Callable, Iterable, Optional, Sequence
 
 from ._build import BUNDLED, VERSION
-from ._messages import translated
+from ._errors import InputError, ProcessError, failure
 
 if sys.platform == "win32":
     raise ImportError("coppice_ldl supports Linux and macOS, not Windows; on Windows, use it in the Windows Subsystem for Linux")
 
 import fcntl  # Windows does not have it
-
-
-class CoppiceError(Exception):
-    """A command failed. The text is the text of the command line.
-
-    Attributes
-    ----------
-    kind : str
-        ``usage``, ``data``, ``not_found``, ``refused``, ``unavailable``, ``timeout``, ``orphans``, ``interrupted`` or ``failed``.
-    mistakes : list of str
-        What is wrong with the spec of an experiment, if that is more than one thing.
-    """
-
-    def __init__(self, message: str, kind: str = "failed", mistakes: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.mistakes = list(mistakes)
-
-
-class InputError(CoppiceError, ValueError):
-    """Data, a parameter or another argument is not valid."""
-
-    def __init__(self, message: str, kind: str = "usage", mistakes: Sequence[str] = ()) -> None:
-        super().__init__(message, kind, mistakes)
-
-
-class OptionError(InputError, TypeError):
-    """A function does not have the keyword argument."""
-
-
-class NotFoundError(CoppiceError, LookupError):
-    """A file, a job, a model or something else does not exist."""
-
-
-class UnavailableError(CoppiceError, ConnectionError):
-    """The cluster does not answer."""
-
-
-class JobTimeoutError(CoppiceError, TimeoutError):
-    """A job has not ended in time."""
-
-
-class RefusedError(CoppiceError, PermissionError):
-    """The cluster refuses a request, for example because the role does not have the right."""
-
-
-class ProcessError(CoppiceError, RuntimeError):
-    """The binary is missing, has another version, or has ended."""
 
 
 def binary() -> str:
@@ -173,7 +125,7 @@ class _Call:
 
 # Variables that name a cluster. Other variables of the command line would change what a call does, so the process does not
 # have them.
-_CLUSTER = ("COPPICE_SERVER", "COPPICE_CONTEXT", "COPPICE_TLS_DIR", "COPPICE_TOKEN_FILE", "COPPICE_CA_FILE")
+_CLUSTER_VARIABLES = ("COPPICE_SERVER", "COPPICE_CONTEXT", "COPPICE_TLS_DIR", "COPPICE_TOKEN_FILE", "COPPICE_CA_FILE")
 
 
 def _environment() -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -182,7 +134,7 @@ def _environment() -> tuple[str, tuple[tuple[str, str], ...]]:
         folder = os.getcwd()
     except OSError:
         folder = ""
-    relevant = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "COPPICE_BINARY", *_CLUSTER)
+    relevant = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "COPPICE_BINARY", *_CLUSTER_VARIABLES)
     return folder, tuple((name, os.environ.get(name, "")) for name in relevant)
 
 
@@ -190,7 +142,7 @@ def _variables() -> dict[str, str]:
     """Return the variables of a process. Another thread may change the variables meanwhile."""
     while True:
         try:
-            return {k: v for k, v in os.environ.copy().items() if not k.startswith("COPPICE_") or k in _CLUSTER}
+            return {k: v for k, v in os.environ.copy().items() if not k.startswith("COPPICE_") or k in _CLUSTER_VARIABLES}
         except (KeyError, RuntimeError):
             continue
 
@@ -276,14 +228,14 @@ class _Process:
         return json.loads(text) if text else None
 
     def _read(self) -> None:
-        while True:
-            frame = self._frame()
-            if frame is None:
-                break
-            with self.guard:
-                call = self.calls.get(frame.get("id", 0))
-            if call is not None:
-                call.tell(frame)
+        try:
+            while (frame := self._frame()) is not None:
+                with self.guard:
+                    call = self.calls.get(frame.get("id", 0))
+                if call is not None:
+                    call.tell(frame)
+        except (AttributeError, KeyError, TypeError, ValueError):  # not a frame: calls must not wait for more
+            self.child.kill()
         reason = "the process of coppice has ended"
         if self.owner == os.getpid():
             try:
@@ -351,7 +303,7 @@ class _Process:
             raise ProcessError(call.lost)
         result = Result("".join(call.texts["out"]), "".join(call.texts["err"]))
         if call.code:
-            raise _error(result.notes, call.code)
+            raise failure(result.notes, call.code)
         return result
 
     def _cancel(self, number: int, call: _Call) -> None:
@@ -403,36 +355,6 @@ def _unfit(path: str, found: Optional[str]) -> str:
             return f"{path} is {said[0]!r}, but coppice-ldl {VERSION} needs coppice {VERSION}"
         return f"{path} does not answer as coppice does; coppice-ldl {VERSION} needs coppice {VERSION}"
     return f"{path} has version {found}, but coppice-ldl {VERSION} needs coppice {VERSION}; install equal versions"
-
-
-def _error(notes: str, code: int) -> Exception:
-    """Return the exception for the last line that a command wrote, a JSON object."""
-    failure: dict[str, Any] = {}
-    for line in reversed(notes.strip().splitlines()):
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict) and "error" in value:
-            failure = value
-            break
-    message = failure.get("error") or notes.strip() or f"the command ended with exit code {code}"
-    kind = failure.get("kind", "failed")
-    message = translated(message)
-    for ours in ("+Inf", "-Inf"):  # as Python writes them
-        message = message.replace(f": {ours} is", f": {ours.lower().lstrip('+')} is")
-    mistakes = [translated(one) for one in failure.get("mistakes", [])]
-    if mistakes:
-        message = "\n".join([message + ":", *mistakes])
-    classes = {
-        "usage": InputError,
-        "not_found": NotFoundError,
-        "refused": RefusedError,
-        "unavailable": UnavailableError,
-        "data": InputError,
-        "timeout": JobTimeoutError,
-    }
-    return classes.get(kind, CoppiceError)(message, kind, mistakes)
 
 
 _guard = threading.RLock()

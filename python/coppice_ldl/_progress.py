@@ -11,8 +11,8 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from ._errors import InputError
 from ._messages import translated
-from ._process import InputError
 
 QUIET = 2.0  # seconds; a call that ends sooner shows nothing
 
@@ -25,7 +25,9 @@ class Progress:
     title : str
     verbose : bool or "auto"
         False shows nothing. "auto" shows a bar on a terminal and in a notebook. True shows one everywhere. Unless it is False, a
-        line on the standard error says why a call waits: a paused job, or a cluster that does not answer.
+        line on the standard error says why a call waits: a paused job, a job without a worker, or a cluster that does not answer.
+    job : str
+        Name of the job on a cluster.
 
     Attributes
     ----------
@@ -35,13 +37,17 @@ class Progress:
         Warnings of the command.
     """
 
-    def __init__(self, title: str, verbose: Union[bool, str]) -> None:
+    def __init__(self, title: str, verbose: Union[bool, str], job: str = "") -> None:
         if isinstance(verbose, str) and verbose != "auto" or not isinstance(verbose, (str, int, np.integer, np.bool_)):
             raise InputError(f'verbose={verbose!r}: want True, False or "auto"')
         self.title = title
+        self.job = job
+        self.lock = threading.Lock()  # of what is written
+        self.closed = False
         self.verbose = verbose if isinstance(verbose, str) else bool(verbose)
         self.said = ""
-        self.waits = ""  # why the job does not continue
+        self.reason = ""  # why the job does not continue, in a word
+        self.waits = ""  # and in a sentence
         self.timer: Optional[threading.Timer] = None
         self.shown = _visible() if self.verbose == "auto" else bool(verbose)
         self.began = time.monotonic()
@@ -55,6 +61,8 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self._wait({})
+        with self.lock:
+            self.closed = True
         if self.bar is not None:
             self.bar.close()
 
@@ -72,17 +80,18 @@ class Progress:
     def _wait(self, job: dict[str, Any]) -> None:
         """Say why a job does not continue: at once if it is paused, and otherwise after two seconds."""
         paused = job.get("state") == "paused"
-        text = "the job is paused; its method resume lets it continue" if paused else translated(job.get("waiting", ""))
-        if text == self.waits:
+        reason = "paused" if paused else job.get("waiting_for", "")
+        self.waits = translated(job.get("waiting", ""))
+        if reason == self.reason:
             return
-        self.waits = text
+        self.reason = reason
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
         if paused:
-            self._say(text)
-        elif text:
-            self.timer = threading.Timer(QUIET, self._say, (f"the job waits: {text}",))
+            self._say(f'job {self.job} is paused; Client.job("{self.job}").resume() lets it continue')
+        elif reason:
+            self.timer = threading.Timer(QUIET, lambda: self._say(f"job {self.job} waits: {self.waits}"))
             self.timer.daemon = True
             self.timer.start()
         else:
@@ -105,12 +114,13 @@ class Progress:
 
     def _say(self, text: str) -> None:
         """Write a line to the standard error once, unless verbose is False. Without it, a user would not know why a call takes long."""
-        if self.verbose is False or text == self.said or sys.stderr is None:
-            return
-        self.said = text
-        if self.bar is not None:
-            self.bar.clear()
-        print(f"{self.title}: {text}", file=sys.stderr, flush=True)
+        with self.lock:
+            if self.closed or self.verbose is False or text == self.said or sys.stderr is None:
+                return
+            self.said = text
+            if self.bar is not None:
+                self.bar.clear()
+            print(f"{self.title}: {text}", file=sys.stderr, flush=True)
 
     def _put(self, at: dict[str, Any]) -> None:
         now = time.monotonic()

@@ -11,10 +11,9 @@ import numpy as np
 
 from . import _checks, _inputs
 from ._base import Estimator
-from ._commands import is_default, named_text
-from ._members import members_text
-from ._options import READING
-from ._process import InputError
+from ._errors import InputError, typed, within
+from ._options import argument_of
+from ._parameters import given, settings, settings_of, spelled
 
 
 class SpecFile:
@@ -35,13 +34,13 @@ class SpecFile:
         self._names: dict[str, str] = {}  # of files, for messages
         self._keys: list[str] = []  # the path of the key of each line
         plain = dict(spec)
-        plain["methods"] = [_method(one) for one in spec["methods"]]
-        plain["datasets"] = []
+        plain["methods"], plain["datasets"] = [], []
+        for i, one in enumerate(spec["methods"]):
+            with within(f"the spec, methods[{i}]"):
+                plain["methods"].append(_method(one))
         for i, one in enumerate(spec["datasets"]):
-            try:
+            with within(f"the spec, datasets[{i}]"):
                 plain["datasets"].append(self._dataset(one, folder, absolute))
-            except InputError as error:
-                raise InputError(f"the spec, datasets[{i}]: {error}", error.kind) from None
         lines: list[str] = []
         self._write(json.loads(json.dumps(plain, default=_native)), "", lines)
         with open(self.path, "w", encoding="utf-8") as file:
@@ -50,7 +49,7 @@ class SpecFile:
     def _dataset(self, entry: Any, folder: str, absolute: bool) -> Any:
         if not isinstance(entry, Mapping):
             return entry
-        entry = {key: named_text(key, value) if key in ("range", "shape") and isinstance(value, (tuple, list, np.ndarray)) else value for key, value in entry.items()}
+        entry = {key: spelled(key, value) if key in ("range", "shape") and isinstance(value, (tuple, list, np.ndarray)) else value for key, value in entry.items()}
         if "X" not in entry:
             return entry
         rest = {key: value for key, value in entry.items() if key not in ("X", "D")}
@@ -89,21 +88,22 @@ class SpecFile:
     def named(self, text: str) -> str:
         """Return a text with names in place of files, and with keys in place of lines of the spec."""
 
-        def of(found: re.Match[str]) -> str:
-            line = int(found[1])
-            key = self._keys[line - 1] if 0 < line <= len(self._keys) else ""
-            if not key:
-                return "the spec: " + found[2]
-            last = re.sub(r"\[\d+\]$", "", key).rpartition(".")[2] + ": "
-            return f"the spec, {key}: {found[2][len(last) :] if found[2].startswith(last) else found[2]}"
+        def key_of(line: str) -> str:
+            key = self._keys[int(line) - 1] if 0 < int(line) <= len(self._keys) else ""
+            parent, dot, last = key.rpartition(".")
+            return parent + dot + argument_of(last)
 
-        def place(found: re.Match[str]) -> str:
-            line = int(found[1])
-            return f"at {self._keys[line - 1]}" if 0 < line <= len(self._keys) and self._keys[line - 1] else found[0]
+        def of(found: re.Match[str]) -> str:
+            key, said = key_of(found[1]), found[2]
+            said = re.sub(r"(, the first) in line (\d+)", lambda first: f"{first[1]} at {key_of(first[2])}", said)
+            last = re.sub(r"\[\d+\]$", "", key).rpartition(".")[2]
+            for repeated in (f"{last}: ", f"{last.rstrip('_')}: "):
+                if key and said.startswith(repeated):
+                    said = said[len(repeated) :]
+            return f"the spec, {key}: {said}" if key else f"the spec: {said}"
 
         for path, name in self._names.items():
             text = text.replace(path, name)
-        text = re.sub(r"\bin line (\d+)\b", place, text)
         return re.sub(re.escape(self.path) + r":(\d+):\d+: (.*)", of, text).replace(self.path, "the spec")
 
 
@@ -114,17 +114,17 @@ def _check(spec: Mapping[str, Any]) -> None:
         if found is None:
             raise InputError(f"the spec has no {key}; give the key {key} with a list")
         if isinstance(found, str) or not isinstance(found, (list, tuple)):
-            raise TypeError(f"the spec, {key}: {_checks.shown(found)} is not a list; write {key}=[...], also for one")
+            raise TypeError(f"the spec, {key}: {typed(found)} is not a list; write {key}=[...], also for one")
     for i, one in enumerate(spec["methods"]):
         if isinstance(one, Mapping):
             one = one.get("estimator", "")
             if isinstance(one, str) and one:
-                raise TypeError(f"the spec, methods[{i}].estimator: {_checks.shown(one)} is not an estimator; a name is the value of the key algorithm")
+                raise TypeError(f"the spec, methods[{i}].estimator: {typed(one)} is not an estimator; a name is the value of the key algorithm")
         if not isinstance(one, str):
             _checks.estimator(f"the spec, methods[{i}]", one)
     for i, one in enumerate(spec["datasets"]):
         if not isinstance(one, (str, os.PathLike, Mapping)):
-            raise TypeError(f"the spec, datasets[{i}]: {_checks.shown(one)} is not a dict with name, X and D, or the path of a file")
+            raise TypeError(f"the spec, datasets[{i}]: {typed(one)} is not a dict with name, X and D, or the path of a file")
 
 
 def has_files(value: Any) -> bool:
@@ -136,19 +136,13 @@ def has_files(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(has_files(one) for one in value)
 
 
-# What a spec has in place of parameters of estimators.
-_PLACES = {"random_state": "the key seed", **{name: f"the key {name} of a dataset" for name in READING}}
-
-
 def _method(method: Any) -> Any:
     """Return a method without estimators."""
     entry: dict[str, Any] = {}
     if isinstance(method, Mapping):
         if "estimator" not in method:
-            settings = method.get("settings")
-            if isinstance(settings, Mapping) and "members" in settings:
-                return {**method, "settings": {**settings, "members": members_text(settings["members"])}}
-            return method
+            own, algorithm = method.get("settings"), method.get("algorithm")
+            return {**method, "settings": settings_of(algorithm, own)} if isinstance(own, Mapping) and isinstance(algorithm, str) else method
         entry = {key: value for key, value in method.items() if key != "estimator"}
         method = method["estimator"]
         twice = sorted({"algorithm", "preset", "settings"} & set(entry))
@@ -156,16 +150,17 @@ def _method(method: Any) -> Any:
             raise InputError(f"a method has an estimator and {', '.join(twice)}; set parameters of the estimator instead")
     if not isinstance(method, Estimator):
         return method
-    for name, place in _PLACES.items():
-        if not is_default(getattr(method, name)):
-            raise InputError(f"{method!r}: a method of an experiment has no {name}; give {place} in the spec")
-    settings = method._settings()
-    preset = settings.pop("preset", None)
+    if method.random_state is not None:
+        raise InputError(f"{method!r}: a method of an experiment has no random_state; give the key seed of the spec")
+    for name in given(method):
+        raise InputError(f"{method!r}: a method of an experiment has no {name}; give the key {name} of a dataset in the spec")
+    own = settings(method)
+    preset = own.pop("preset", None)
     entry["algorithm"] = method._algorithm
     if preset is not None:
         entry["preset"] = preset
-    if settings:
-        entry["settings"] = settings
+    if own:
+        entry["settings"] = own
     return entry
 
 
@@ -175,11 +170,8 @@ def _native(value: Any) -> Any:
         return value.item()
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, (tuple, set)):
+    if isinstance(value, tuple):
         return list(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     raise InputError(f"the spec has a value of the type {type(value).__name__}, which YAML cannot have: {value!r}")
-
-
-__all__ = ["SpecFile", "has_files"]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import Any, Mapping, Optional, Sequence
 
-from ._commands import frame
-
 _MEASURES = ("canberra", "chebyshev", "chi2", "clark", "cosine", "euclidean", "fidelity", "intersection", "kl", "sorensen")
-# Columns that each table has, also if it is empty. A table may have more.
+# Columns that each table has, also if it is empty. A table may have more. They are keys of docs/reference/json.md.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "jobs": (
         *("id", "index", "name", "state", "dataset", "rounds", "submitted", "started", "running_since", "ran_seconds", "ended", "seconds"),
@@ -20,6 +18,15 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "experiments": ("name", "state", "jobs", "runs", "runs_done", "submitted", "outline", "newest_job", "index"),
 }
 _TIMES = ("submitted", "started", "running_since", "ended", "time", "imported", "model_deleted")
+
+
+def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return rows as a DataFrame, or as a list of dicts without pandas. Nested keys are joined by points."""
+    try:
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return [dict(row) for row in rows]
+    return pandas.json_normalize([dict(row) for row in rows])
 
 
 def table(kind: str, rows: Optional[Sequence[Mapping[str, Any]]]) -> Any:
@@ -43,5 +50,3 @@ def time_of(seconds: Optional[float]) -> Optional[datetime.datetime]:
     """Return a Unix time as a datetime in UTC. Zero stands for no time."""
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc) if seconds else None
 
-
-__all__ = ["COLUMNS", "table", "time_of"]

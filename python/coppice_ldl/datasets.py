@@ -14,9 +14,10 @@ import numpy as np
 
 from . import _arrays, _checks
 from ._arrays import Files
-from ._commands import flags
+from ._errors import InputError
 from ._messages import translated
-from ._process import InputError, run
+from ._parameters import flags
+from ._process import run
 
 __all__ = ["Dataset", "generate", "load"]
 

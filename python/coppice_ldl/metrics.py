@@ -12,7 +12,8 @@ import numpy as np
 
 from . import _arrays, _inputs
 from ._arrays import Files
-from ._process import InputError, run
+from ._errors import InputError
+from ._process import run
 
 __all__ = [
     "all_measures",
@@ -53,6 +54,8 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dic
     InputError
         If the shapes differ, or a value is no probability. The text names the row and the label.
     """
+    if clip not in (None, "none", "pyldl"):
+        raise InputError(f'clip={clip!r}: want None or "pyldl"')
     _inputs.check_indexes(D_true, D_pred, ("D_true", "D_pred"))
     D_true, D_pred = _inputs.same_columns(D_true, D_pred)
     with Files() as files:

@@ -134,15 +134,15 @@ def test_wait_ends_in_time(client: Client, capfd: pytest.CaptureFixture[str]) ->
         assert seconds <= time.monotonic() - began < seconds + 20
     assert capfd.readouterr().err == ""
     job.pause()
-    with pytest.raises(TimeoutError, match=r"job waited-for is still paused; its method resume lets it continue \(after 3 s\)"):
+    with pytest.raises(TimeoutError, match=r"job waited-for is still paused; to resume it: the method resume"):
         job.wait(3)
-    assert capfd.readouterr().err == "waited-for: the job is paused; its method resume lets it continue\n"
+    assert capfd.readouterr().err == 'waited-for: job waited-for is paused; Client.job("waited-for").resume() lets it continue\n'
     with pytest.raises(TimeoutError):
         job.wait(1, verbose=False)
     assert capfd.readouterr().err == ""
     assert job.resume().refresh().state in ("queued", "running")
     for wrong in (-1, float("nan"), "3", True):
-        with pytest.raises(InputError, match="want seconds from 0, or None"):
+        with pytest.raises(InputError, match="timeout=.*: want seconds from 0"):
             job.wait(wrong)
     job.cancel()
     with pytest.raises(CoppiceError, match="cancelled"):  # not a timeout
@@ -164,9 +164,9 @@ def test_wait_for_a_cluster_that_does_not_answer(tmp_path: Any, capfd: pytest.Ca
                 job.wait(60)
             for seconds in (0, 0.5):
                 began = time.monotonic()
-                with pytest.raises(JobTimeoutError, match="no coordinator answered within 1s, and the state of job"):
+                with pytest.raises(JobTimeoutError, match="no coordinator answers"):
                     job.wait(seconds)
-                assert 1 <= time.monotonic() - began < 3
+                assert 0.5 <= time.monotonic() - began < 3
         finally:
             stop.join()
             for one in found:
@@ -185,13 +185,13 @@ def test_fit_says_why_it_waits(tmp_path: Any, capfd: pytest.CaptureFixture[str])
             seen += capfd.readouterr().err
             return text in seen
 
-        until(lambda: said("structrf: the job waits: "))
+        until(lambda: said("structrf: job unserved waits: "))
         Client(server).job("unserved").pause()
-        until(lambda: said("structrf: the job is paused; its method resume lets it continue\n"))
+        until(lambda: said('structrf: job unserved is paused; Client.job("unserved").resume() lets it continue\n'))
         Client(server).job("unserved").cancel()
         with pytest.raises(CoppiceError, match="job unserved was cancelled"):
             fit.result(60)
-        assert seen.count("the job waits: ") == 1, seen
+        assert seen.count(" waits: ") == 1, seen
 
 
 INTERRUPTED = """
@@ -283,8 +283,8 @@ def test_submit_refuses_what_it_cannot_use(client: Client) -> None:
         ({"server": "a"}, "submit: there is no option server; the client has it"),
         ({"token_file": None}, "no option token_file; the client has it"),
         ({"data": "x.csv"}, "no option data; give X"),
-        ({"algorithm": "rf"}, "no option algorithm; give it to the estimator"),
-        ({"set": "trees=3"}, "no option set; give it to the estimator"),
+        ({"algorithm": "rf"}, "no option algorithm; the class of the estimator says it"),
+        ({"set": "trees=3"}, "no option set; give hyperparameters to the estimator"),
         ({"seed": 3}, "no option seed; give random_state to the estimator"),
         ({"fold_sed": 3}, "no option fold_sed; did you mean fold_seed?"),
         ({"zzz": 3}, "no option zzz; the options are audit, "),

@@ -113,7 +113,10 @@ def wrong(name: str, kind: str) -> list[Any]:
 def outcome(estimator: type, name: str, value: Any) -> str:
     """Return "accepted" if the binary reads the settings, and the error about them otherwise."""
     needed = NEEDS.get((name, None)) or (NEEDS.get((name, value)) if isinstance(value, str) else None) or {}
-    made: Any = estimator(**{**needed, name: value})
+    ages = AGES if estimator._predicts == "number" else {}  # type: ignore[attr-defined]
+    made: Any = estimator(**{**ages, **needed, name: value})
+    if name == "labels" and value != "age":
+        made.sigma, made.range = None, (0, 1) if ages and value != "class" else None
     X, D = HOLES, {"age": ONE, "class": ONE, "counts": COUNTS}.get(str(made.labels), PAIRS)
     if name == "missing":  # all values but "refuse" train a model
         made = estimator(**{**SMALL.get(made._algorithm, {}), **AGES, name: value})

@@ -283,7 +283,7 @@ BAD: dict[str, tuple[Callable[[np.ndarray, np.ndarray], Any], str]] = {
     "an unknown word": (lambda X, D: SABFGS(scaling="standart").fit(X, D), 'scaling: "standart" is not none, standard or minmax'),
     "an unknown preset": (lambda X, D: LDLForest(preset="papr").fit(X, D), 'preset: "papr" is not auto or paper'),
     "unknown labels": (lambda X, D: SABFGS(labels="clas").fit(X, D), "labels='clas': want"),
-    "unknown missing": (lambda X, D: SABFGS(missing="men").fit(X, D), 'missing "men": want refuse, drop, mean, median'),
+    "unknown missing": (lambda X, D: SABFGS(missing="men").fit(X, D), 'missing="men": want "refuse", "drop", "mean", "median"'),
     "n_jobs of 0": (lambda X, D: SABFGS(n_jobs=0).fit(X, D), "n_jobs=0: want a number of threads from 1"),
     "a negative seed": (lambda X, D: SABFGS(random_state=-1).fit(X, D), "random_state=-1: want a whole number from 0"),
     "a text as seed": (lambda X, D: SABFGS(random_state="a").fit(X, D), "random_state='a': want a whole number"),
@@ -360,7 +360,7 @@ def test_ages() -> None:
     assert np.array_equal(model.predict_number(X, "mode"), 15 + np.argmax(D, axis=1))
     assert np.array_equal(model.predict_number(X, "median"), 15 + np.argmax(np.cumsum(D, axis=1) >= 0.5, axis=1))
     assert np.mean(np.abs(expected - ages)) < 3, np.mean(np.abs(expected - ages))
-    with pytest.raises(InputError, match='labels="age" needs sigma'):
+    with pytest.raises(InputError, match='labels="age" needs `sigma`'):
         SABFGS(labels="age").fit(X, ages)
     with pytest.raises(InputError, match="row . .*outside the range 22 to 35"):
         SABFGS(labels="age", sigma=2, range=(22, 35)).fit(X, ages)

@@ -184,7 +184,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "values of estimators": ({"methods": [SABFGS(iterations=-3), StructRF(trees="many")]}, [r'methods\[0\]\.settings\.iterations: "-3"', r'methods\[1\]\.settings\.trees: "many"']),
     "no methods": ({"methods": []}, ["methods: the list is empty"]),
-    "a missing file": ({"datasets": ["none.csv"]}, [r"datasets\[0\]: dataset none: .*none.csv: no such file; name another folder with data, "]),
+    "a missing file": ({"datasets": ["none.csv"]}, [r"datasets\[0\]: dataset none: .*none.csv: no such file; name another folder with `data`, "]),
     "a key in a list of lists": ({"measures": ["kl", "klx"]}, [r'measures\[1\]: unknown measure "klx"']),
     "a key of a dict": ({"folds": {"k": 3, "kk": 2}}, ['folds.kk: folds: unknown key "kk"']),
     "a name": ({"name": "a b"}, ["name: a name can have only letters"]),
@@ -225,8 +225,8 @@ def test_mistakes_in_arrays() -> None:
         with pytest.raises(InputError, match=text):
             call(entry)
     for method, text in (
-        (SABFGS(random_state=5), "has no random_state; give the key seed in the spec"),
-        (SABFGS(random_state=0), "has no random_state; give the key seed in the spec"),
+        (SABFGS(random_state=5), "has no random_state; give the key seed of the spec"),
+        (SABFGS(random_state=0), "has no random_state; give the key seed of the spec"),
         (SABFGS(missing=0), "has no missing; give the key missing of a dataset in the spec"),
         (SABFGS(missing="mean"), "has no missing; give the key missing of a dataset in the spec"),
     ):
@@ -248,7 +248,7 @@ def test_html_of_a_report() -> None:
     report = experiment({"name": "h", "folds": 2, "datasets": [{"name": "d", "X": X, "D": D}], "methods": [SABFGS()]}, verbose=False)
     html = report._repr_html_()
     assert html.startswith("<div>") and "<table" in html and "sa-bfgs" in html
-    with pytest.raises(InputError, match='format must be one of .* but got "docx"'):
+    with pytest.raises(InputError, match='`kind` must be one of .* but got "docx"'):
         report.table("docx")
     with pytest.raises(CoppiceError, match="none.yaml: no such file"):
         experiment("none.yaml", verbose=False)

@@ -130,7 +130,7 @@ def test_paths(tmp_path, monkeypatch) -> None:
     with pytest.raises(InputError, match="comma"):
         datasets.load("{x}.csv", label_columns=["b,c"])
     for option in ("help", "output", "config"):
-        with pytest.raises(InputError, match="leave it out"):
+        with pytest.raises(InputError, match="there is no option"):
             datasets.load("{x}.csv", **{option: "x"})
     with pytest.raises(coppice_ldl.CoppiceError, match="no coordinator answers"):
         coppice_ldl.Client("127.0.0.1:1").delete_model("--help")
@@ -177,7 +177,7 @@ def test_changing_variables(monkeypatch) -> None:
 def test_arguments_of_wrong_types_are_refused_here() -> None:
     X, D = make(40)
     before = coppice_ldl.metrics.kl(D, D)
-    with pytest.raises(InputError, match="want a text"):
+    with pytest.raises(InputError, match="clip=1: want None"):
         coppice_ldl.metrics.all_measures(D, D, clip=1)  # type: ignore[arg-type]
     assert coppice_ldl.metrics.kl(D, D) == before  # the process lives
     for wrong in ({"normalize": "no"}, {"range": 60}, {"range": (0, 1, 2)}, {"range": "0:5"}):

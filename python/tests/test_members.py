@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coppice_ldl import AAKNN, SABFGS, Client, Ensemble, InputError, Ranking, StructRF, experiment, load
-from coppice_ldl._members import members_text
+from coppice_ldl._parameters import members_text
 from conftest import make
 
 SAME: dict[str, Any] = {

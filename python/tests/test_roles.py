@@ -123,7 +123,7 @@ def test_read(secured: Secured) -> None:
 
 def test_no_identity(secured: Secured) -> None:
     X, D = make(60)
-    with pytest.raises(RefusedError, match="answers only callers with an identity; give tls_dir .*token_file"):
+    with pytest.raises(RefusedError, match="answers only callers with an identity; give `tls_dir` .*`token_file`"):
         StructRF(trees=3).fit(X, D, server=secured.server, ca_file=secured.ca_file)
     with pytest.raises(RefusedError, match="answers only callers with an identity"):
         Client(secured.server, ca_file=secured.ca_file).jobs()

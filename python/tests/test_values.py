@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from coppice_ldl import AAKNN, Client, Ensemble, InputError, LDLForest, StructRF, datasets, experiment
-from coppice_ldl._commands import flags
+from coppice_ldl._parameters import flags
 from coppice_ldl._tables import table
 from conftest import make, until
 
@@ -83,7 +83,7 @@ def test_refused(server: str, tmp_path) -> None:
 
 
 def test_flags() -> None:
-    assert flags({"header": False, "mine": True, "wait": 3, "limit": None, "missing": False}) == ["--header=no", "--mine=true", "--wait=3s"]
+    assert flags({"header": False, "mine": True, "wait": 3, "limit": None, "missing": False}) == ["--header=no", "--mine=true", "--wait=3.000000s"]
     assert flags({"label_columns": range(2), "drop": np.array(["a", "b"])}) == ["--label-columns=0,1", "--drop=a,b"]
     pandas = pytest.importorskip("pandas")
     assert flags({"label_columns": pandas.DataFrame({"a": [], "b": []}).columns}) == ["--label-columns=a,b"]

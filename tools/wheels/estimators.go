@@ -199,7 +199,7 @@ func textTypes(p *param.Param) []textType {
 	return append(types, textType{"", "str", "str"})
 }
 
-// forms returns the lines of a class that tell the base class what hyperparameters take: texts that may be numbers or lists, and images.
+// forms returns the lines of a class that tell the base class what hyperparameters take: booleans, texts that may be numbers or lists, and images.
 func forms(params []param.Param) string {
 	var b strings.Builder
 	for i := range params {
@@ -210,17 +210,19 @@ func forms(params []param.Param) string {
 	}
 	var lines []string
 	for i := range params {
-		if params[i].Kind != param.KindText {
-			continue
-		}
 		var names []string
-		for _, one := range textTypes(&params[i]) {
-			if one.form != "" {
-				names = append(names, fmt.Sprintf("%q", one.form))
+		switch params[i].Kind {
+		case param.KindBool:
+			names = []string{`"bool"`}
+		case param.KindText:
+			for _, one := range textTypes(&params[i]) {
+				if one.form != "" {
+					names = append(names, fmt.Sprintf("%q", one.form))
+				}
 			}
 		}
 		if names != nil {
-			lines = append(lines, fmt.Sprintf("%q: [%s]", params[i].Name, strings.Join(names, ", ")))
+			lines = append(lines, fmt.Sprintf("%q: [%s]", argumentOf(&params[i]).name, strings.Join(names, ", ")))
 		}
 	}
 	if lines != nil {

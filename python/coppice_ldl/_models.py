@@ -1,0 +1,76 @@
+"""Model files, and what a training writes next to a model."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._arrays import Files
+from ._options import COMMON, READING, argument_of
+from ._parameters import value_of
+from ._process import run
+
+if TYPE_CHECKING:
+    from ._base import Estimator
+
+
+def load(model: Any) -> Estimator:
+    """Return a fitted estimator from a model file of ``coppice train --model-out``.
+
+    Parameters
+    ----------
+    model : str, path or bytes
+        The path of the file, or its contents.
+
+    Returns
+    -------
+    Estimator
+        The model decides its class and its hyperparameters.
+
+    Raises
+    ------
+    CoppiceError
+        If the file is no model, or this version cannot read it. The text says which version reads it.
+    """
+    from .estimators import ALGORITHMS
+
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        data = bytes(model)
+    else:
+        with open(model, "rb") as file:
+            data = file.read()
+    shown = describe(data)
+    job = shown["job"]
+    estimator: Estimator = ALGORITHMS[job["algorithm"]](random_state=job.get("seed"))
+    for setting, value in job["settings"].items():
+        name = argument_of(setting)
+        if name in estimator._parameters() and name not in COMMON:
+            setattr(estimator, name, value_of(value, estimator._forms.get(name, ())))
+    reading = shown.get("reading") or {}
+    for name in ("labels", "sigma", "missing", "normalize"):
+        if reading.get(name):
+            setattr(estimator, name, reading[name])
+    if reading.get("range"):
+        low, high = reading["range"].split(":")
+        estimator.range = (int(low), int(high))
+    estimator.settings_ = {name: value_of(text) for name, text in job["settings"].items()}
+    estimator._adopt(data, shown)
+    return estimator
+
+
+def describe(model: bytes) -> dict[str, Any]:
+    """Return the output of ``coppice model show -o json`` about a model."""
+    with Files() as files:
+        return dict(run(["model", "show", "-o", "json", files.bytes("model", model)], files.descriptors).json())
+
+
+def curve_of(text: str) -> dict[str, np.ndarray]:
+    """Return the columns of a learning curve in CSV. A missing value is NaN."""
+    rows = list(csv.reader(io.StringIO(text)))
+    if not rows:
+        return {}
+    columns = list(zip(*rows[1:])) if len(rows) > 1 else [()] * len(rows[0])
+    return {name: np.asarray([float(v) if v else np.nan for v in values]) for name, values in zip(rows[0], columns)}

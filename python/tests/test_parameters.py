@@ -1,0 +1,163 @@
+"""Parameters and options as the command line takes them, and the errors about them."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import threading
+import time
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+import coppice_ldl
+from coppice_ldl import AAKNN, Client, Ensemble, InputError, LDLForest, MLPRegression, OptionError, Ranking, SABFGS, StructRF, binary, experiment, load
+from coppice_ldl import _options, _parameters, _progress
+from conftest import make
+
+ROOT = pathlib.Path(__file__).parents[2]
+X, D = make(40, 4, 3)
+DATASET = {"name": "a", "X": X, "D": D}
+
+
+def spec(**changes: Any) -> dict[str, Any]:
+    return {"name": "e", "folds": 2, "methods": [AAKNN()], "datasets": [DATASET], **changes}
+
+
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "a list of lists": (lambda: LDLForest(hidden=[[8], [8, 4]], features="mlp").fit(X, D), r"hidden=\[\[8\], \[8, 4\]\]: want a list without lists"),
+    "a set": (lambda: LDLForest(hidden=frozenset([8]), features="mlp").fit(X, D), r"hidden=frozenset.*: want one value or a list, not a frozenset"),
+    "bytes": (lambda: StructRF(trees=b"2").fit(X, D), "trees=b'2': the type bytes is not possible"),
+    "a comma": (lambda: LDLForest(freeze=["a,b"], features="mlp").fit(X, D), r"freeze=\['a,b'\]: no item may have a comma"),
+    "a text for a bool": (lambda: LDLForest(bias="True").fit(X, D), "bias='True': want True or False, not a text"),
+    "a number for a bool": (lambda: LDLForest(bias=2).fit(X, D), 'bias: "2" is not True or False'),
+    "normalize": (lambda: AAKNN(normalize=5).fit(X, D), "normalize=5: want True or False"),
+    "not a number": (lambda: AAKNN(missing=float("nan")).fit(X, D), "missing=nan: want"),
+    "equal bounds": (lambda: AAKNN(range=(5, 5)).fit(X, D), r"range=\(5, 5\): want two different numbers"),
+    "a large range": (lambda: AAKNN(range=(0, 10**7)).fit(X, D), r"range=\(0, 10000000\): want two whole numbers, the lower first, at most 65536"),
+    "a shape": (lambda: LDLForest(features="conv", shape=(3, 3)).fit(X, D), r"want \(channels, height, width\), such as \(1, 8, 8\)"),
+    "a member": (lambda: Ensemble(members=["aa-knn", StructRF(trees=[1])]).fit(X, D), r"members\[1\]: trees=\[1\]: want one value"),
+    "a member with data": (lambda: Ensemble(members=[AAKNN(normalize=True), "rf"]).fit(X, D), r"members\[0\]: .* has normalize, which the ensemble decides"),
+    "numbers of an algorithm": (lambda: MLPRegression().fit(X, D), 'MLPRegression predicts numbers; give labels="age"'),
+    "a method": (lambda: experiment(spec(methods=[AAKNN(), StructRF(trees=[1])])), r"the spec, methods\[1\]: trees=\[1\]: want one value"),
+    "a keyword": (lambda: experiment(spec(methods=[Ranking(lambda_=-1)])), r"the spec, methods\[0\]\.settings\.lambda_: "),
+    "two methods": (lambda: experiment(spec(methods=["rf", "rf"])), r"the spec, methods\[1\]: two methods have the name \"rf\", the first at methods\[0\]:"),
+    "a time": (lambda: experiment(spec(), wait=True), "wait=True: want seconds from 0"),
+    "no cluster": (lambda: experiment(spec(), wait=3), "`wait` needs server"),
+    "a set in a spec": (lambda: experiment(spec(measures={"kl"})), "the type set"),
+    "an array of folds": (lambda: Client("127.0.0.1:1").submit(AAKNN(), X, D, split=np.arange(40) % 3), "split: want the path of a file"),
+}
+
+
+@pytest.mark.parametrize(("call", "text"), WRONG.values(), ids=WRONG)
+def test_wrong_values(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        call()
+
+
+def test_equal_values() -> None:
+    """Values of other types mean the same."""
+    want = AAKNN().fit(X, D).model_digest_
+    for other in (AAKNN(normalize=0), AAKNN(normalize=np.int64(0)), AAKNN(normalize=np.False_), AAKNN(missing="refuse")):
+        assert other.fit(X, D).model_digest_ == want
+        assert Ensemble(members=[other, "sa-bfgs"]).fit(X, D).model_digest_ == Ensemble(members=["aa-knn", "sa-bfgs"]).fit(X, D).model_digest_
+    empty = LDLForest(hidden=[], trees=2, steps=2).fit(X, D)
+    assert empty.model_digest_ == LDLForest(hidden="none", trees=2, steps=2).fit(X, D).model_digest_
+    assert _parameters.flags({"wait": np.int64(4), "header": np.True_}) == ["--wait=4.000000s", "--header=yes"]
+
+
+def test_settings_of_dicts() -> None:
+    """A dict of an experiment takes the values that an estimator takes."""
+    images = {"features": "conv", "shape": (1, 2, 2), "channels": [2], "kernel": 1, "pool": 1, "hidden": [4], "trees": 1, "depth": 2, "steps": 2}
+    ages = {"name": "a", "X": X, "D": np.arange(40) % 5, "labels": "age", "sigma": 1.0, "range": (0, 4)}
+    for methods, datasets in (
+        ([{"algorithm": "ldlf", "settings": images}, {"name": "b", "estimator": LDLForest(**images)}], [DATASET]),
+        ([{"algorithm": "ranking", "settings": {"lambda_": 0.5}}, {"name": "b", "estimator": Ranking(lambda_=0.5)}], [ages]),
+    ):
+        runs = experiment(spec(methods=methods, datasets=datasets), verbose=False).runs
+        assert len(set(runs[runs["fold"] == 0]["digest"])) == 1 and (runs["state"] == "done").all()
+
+
+def test_a_loaded_model_trains_again() -> None:
+    for estimator in (StructRF(features="1", trees=2), StructRF(features=0.5, trees=2), AAKNN(k=3), LDLForest(bias=False, trees=2, steps=2)):
+        model = estimator.fit(X, D)
+        again = load(model.model_)
+        assert again.fit(X, D).model_digest_ == model.model_digest_
+    assert load(AAKNN(k=3).fit(X, D).model_).k == 3
+
+
+def test_a_refused_fit_draws_no_seed() -> None:
+    generator = np.random.RandomState(0)
+    with pytest.raises(InputError):
+        StructRF(random_state=generator).fit(X, D[:5])
+    assert generator.randint(1000) == np.random.RandomState(0).randint(1000)
+
+
+def test_parameters_are_no_options() -> None:
+    client = Client("127.0.0.1:1")
+    for name in ("trees", "preset", "n_jobs", "random_state"):
+        with pytest.raises(OptionError, match=f"submit: {name} is a parameter of StructRF; give it to the estimator"):
+            client.submit(StructRF(), X, D, **{name: 1})
+    with pytest.raises(OptionError, match="there is no option delimiter; it is for files"):
+        client.submit(StructRF(), X, D, delimiter=",")
+
+
+def test_lines_of_other_files(tmp_path: pathlib.Path) -> None:
+    """Lines of a file of folds are no lines of the spec."""
+    rows = [f"{row},{row % 2}" for row in range(40)]
+    (tmp_path / "folds.csv").write_text("row,fold\n" + "\n".join([*rows, rows[3]]) + "\n")
+    with pytest.raises(InputError, match=r"line 42: .* in line 5"):
+        experiment(spec(datasets=[{**DATASET, "folds": {"file": str(tmp_path / "folds.csv")}}]))
+
+
+def test_no_mistake_in_the_spec() -> None:
+    with pytest.raises(coppice_ldl.UnavailableError, match="^no coordinator answers"):
+        experiment(spec(), server="127.0.0.1:1")
+
+
+def test_wide_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    names = [f"gene_{i}" for i in range(20_000)]
+    frame = pandas.DataFrame(np.zeros((3, 20_000)), columns=names)
+    began = time.process_time()
+    with pytest.warns(UserWarning, match="features are constant"):
+        model = SABFGS(iterations=1).fit(frame, D[:3])
+    with pytest.raises(InputError, match="feature names should match"):
+        model.predict(frame.rename(columns={"gene_7": "other"}))
+    assert time.process_time() - began < 10, "it must not be quadratic"
+
+
+def test_waits_are_told_once(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A place in a queue changes all the time. One line says it, with the newest place, and none follows the end."""
+    monkeypatch.setattr(_progress, "QUIET", 0.2)
+    with _progress.Progress("rf", "auto", "a") as progress:
+        for place in range(9, 0, -1):
+            progress.line(f'{{"state":"queued","waiting":"place {place} in the queue","waiting_for":"queue"}}\n')
+            time.sleep(0.04)
+        progress.line('{"state":"running"}\n')
+        progress.line('{"state":"running","waiting":"no worker is connected","waiting_for":"no_worker"}\n')
+    threading.Event().wait(0.3)
+    assert re.fullmatch(r"rf: job a waits: place [3-6] in the queue\n", capfd.readouterr().err)
+
+
+def flags_of(*command: str) -> set[str]:
+    shown = subprocess.run([binary(), *command, "--help-all"], capture_output=True, text=True, check=False)
+    if shown.returncode != 0:
+        shown = subprocess.run([binary(), *command, "--help"], capture_output=True, text=True, check=True)
+    return set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", shown.stdout, re.MULTILINE))
+
+
+@pytest.mark.skipif(not (ROOT / "go.mod").exists(), reason="the source of the binary is not here")
+def test_flags_in_messages() -> None:
+    """Each flag in a text of the binary is an argument of the library, or a flag of another command."""
+    texts = ""
+    for folder in ("dataset", "job", "experiment", "engine", "algorithms", "coordinator", "client", "protocol"):
+        for path in (ROOT / folder).rglob("*.go"):
+            if not path.name.endswith("_test.go"):
+                texts += "\n".join(re.findall(r'"(?:[^"\\]|\\.)*"|`[^`]*`', path.read_text(encoding="utf-8")))
+    others = set.union(*(flags_of(*command.split()) for command in ("coordinator", "worker", "restore", "certs client", "cluster members")))
+    found = {name for name in re.findall(r"(?<![\w/.-])--([a-z][a-z-]*[a-z])", texts)}
+    known = {name.replace("_", "-") for name in _options.ARGUMENTS}
+    assert found - known - others <= {"dataset", "help", "label", "local", "unseen"}, "name them in ARGUMENTS, or name their command here"
