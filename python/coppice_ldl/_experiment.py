@@ -112,9 +112,10 @@ class Report:
         os.makedirs(folder, exist_ok=True)
         with Folder("coppice-figures-") as drawn:
             args = ["experiment", "report", *self._flags, "--format", "md", f"--figures={drawn}", f"--out={os.path.join(drawn, 'report.md')}"]
-            for note in run([*args, "--", self._name]).notes.splitlines():
-                warnings.warn(translated(note), stacklevel=2)
+            notes = run([*args, "--", self._name]).notes.strip()
             names = sorted(name for name in os.listdir(drawn) if name.endswith((".svg", ".png")))
+            if notes and not names:
+                warnings.warn(translated(notes), stacklevel=2)
             return [shutil.move(os.path.join(drawn, name), os.path.join(os.fspath(folder), name)) for name in names]
 
     def __str__(self) -> str:

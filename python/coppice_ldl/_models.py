@@ -50,12 +50,12 @@ def load(model: Any) -> Estimator:
         if name in estimator._parameters() and name not in COMMON:
             setattr(estimator, name, value_of(value, estimator._forms.get(name, ())))
     reading = shown.get("reading") or {}
-    for name in ("labels", "sigma", "missing", "normalize"):
-        if reading.get(name):
+    for name in READING:
+        if name == "range" and reading.get(name):
+            low, high = reading[name].split(":")
+            estimator.range = (int(low), int(high))
+        elif reading.get(name):
             setattr(estimator, name, reading[name])
-    if reading.get("range"):
-        low, high = reading["range"].split(":")
-        estimator.range = (int(low), int(high))
     estimator.settings_ = {name: value_of(text) for name, text in job["settings"].items()}
     estimator._adopt(data, shown)
     return estimator
