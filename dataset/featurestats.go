@@ -274,6 +274,9 @@ const (
 	maxRoundedValues = 1 << 18
 )
 
+// nearlyEqual is the relative spread up to which values may differ by rounding in float64 alone.
+const nearlyEqual = 0x1p-40
+
 // rounded returns the features to look at; nil: there are none. Values that differ by rounding in float64 alone do not count.
 func (w *featureStats) rounded() *roundedFeatures {
 	f := &roundedFeatures{info: w.info}
@@ -281,7 +284,7 @@ func (w *featureStats) rounded() *roundedFeatures {
 		// A coarse column has whole numbers that float32 has not, or fewer than some 2^12 numbers of float32 between its least
 		// and its greatest value.
 		most, spread := max(math.Abs(c.low), math.Abs(c.high)), c.high-c.low
-		coarse := c.seen > 0 && spread > most*0x1p-40 && !math.IsInf(most, 0) && (most > 0x1p24 || spread < most*0x1p-11)
+		coarse := c.seen > 0 && spread > most*nearlyEqual && !math.IsInf(most, 0) && (most > 0x1p24 || spread < most*0x1p-11)
 		if (coarse || c.tiny) && len(f.columns) < maxRounded {
 			f.columns = append(f.columns, roundedColumn{i, c.low, c.high, c.tiny, coarse, map[float64]bool{}})
 		}
@@ -430,6 +433,8 @@ func (w *featureStats) suspects() (all []Suspect) {
 		switch {
 		case c.low == c.high && w.rows > 1 && c.missing == 0:
 			s.Kind, s.Reason = SuspectConstant, fmt.Sprintf("is %s in every sample", units.InFull(c.low))
+		case float32(c.low) == float32(c.high) && w.rows > 1 && c.missing == 0 && c.high-c.low <= math.Abs(c.high)*nearlyEqual:
+			s.Kind, s.Reason = SuspectConstant, fmt.Sprintf("is %s in every sample, rounded to float32", units.InFull(float64(float32(c.low))))
 		case math.Abs(r) > copyCorrelation:
 			s.Kind, s.Reason = SuspectLabel, fmt.Sprintf("is %s or follows from it (correlation %.4f)", w.target(label), r)
 		case namedAsNumber(s.Name):

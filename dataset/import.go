@@ -279,9 +279,9 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 		return nil, fmt.Errorf("%s%s samples would be left out for missing values, more than a dataset can list; remove these samples from the file",
 			prefix(s.info.File), units.Count(s.leftOut.count()))
 	case s.rows == 0 && len(s.leftOut) > 0:
-		return nil, fmt.Errorf("%sall %s samples have missing values, so no sample is left", prefix(s.info.File), units.Count(s.leftOut.count()))
+		return nil, kindErrorf(ErrFormat, "%sall %s samples have missing values, so no sample is left", prefix(s.info.File), units.Count(s.leftOut.count()))
 	case s.rows == 0:
-		return nil, fmt.Errorf("%sthe file has no samples", prefix(s.info.File))
+		return nil, kindErrorf(ErrFormat, "%sthe file has no samples", prefix(s.info.File))
 	}
 	var notes []string
 	if groups != nil {

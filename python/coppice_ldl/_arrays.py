@@ -221,8 +221,7 @@ def _frame_numbers(X: Any, name: str) -> np.ndarray:
                 raise TypeError("it has no order of numbers")
             array[:, i] = X.iloc[:, i].to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{name}: the column {column!r} has the type {kinds[i]}, not numbers; "
-                f"encode it, for example with pandas.get_dummies ({error})"
-            ) from error
+            texts = getattr(kinds[i], "kind", "O") == "O" and str(kinds[i]) in ("object", "str", "string", "category")
+            advice = "encode it, for example with pandas.get_dummies" if texts else "make it a column of numbers, or leave it out"
+            raise InputError(f"{name}: the column {column!r} has the type {kinds[i]}, not numbers; {advice} ({error})") from error
     return array

@@ -13,6 +13,7 @@ from . import _arrays, _inputs
 from ._arrays import Files
 from ._errors import InputError, not_fitted
 from ._models import curve_of, describe
+from ._options import READING, argument_of
 from ._parameters import cluster_flags, missing_flag, seed_flag, threads, training_flags, value_of
 from ._process import run
 from ._progress import Progress
@@ -221,13 +222,14 @@ class Estimator:
             blob, line = files.read(model), files.read(curve).decode()
         progress.warn()
         self.result_ = result
-        self.settings_ = {name: value_of(text) for name, text in result["settings"].items()}
+        self.settings_ = {argument_of(name): value_of(text) for name, text in result["settings"].items()}
         self.learning_curve_ = curve_of(line)
         for old in ("feature_names_in_", "classes_"):
             self.__dict__.pop(old, None)
         schema = result.get("schema")  # absent if the dataset of the job was deleted meanwhile
         self._adopt(blob, {"digest": result["model_digest"], **schema} if schema else describe(blob))
         self.n_features_in_ = columns
+        self._read = {name: getattr(self, name) for name in READING if name != "missing"}
         if self.labels == "class":
             self.classes_ = _inputs.classes_of(D, self.label_names_)
         return self
@@ -313,7 +315,7 @@ class Estimator:
         with Files() as files:
             out = files.empty("predictions")
             args = ["predict", "-o", "json", "--format", "npz", "--out", out, *threads(self.n_jobs)]
-            args += [*missing_flag(self.missing), "--model", files.bytes("model", self.model_), "--data", files.data(_inputs.features(X))]
+            args += [*missing_flag("refuse" if self.missing is None else self.missing), "--model", files.bytes("model", self.model_), "--data", files.data(_inputs.features(X))]
             run(args, files.descriptors)
             found = files.read_arrays(out)
         if self._predicts == "number":
@@ -336,7 +338,7 @@ class Estimator:
         -------
         dict
             The output of ``coppice evaluate -o json``. Its item ``measures`` has the mean and the standard deviation over samples
-            of each measure.
+            of the measures of distributions. Its item ``added`` has the measures of classes and numbers.
         """
         return self._evaluate(X, D)
 
@@ -345,17 +347,24 @@ class Estimator:
         self._check(X)
         data = _inputs.dataset(X, D, self.labels, type(self).__name__)
         with Files() as files:
-            args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs), *missing_flag(self.missing)]
+            args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
+            args += missing_flag("refuse" if self.missing is None else self.missing)
             if self._predicts == "distributions":
                 args += ["--measures", "all"]
             found = dict(run([*args, "--data", files.data(data)], files.descriptors).json())
         if found.get("left_out"):
             left, all_rows = len(found["left_out"]), _inputs.shape_of(X)[0]
+            if left == all_rows:
+                raise InputError(f"all {left} samples have missing values, so no sample is left")
             warnings.warn(f"{left} of {all_rows} samples have missing values; they are in no measure", stacklevel=3)
+        more = (found.get("added") or {}).get("model", {}).get("distribution", {})
+        found["measures"] = {**found.get("measures", {}), **more}
         return found
 
-    def score(self, X: Any, D: Any = None, y: Any = None) -> float:
+    def score(self, X: Any, D: Any = None, y: Any = None, sample_weight: None = None) -> float:
         """Return the negative mean Kullback-Leibler divergence of predictions, or the negative mean absolute error of numbers."""
+        if sample_weight is not None:
+            raise TypeError(f"{type(self).__name__}.score: sample_weight is not supported")
         found = self._evaluate(X, y if D is None else D)
         if self._predicts == "number":
             return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
@@ -365,6 +374,9 @@ class Estimator:
         """Check X of a prediction, and return its number of samples."""
         if not hasattr(self, "model_"):
             raise not_fitted(self)
+        for name, value in getattr(self, "_read", {}).items():
+            if repr(getattr(self, name)) != repr(value):
+                raise InputError(f"{name} was {value!r} in fit and is {getattr(self, name)!r} now; fit again")
         rows, columns = _inputs.shape_of(X, self._image_advice())
         names = _arrays.names_of(X)
         own = getattr(self, "feature_names_in_", None)

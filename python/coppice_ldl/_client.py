@@ -47,7 +47,8 @@ class Client:
         self._where = cluster_flags(server, context, token_file, ca_file, tls_dir)
 
     def __repr__(self) -> str:
-        return without_tokens(f"Client({' '.join(self._where)})")
+        given = (flag.lstrip("-").partition("=") for flag in self._where)
+        return without_tokens(f"Client({', '.join(f'{name.replace(chr(45), chr(95))}={value!r}' for name, _, value in given)})")
 
     def _ask(self, command: str, *names: str, **options: Any) -> Any:
         return run([*command.split(), "-o", "json", *flags(options), *self._where, "--", *names]).json()
@@ -73,7 +74,7 @@ class Client:
         """Return a job by its name or number."""
         return Job(self, self._ask("job show", str(name)))
 
-    def submit(self, estimator: Estimator, X: Any, D: Any = None, *, name: Optional[str] = None, **options: Any) -> "Job":
+    def submit(self, estimator: Estimator, X: Any, D: Any = None, *, name: Optional[str] = None, groups: Any = None, **options: Any) -> "Job":
         """Submit a job that trains an estimator, and return at once.
 
         Parameters
@@ -86,6 +87,8 @@ class Client:
             Label distributions; None if X is a name.
         name : str, optional
             Name of the job.
+        groups : array-like of shape (n_samples,), optional
+            The group of each sample, such as a person. The option ``folds="groups"`` needs it.
         **options
             Other flags of ``coppice job submit``: ``folds=10``, ``fold``, ``fold_seed``, ``test_fraction=0.2``, ``split``, ``measures``,
             ``clip``, ``audit`` and ``wait``.
@@ -108,12 +111,16 @@ class Client:
             if isinstance(X, str):
                 if D is not None:
                     raise InputError(f"X is the name {X!r} of a dataset, which has labels; leave out D")
+                if groups is not None:
+                    raise InputError(f"the dataset {X} was imported with its groups; leave out groups")
                 own = given(estimator)
                 if own:
                     raise InputError(f"{estimator!r}: the dataset {X} was imported with its own {', '.join(own)}; leave out what the estimator says, or give X and D")
                 args += ["--dataset", X]
             else:
-                data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__)
+                data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__, groups)
+                if groups is not None:
+                    args.append("--groups=groups")
                 args += ["--data", files.data(data)]
             args.append(seed_flag(estimator.random_state))
             submitted = run(args, files.descriptors, None, progress.note).json()
@@ -154,7 +161,8 @@ class Client:
             Label distributions, classes or numbers; None if X is a path.
         name : str
         **options
-            Flags of ``coppice dataset import``, such as ``labels="class"`` or ``label_columns=["happy", "sad"]``.
+            Flags of ``coppice dataset import``, such as ``labels="class"`` or ``label_columns=["happy", "sad"]``. If X is an array,
+            ``groups`` is an array with the group of each sample.
 
         Returns
         -------
@@ -162,14 +170,17 @@ class Client:
             The output of ``coppice dataset import -o json``.
         """
         _checks.options("import_dataset", "dataset import", options)
-        args = ["dataset", "import", "-o", "json", "--name", name, *flags(options), *self._where]
+        arrays = not isinstance(X, (str, os.PathLike))
+        plain = {**options, "groups": "groups"} if arrays and options.get("groups") is not None else options
+        args = ["dataset", "import", "-o", "json", "--name", name, *flags(plain), *self._where]
         with Files() as files, Progress("import", verbose) as progress:
-            if isinstance(X, (str, os.PathLike)):
+            if not arrays:
                 if D is not None:
                     raise InputError(f"X is the path {os.fspath(X)!r} of a file, which has labels; leave out D")
                 args += ["--data", os.fspath(X)]
             else:
-                args += ["--data", files.data(_inputs.dataset(X, D, options.get("labels", "distributions")))]
+                groups = options.get("groups")
+                args += ["--data", files.data(_inputs.dataset(X, D, options.get("labels", "distributions"), groups=groups))]
             imported = dict(run(args, files.descriptors, None, progress.note).json())
         progress.warn()
         return imported
@@ -302,9 +313,12 @@ class Job(Mapping[str, Any]):
         """Delete the job."""
         self._change("delete")
 
-    def model(self) -> Estimator:
-        """Download the model of the job."""
-        return self._client.model(self.name)
+    def model(self, fold: Optional[int] = None) -> Estimator:
+        """Download the model of the job. A job with folds has a model for each fold, counted from 0."""
+        folds = ((self._info.get("job") or {}).get("split") or {}).get("folds")
+        if folds and fold is None:
+            raise InputError(f"job {self.name} has a model for each of {folds} folds; give fold, from 0")
+        return self._client.model(self.name if fold is None else f"{self.name}/{fold}")
 
     def learning_curve(self) -> dict[str, Any]:
         """Return the learning curve, as the attribute `learning_curve_` of estimators."""

@@ -26,7 +26,7 @@ _SUFFIXES = {".html": "html", ".md": "md", ".csv": "csv", ".tex": "latex", ".jso
 
 
 class Report:
-    """The report of an experiment.
+    """The report of an experiment. It reads the folder or asks the cluster at each use, so it shows what later runs add or replace.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Report:
     """
 
     def __init__(self, folder: Union[str, "os.PathLike[str]"]) -> None:
-        self._name = os.path.join(os.fspath(folder), "")  # it is no name on a cluster
+        self._name = os.path.join(os.path.abspath(folder), "")  # it is no name on a cluster
         self._flags: list[str] = []
         self._kept: Any = None  # a temporary folder with the results; it is deleted with this object
         run(["experiment", "report", "-o", "json", "--", self._name])
@@ -118,6 +118,9 @@ class Report:
                 warnings.warn(translated(notes), stacklevel=2)
             return [shutil.move(os.path.join(drawn, name), os.path.join(os.fspath(folder), name)) for name in names]
 
+    def __repr__(self) -> str:
+        return f"<Report {self._name.rstrip(os.sep)}>"
+
     def __str__(self) -> str:
         return self.table()
 
@@ -184,12 +187,14 @@ def experiment(
     if not isinstance(replace, (bool, np.bool_)):
         raise InputError(f"replace={replace!r}: want True or False")
     local = threads(n_jobs)
+    if options.get("keep_models") and not where and folder is None:
+        raise InputError("keep_models needs folder, which keeps the models")
     if where and n_jobs is not None:
         raise InputError("n_jobs is for an experiment without a cluster; leave it out")
     if where and folder is not None:
         raise InputError("folder is for an experiment without a cluster; leave it out")
     kept = None if where or folder is not None else Folder("coppice-experiment-")
-    base = os.fspath(folder) if folder is not None else kept.name if kept else ""
+    base = os.path.abspath(folder) if folder is not None else kept.name if kept else ""
     with Progress("experiment", verbose) as progress, Folder("coppice-data-") as data:
         file: Optional[SpecFile] = None
         try:
@@ -213,6 +218,11 @@ def experiment(
     if failed:
         first = translated(failed[0].get("error", ""))
         warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {file.named(first) if file else first}", stacklevel=2)
+    for i, method in enumerate(result["methods"]):
+        ended = [one["values"] for one in result["runs"] if one["method"] == i and one.get("values")]
+        if ended and all(value is None for values in ended for value in values):
+            text = f"the method {method['name']} has none of the measures {', '.join(result['measures'])}; give the key measures, such as mae if it predicts numbers"
+            warnings.warn(text, stacklevel=2)
     if where:
         return Report._of(str(result["name"]), where)
     return Report._of(base, (), kept)

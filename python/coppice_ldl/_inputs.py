@@ -10,7 +10,16 @@ from . import _arrays
 from ._errors import InputError
 
 
-def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppice") -> dict[str, np.ndarray]:
+# Words that the process reads as a missing value.
+_MISSING = (
+    *("", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "?", "\\n", "."),
+    *("nan", "-nan", "+nan", "nan(ind)", "-nan(ind)", "nan(snan)", "-nan(snan)"),
+    *("1.#qnan", "-1.#qnan", "1.#snan", "-1.#snan", "1.#ind", "-1.#ind"),
+    *("#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"),
+)
+
+
+def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppice", groups: Any = None) -> dict[str, np.ndarray]:
     """Return the arrays of features and labels, with the names of DataFrames.
 
     Parameters
@@ -20,6 +29,8 @@ def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppic
     labels : {"distributions", "age", "class", "counts"}
     called : str
         Name of the estimator, for messages.
+    groups : array-like of shape (n_samples,), optional
+        The group of each sample.
 
     Raises
     ------
@@ -50,6 +61,12 @@ def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppic
         raise InputError(f"Found input variables with inconsistent numbers of samples: X has {rows} samples, D has {found}")
     check_indexes(X, D)
     arrays = {**features(X), "labels": array}
+    if groups is not None:
+        arrays["groups"] = np.asarray(groups)
+        if arrays["groups"].shape != (rows,):
+            raise InputError(f"groups has the shape {arrays['groups'].shape}, want a group for each of {rows} samples: ({rows},)")
+        if arrays["groups"].dtype.kind not in "biuf":
+            arrays["groups"] = class_texts(groups)[0]
     names = _arrays.label_names_of(D)
     if names is not None and labels in ("distributions", "counts"):
         arrays["label_names"] = np.asarray(names, dtype=str)
@@ -70,6 +87,10 @@ def shape_of(X: Any, images: str = "") -> tuple[int, int]:
     InputError
         If X has no samples or features, or not two dimensions.
     """
+    if hasattr(X, "X") and hasattr(X, "D"):
+        raise InputError("X is a dataset; give its attributes X and D")
+    if isinstance(X, (str, bytes)):
+        raise InputError("X is a text; datasets.load reads files")
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     if len(shape) > 2 and images:
         raise InputError(f"Found array with dim {len(shape)}, while dim <= 2 is required: {images}.")
@@ -120,6 +141,8 @@ def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
             name = str(int(value))  # as the binary writes it
         else:
             name = str(value).strip()
+        if name.lower() in _MISSING:
+            raise InputError(f"{name!r} means a missing value, so it cannot be the name of a class; rename it, or give None if the value is missing")
         first = known.setdefault(name, value)
         if first != value or isinstance(first, str) != isinstance(value, str):
             raise InputError(f"the classes {first!r} and {value!r} have the same name, {name!r}; rename one of them")
@@ -142,8 +165,11 @@ def check_indexes(X: Any, D: Any, called: tuple[str, str] = ("X", "D")) -> None:
 
 def same_columns(D_true: Any, D_pred: Any) -> tuple[Any, Any]:
     """Return two DataFrames with the same columns in the same order. Other objects are returned as they are."""
-    one, other = _arrays.label_names_of(D_true), _arrays.label_names_of(D_pred)
-    if one is None or other is None or one == other:
+    if not _arrays.is_frame(D_true) or not _arrays.is_frame(D_pred):
+        return D_true, D_pred
+    one, other = ([str(name).strip() for name in D.columns] for D in (D_true, D_pred))
+    plain = [str(i) for i in range(len(one))]
+    if one == other or (one == plain) != (other == plain) and sorted(one) != sorted(other):  # columns without names
         return D_true, D_pred
     if sorted(one) != sorted(other):
         raise InputError(f"D_true has the columns {one[:10]}, but D_pred has {other[:10]}")

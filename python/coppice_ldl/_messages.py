@@ -14,6 +14,8 @@ _FLAG = _START + r"(?P<name>[a-z][a-z-]*)"
 # Texts of the command line, and what they are in Python.
 _RULES = [(re.compile(pattern), text) for pattern, text in (
     (_START + r"drop leaves the feature out", "leave the feature out"),
+    (_START + r"drop leaves (?:columns|the column) out", "leave the column out"),
+    (_START + r"drop(?: \S+)? leaves it out", "leave it out"),
     (r"\bleave the flag out\b", "leave the argument out"),
     (r"\bwith --local, ", "without server, "),
     (r"needs a cluster, but --local uses none; leave one of them out", "needs server"),

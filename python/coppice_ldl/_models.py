@@ -56,8 +56,10 @@ def load(model: Any) -> Estimator:
             estimator.range = (int(low), int(high))
         elif reading.get(name):
             setattr(estimator, name, reading[name])
-    estimator.settings_ = {name: value_of(text) for name, text in job["settings"].items()}
+    estimator.settings_ = {argument_of(name): value_of(text) for name, text in job["settings"].items()}
     estimator._adopt(data, shown)
+    if estimator.labels == "class":
+        estimator.classes_ = estimator.label_names_
     return estimator
 
 

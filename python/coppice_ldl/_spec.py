@@ -12,7 +12,7 @@ import numpy as np
 from . import _checks, _inputs
 from ._base import Estimator
 from ._errors import InputError, typed, within
-from ._options import argument_of
+from ._options import argument_of, flag_of
 from ._parameters import given, settings, settings_of, spelled
 
 
@@ -60,7 +60,12 @@ class SpecFile:
             raise InputError(f"the dataset {name} has X and file; give one of them")
         if entry.get("D") is None:
             raise InputError(f"the dataset {name} has X but no D")
-        arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"))
+        groups = rest.get("groups")
+        if groups is not None and not isinstance(groups, str):
+            rest["groups"] = "groups"
+        else:
+            groups = None
+        arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"), groups=groups)
         path = os.path.join(folder, f"arrays-{len(self._names) + 1}.npz")
         np.savez(path, **arrays)  # type: ignore[arg-type, unused-ignore]
         self._names[path] = f"the arrays of {name}"
@@ -143,6 +148,8 @@ def _method(method: Any) -> Any:
         if "estimator" not in method:
             own, algorithm = method.get("settings"), method.get("algorithm")
             return {**method, "settings": settings_of(algorithm, own)} if isinstance(own, Mapping) and isinstance(algorithm, str) else method
+        if isinstance(method.get("grid"), Mapping):
+            method = {**method, "grid": {flag_of(name): values for name, values in method["grid"].items()}}
         entry = {key: value for key, value in method.items() if key != "estimator"}
         method = method["estimator"]
         twice = sorted({"algorithm", "preset", "settings"} & set(entry))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Union
 
@@ -113,7 +114,11 @@ def load(path: Union[str, "os.PathLike[str]", Mapping[str, Any]], **options: Any
         out = files.empty("dataset")
         result = run(["dataset", "convert", "-o", "json", "--data", where, "--out", out, *flags(options)], files.descriptors)
         arrays = files.read_arrays(out)
-    return _dataset(arrays, result.json().get("notes") or [])
+    found = _dataset(arrays, result.json().get("notes") or [])
+    if options.get("missing") in ("mean", "median") and bool(np.isnan(found.X.data if _arrays.is_sparse(found.X) else found.X).any()):
+        text = f'X has NaN where values are missing: the {options["missing"]} is of the training samples, so give missing="{options["missing"]}" to the estimator, too'
+        warnings.warn(text, stacklevel=2)
+    return found
 
 
 def _path(path: Union[str, "os.PathLike[str]"]) -> str:

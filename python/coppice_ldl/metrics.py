@@ -69,11 +69,15 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dic
 
 def measure_names() -> list[str]:
     """Return the names of all measures."""
-    return list(all_measures([[1.0]], [[1.0]]))
+    return list(all_measures([[0.5, 0.5]], [[0.5, 0.5]]))
 
 
 def _matrix(D: Any, name: str) -> np.ndarray:
     array = _arrays.numbers(D.toarray() if _arrays.is_sparse(D) else D, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        raise InputError(f"{name} has one column, but a distribution over one label says nothing; give a column for each label")
+    if array.ndim == 2 and np.isnan(array.astype(float, copy=False)).all(axis=1).any():
+        raise InputError(f'{name} has samples of NaN, as predict returns them for samples that missing="drop" leaves out; compare the other samples')
     if array.ndim != 2:
         raise InputError(f"{name}: want an array of shape (n_samples, n_labels), got {array.shape}")
     if len(array) == 0:

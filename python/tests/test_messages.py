@@ -37,7 +37,7 @@ EMPTY = np.where(np.arange(4) == 2, np.nan, X)
         ("a folder from coppice certs client, or --token-file", "a folder from coppice certs client, or `token_file`"),
         ("--set lambda: low", "lambda_: low"),
         ("--range: want LOW:HIGH with the lower number first", "range: want two whole numbers, the lower first"),
-        ("--drop leaves the column out; give the right encoding with --encoding", "`drop` leaves the column out; give the right encoding with `encoding`"),
+        ("--drop leaves the column out; give the right encoding with --encoding", "leave the column out; give the right encoding with `encoding`"),
         ("tokens are of no use; start it with --tls-dir", "tokens are of no use; start it with --tls-dir"),
         ("give it to coppice dataset import with --labels", "give it to import_dataset with `labels`"),
         ("to train again, give another --name", "to train again, give another `name`"),

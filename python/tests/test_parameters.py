@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import coppice_ldl
-from coppice_ldl import AAKNN, Client, Ensemble, InputError, LDLForest, MLPRegression, OptionError, Ranking, SABFGS, StructRF, binary, experiment, load
+from coppice_ldl import AAKNN, Client, Ensemble, InputError, LDLForest, MLPRegression, OptionError, Ranking, SABFGS, StructRF, binary, datasets, experiment, load, metrics
 from coppice_ldl import _options, _parameters, _progress
 from conftest import make
 
@@ -78,6 +78,79 @@ def test_settings_of_dicts() -> None:
     ):
         runs = experiment(spec(methods=methods, datasets=datasets), verbose=False).runs
         assert len(set(runs[runs["fold"] == 0]["digest"])) == 1 and (runs["state"] == "done").all()
+
+
+def test_changes_after_fit() -> None:
+    """A prediction follows missing as it is now. Other parameters must be as they were in fit."""
+    holes = np.where(np.arange(160).reshape(40, 4) == 13, np.nan, X)
+    model = SABFGS(missing="mean").fit(holes, D)
+    assert np.isfinite(model.predict(holes)).all()
+    with pytest.raises(InputError, match="NaN is not a finite number"):
+        model.set_params(missing=None).predict(holes)
+    model = SABFGS().fit(X, D).set_params(normalize=True)
+    for call in (lambda: model.score(X, 2 * D), lambda: model.predict(X)):
+        with pytest.raises(InputError, match="normalize was False in fit and is True now; fit again"):
+            call()
+    assert len(model.fit(X, 2 * D).evaluate(X, 2 * D)["measures"]) == 14
+    with pytest.raises(InputError, match="all 2 samples have missing values"), pytest.warns(UserWarning):
+        SABFGS(missing="drop").fit(holes, D).score(np.full((2, 4), np.nan), D[:2])
+    with pytest.raises(InputError, match="all 40 samples have missing values"):
+        SABFGS(missing="drop").fit(np.full_like(X, np.nan), D)
+    with pytest.raises(TypeError, match="SABFGS.score: sample_weight is not supported"):
+        SABFGS().fit(X, D).score(X, D, sample_weight=np.ones(40))
+    text = SABFGS(labels="class").fit(X, D.argmax(axis=1))
+    assert list(load(text.model_).classes_) == ["0", "1", "2"]
+    assert "lambda_" in Ranking(labels="age", sigma=1, range=(0, 4)).fit(X, np.arange(40) % 5).settings_
+
+
+def test_groups_are_arrays(server: str) -> None:
+    people = np.arange(40) // 8
+    names = np.array([f"person {one}" for one in people])
+    client = Client(server)
+    for i, groups in enumerate((people, names)):
+        job = client.submit(AAKNN(), X, D, name=f"people-{i}", groups=groups, folds="groups").wait(verbose=False)
+        assert len(job["result"]["folds"]) == 5
+        with pytest.raises(InputError, match="has a model for each of 5 folds; give fold, from 0"):
+            job.model()
+        assert job.model(fold=4).predict(X).shape == D.shape
+        client.import_dataset(X, D, name=f"grouped-{i}", groups=groups, verbose=False)
+        assert len(client.submit(AAKNN(), f"grouped-{i}", name=f"by-name-{i}", folds="groups").wait(verbose=False)["result"]["folds"]) == 5
+        runs = experiment(spec(folds="groups", datasets=[{**DATASET, "groups": groups}]), verbose=False).runs
+        assert list(runs["test_samples"]) == [8] * 5
+    with pytest.raises(InputError, match=r"groups has the shape \(3,\), want a group for each of 40 samples"):
+        client.submit(AAKNN(), X, D, groups=people[:3], folds="groups")
+
+
+def test_measures_of_frames() -> None:
+    """Columns are matched by name, also if the names are numbers. A frame without names is matched by position."""
+    pandas = pytest.importorskip("pandas")
+    one = pandas.DataFrame(D, columns=[0, 1, 2])
+    assert metrics.kl(one, one[[2, 0, 1]]) == 0
+    assert metrics.kl(pandas.DataFrame(D, columns=list("abc")), one) == 0
+    with pytest.raises(InputError, match="D_true has the columns"):
+        metrics.kl(pandas.DataFrame(D, columns=list("abc")), pandas.DataFrame(D, columns=list("abd")))
+    with pytest.raises(InputError, match="one column"):
+        metrics.kl([[0.9]], [[0.1]])
+    with pytest.raises(InputError, match="D_pred has samples of NaN"):
+        metrics.kl(D, np.where(np.arange(40)[:, None] == 3, np.nan, D))
+
+
+def test_results_that_say_nothing(tmp_path: pathlib.Path) -> None:
+    ages = {"name": "a", "X": X, "D": np.arange(40) % 5, "labels": "age", "sigma": 1.0, "range": (0, 4)}
+    with pytest.warns(UserWarning, match="the method quadratic has none of the measures"):
+        experiment(spec(methods=["quadratic"], datasets=[ages]), verbose=False)
+    with pytest.raises(InputError, match="keep_models needs folder"):
+        experiment(spec(), keep_models=True)
+    (tmp_path / "holes.csv").write_text("a,b,label_p,label_q\n" + "1,NA,0.5,0.5\n2,3,0.4,0.6\n" * 10)
+    with pytest.warns(UserWarning, match='give missing="mean" to the estimator, too'):
+        assert np.isnan(datasets.load(tmp_path / "holes.csv", missing="mean").X).any()
+    with pytest.warns(UserWarning, match="is 1152921504606847000 in every sample, rounded to float32"):
+        SABFGS().fit(np.c_[X, 2.0**60 + (np.arange(40) * 7 % 11) * 4096.0], D)
+    with pytest.raises(InputError, match="'NA' means a missing value, so it cannot be the name of a class"):
+        SABFGS(labels="class").fit(X, np.array(["NA", "DE"] * 20))
+    for wrong in (coppice_ldl.datasets.generate("smooth", rows=20), "a.csv"):
+        with pytest.raises(InputError, match="X is a dataset; give its attributes X and D|X is a text; datasets.load reads files"):
+            SABFGS().fit(wrong, D)
 
 
 def test_a_loaded_model_trains_again() -> None:
