@@ -40,6 +40,9 @@ func (w *wheel) name() string {
 // bytes returns the archive. The files are in the order of their names, then come the files of the folder dist-info.
 func (w *wheel) bytes() ([]byte, error) {
 	files := slices.Clone(w.files)
+	if !w.pure {
+		files = append(files, file{"coppice_ldl-" + w.version + ".data/scripts/coppice", 0o755, []byte(script)})
+	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	for i := 1; i < len(files); i++ {
 		if files[i].name == files[i-1].name {
@@ -79,6 +82,17 @@ func archive(files []file) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
+
+// script is the command coppice, which pip installs next to the interpreter. It becomes the binary of the package, and does not
+// import the package, because that would take longer than many commands.
+const script = `#!python
+import importlib.util
+import os
+import sys
+
+path = os.path.join(os.path.dirname(importlib.util.find_spec("coppice_ldl").origin), "bin", "coppice")
+os.execv(path, [path, *sys.argv[1:]])
+`
 
 // extras are the packages of the optional extra "all".
 var extras = []string{"matplotlib", "pandas", "scikit-learn", "tqdm"}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,9 +38,9 @@ func build1(t *testing.T, only string) string {
 }
 
 // contents reads a wheel, checks every line of RECORD and the modes, and returns the files by name.
-func contents(t *testing.T, path string) map[string]string {
+func contents(t *testing.T, wheel string) map[string]string {
 	t.Helper()
-	z, err := zip.OpenReader(path)
+	z, err := zip.OpenReader(wheel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func contents(t *testing.T, path string) map[string]string {
 		}
 		files[f.Name] = string(body)
 		want := os.FileMode(0o644)
-		if f.Name == "coppice_ldl/bin/coppice" {
+		if path.Base(f.Name) == "coppice" {
 			want = 0o755
 		}
 		if f.Mode() != want || f.Modified.UTC().Format("2006-01-02 15:04:05") != "1980-01-01 00:00:00" {
@@ -182,9 +183,12 @@ func TestHost(t *testing.T) {
 	if text, err := exec.CommandContext(t.Context(), py, "-m", "pip", "install", "--no-deps", "--no-index", "--target", target, path).CombinedOutput(); err != nil {
 		t.Fatalf("pip: %v\n%s", err, text)
 	}
-	text, err := exec.CommandContext(t.Context(), filepath.Join(target, "coppice_ldl", "bin", "coppice"), "version").CombinedOutput()
-	if err != nil || !strings.Contains(string(text), version.String) {
-		t.Errorf("the installed binary: %v\n%s", err, text)
+	for _, name := range []string{filepath.Join("coppice_ldl", "bin", "coppice"), filepath.Join("bin", "coppice")} {
+		command := exec.CommandContext(t.Context(), filepath.Join(target, name), "version")
+		command.Env = append(os.Environ(), "PYTHONPATH="+target)
+		if text, err := command.CombinedOutput(); err != nil || !strings.Contains(string(text), version.String) {
+			t.Errorf("%s of the installed wheel: %v\n%s", name, err, text)
+		}
 	}
 }
 
