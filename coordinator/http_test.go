@@ -67,6 +67,11 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	if !replies(first) {
 		t.Fatal("no answer among connections that say nothing")
 	}
+	testkit.Until(t, "the connection that was answered is idle", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.idle.Len() == 9
+	})
 	open, closed := c.count()
 	if open > 10 || closed < 90 {
 		t.Errorf("%d connections are open, %d were closed", open, closed)
