@@ -43,11 +43,7 @@ func pythonText(text string) string { return strings.NewReplacer(spellings...).R
 
 // withWord returns a pattern of "with NAME WORD" for the words of a hyperparameter.
 func withWord(p *param.Param) *regexp.Regexp {
-	words := slices.Clone(p.Words)
-	for i := range words {
-		words[i] = regexp.QuoteMeta(words[i])
-	}
-	one := "(" + strings.Join(words, "|") + ")"
+	one := "(" + oneOf(p.Words) + ")"
 	return regexp.MustCompile(`\b([Ww]ith|or) (` + p.Name + `) ` + one + `(?: or ` + one + `)?\b`)
 }
 
@@ -76,15 +72,38 @@ func quoteDefault(text string, p *param.Param) string {
 	values := p.Words
 	if p.Kind == param.KindText {
 		values = []string{"none", "all", "auto"}
+		text = twoUnits.ReplaceAllString(text, "[$1, $2]")
+		text = members.ReplaceAllString(text, `"$1"`)
 	}
 	if len(values) == 0 {
 		return text
 	}
-	words := slices.Clone(values)
-	for i := range words {
-		words[i] = regexp.QuoteMeta(words[i])
+	return regexp.MustCompile(`(^|else |: |, or )(`+oneOf(values)+`)($|[ ,;])`).ReplaceAllString(text, `$1"$2"$3`)
+}
+
+var (
+	twoUnits = regexp.MustCompile(`\b(\d{1,2}),(\d{1,2})\b`) // the default of channels; thousands have three digits
+	members  = regexp.MustCompile(`\[([a-z][^\]]*)\]`)
+)
+
+// quoteOwn returns the text of a hyperparameter in which values have quotes if the text says what they mean:
+// sgd (with momentum) or adam; path starts at first_decay.
+func quoteOwn(text string, p *param.Param) string {
+	if p.Kind != param.KindWord {
+		return text
 	}
-	return regexp.MustCompile(`(^|else |: |, or )(`+strings.Join(words, "|")+`)($|[ ,;])`).ReplaceAllString(text, `$1"$2"$3`)
+	words := oneOf(p.Words)
+	text = regexp.MustCompile(`(^|; |: )(`+words+`)( |,)`).ReplaceAllString(text, `$1"$2"$3`)
+	return regexp.MustCompile(`(, | or )(`+words+`)( \(|,|:|;| or |$)`).ReplaceAllString(text, `$1"$2"$3`)
+}
+
+// oneOf returns a pattern that matches one of the words.
+func oneOf(words []string) string {
+	quoted := slices.Clone(words)
+	for i := range quoted {
+		quoted[i] = regexp.QuoteMeta(quoted[i])
+	}
+	return strings.Join(quoted, "|")
 }
 
 // classNames returns a text in which each algorithm has the name of its class.
