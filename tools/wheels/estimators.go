@@ -128,7 +128,7 @@ func declaration(arg argument) string {
 // argumentOf returns the argument of a hyperparameter. Its default is None: the preset decides. The argument of a
 // hyperparameter with the name of a keyword ends with an underscore, which the base class removes: lambda_ is lambda.
 func argumentOf(p *param.Param) argument {
-	arg := argument{name: p.Name, value: "None", doc: sentence(quoteOwn(pythonText(p.Doc), p))}
+	arg := argument{name: p.Name, value: "None", doc: sentence(quoteOwn(pythonText(p.Doc), p), p.Words...)}
 	if slices.Contains(keywords, p.Name) {
 		arg.name += "_"
 	}

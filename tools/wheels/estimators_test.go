@@ -97,8 +97,8 @@ func TestArgumentOf(t *testing.T) {
 		{param.Param{Kind: param.KindFloat, Min: 0, Max: 1, Doc: "rate", Default: "0.5"}, "float | None", "float, optional", "Rate. Values: a number from 0 to 1. Default: 0.5."},
 		{param.Param{Kind: param.KindBool, Doc: "bias", Default: "true"}, "bool | None", "bool, optional", "Bias. Default: True."},
 		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "kind", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `Kind. Default: "a".`},
-		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a (one) or b", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `a (one) or b. Default: "a".`},
-		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a: one", Default: "a if x, else b"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `a: one. Default: "a" if x, else "b".`},
+		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a (one) or b", Default: "a"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `"a" (one) or "b". Default: "a".`},
+		{param.Param{Kind: param.KindWord, Words: []string{"a", "b"}, Doc: "a: one", Default: "a if x, else b"}, `Literal["a", "b"] | None`, `{"a", "b"}, optional`, `"a": one. Default: "a" if x, else "b".`},
 		{param.Param{Kind: param.KindText, Form: "any", Doc: "file", Default: "none"}, "str | None", "str, optional", `File. Values: any. Default: "none".`},
 	} {
 		if got := argumentOf(&c.p); got.hint != c.hint || got.docType != c.type_ || got.doc != c.in || got.value != "None" {

@@ -93,7 +93,7 @@ func quoteOwn(text string, p *param.Param) string {
 		return text
 	}
 	words := oneOf(p.Words)
-	text = regexp.MustCompile(`(^|; |: )(`+words+`)( |,)`).ReplaceAllString(text, `$1"$2"$3`)
+	text = regexp.MustCompile(`(^|; |: )(`+words+`)([ ,:])`).ReplaceAllString(text, `$1"$2"$3`)
 	return regexp.MustCompile(`(, | or )(`+words+`)( \(|,|:|;| or |$)`).ReplaceAllString(text, `$1"$2"$3`)
 }
 
