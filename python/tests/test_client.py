@@ -36,7 +36,7 @@ def test_status(client: Client, server: str) -> None:
     status = client.status()
     assert [one["id"] for one in status["workers"]] == ["w1", "w2"]
     assert status["coordinators"][0]["http"] == server
-    assert repr(client) == f"Client(--server={server})"
+    assert repr(client) == f"Client(server={server!r})"
 
 
 @pytest.mark.parametrize("estimator", [StructRF(trees=5, random_state=3), SABFGS()], ids=["structrf", "sa-bfgs"])

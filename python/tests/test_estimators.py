@@ -231,13 +231,13 @@ def test_missing_values_of_pandas() -> None:
 
 def test_columns_that_are_no_numbers() -> None:
     pandas, X, D = frames()
-    for values, kind in (
-        (["tall"] * 60, "object|str"),
-        (pandas.Categorical(["tall"] * 60), "category"),
-        (pandas.date_range("2020-01-01", periods=60), "datetime64"),
-        ([{"a": 1}] * 60, "object"),
+    for values, kind, advice in (
+        (["tall"] * 60, "object|str", "pandas.get_dummies"),
+        (pandas.Categorical(["tall"] * 60), "category", "pandas.get_dummies"),
+        (pandas.date_range("2020-01-01", periods=60), "datetime64", "make it a column of numbers, or leave it out"),
+        ([{"a": 1}] * 60, "object", "pandas.get_dummies"),
     ):
-        with pytest.raises(InputError, match=f"X: the column 'height' has the type ({kind}).*pandas.get_dummies"):
+        with pytest.raises(InputError, match=f"X: the column 'height' has the type ({kind}).*{advice}"):
             SABFGS().fit(X.assign(height=values), D)
 
 
