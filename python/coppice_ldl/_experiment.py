@@ -26,7 +26,7 @@ _SUFFIXES = {".html": "html", ".md": "md", ".csv": "csv", ".tex": "latex", ".jso
 
 
 class Report:
-    """The report of an experiment. It reads the folder or asks the cluster at each use, so it shows what later runs add or replace.
+    """The report of an experiment. It reads the folder or asks the cluster at each use, and shows what later runs add or replace.
 
     Parameters
     ----------

@@ -142,7 +142,7 @@ def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
         else:
             name = str(value).strip()
         if name.lower() in _MISSING:
-            raise InputError(f"{name!r} means a missing value, so it cannot be the name of a class; rename it, or give None if the value is missing")
+            raise InputError(f"{name!r} means a missing value, and cannot be the name of a class; rename it, or give None if the value is missing")
         first = known.setdefault(name, value)
         if first != value or isinstance(first, str) != isinstance(value, str):
             raise InputError(f"the classes {first!r} and {value!r} have the same name, {name!r}; rename one of them")

@@ -146,7 +146,7 @@ def test_results_that_say_nothing(tmp_path: pathlib.Path) -> None:
         assert np.isnan(datasets.load(tmp_path / "holes.csv", missing="mean").X).any()
     with pytest.warns(UserWarning, match="is 1152921504606847000 in every sample, rounded to float32"):
         SABFGS().fit(np.c_[X, 2.0**60 + (np.arange(40) * 7 % 11) * 4096.0], D)
-    with pytest.raises(InputError, match="'NA' means a missing value, so it cannot be the name of a class"):
+    with pytest.raises(InputError, match="'NA' means a missing value, and cannot be the name of a class"):
         SABFGS(labels="class").fit(X, np.array(["NA", "DE"] * 20))
     for wrong in (coppice_ldl.datasets.generate("smooth", rows=20), "a.csv"):
         with pytest.raises(InputError, match="X is a dataset; give its attributes X and D|X is a text; datasets.load reads files"):
