@@ -229,7 +229,6 @@ class Estimator:
         schema = result.get("schema")  # absent if the dataset of the job was deleted meanwhile
         self._adopt(blob, {"digest": result["model_digest"], **schema} if schema else describe(blob))
         self.n_features_in_ = columns
-        self._read = {name: getattr(self, name) for name in READING if name != "missing"}
         if self.labels == "class":
             self.classes_ = _inputs.classes_of(D, self.label_names_)
         return self
@@ -237,6 +236,7 @@ class Estimator:
     def _adopt(self, model: bytes, shown: Mapping[str, Any]) -> None:
         """Set the attributes that a model file decides."""
         self.model_ = model
+        self._read = {name: getattr(self, name) for name in READING if name != "missing"}
         self.model_digest_ = shown["digest"]
         self.n_labels_ = shown["labels"]
         names = shown.get("label_names") or [f"label_{i}" for i in range(self.n_labels_)]

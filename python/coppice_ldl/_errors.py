@@ -98,21 +98,21 @@ def not_fitted(estimator: Any) -> Exception:
 
 def failure(notes: str, code: int) -> Exception:
     """Return the exception for the last line that a command wrote, a JSON object."""
-    failure: dict[str, Any] = {}
+    said: dict[str, Any] = {}
     for line in reversed(notes.strip().splitlines()):
         try:
             value = json.loads(line)
         except ValueError:
             continue
         if isinstance(value, dict) and "error" in value:
-            failure = value
+            said = value
             break
-    message = failure.get("error") or notes.strip() or f"the command ended with exit code {code}"
-    kind = failure.get("kind", "failed")
+    message = said.get("error") or notes.strip() or f"the command ended with exit code {code}"
+    kind = said.get("kind", "failed")
     message = translated(message)
     for ours in ("+Inf", "-Inf"):  # as Python writes them
         message = message.replace(f": {ours} is", f": {ours.lower().lstrip('+')} is")
-    mistakes = [translated(one) for one in failure.get("mistakes", [])]
+    mistakes = [translated(one) for one in said.get("mistakes", [])]
     if mistakes:
         message = "\n".join([message + ":", *mistakes])
     classes = {

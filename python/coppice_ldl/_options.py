@@ -103,4 +103,4 @@ def argument_of(flag: str) -> str:
 
 def flag_of(argument: str) -> str:
     """Return the hyperparameter of a parameter: lambda_ is lambda."""
-    return argument[:-1] if keyword.iskeyword(argument[:-1]) else argument
+    return argument[:-1] if argument.endswith("_") and keyword.iskeyword(argument[:-1]) else argument

@@ -88,7 +88,8 @@ def test_changes_after_fit() -> None:
     with pytest.raises(InputError, match="NaN is not a finite number"):
         model.set_params(missing=None).predict(holes)
     model = SABFGS().fit(X, D).set_params(normalize=True)
-    for call in (lambda: model.score(X, 2 * D), lambda: model.predict(X)):
+    loaded = load(model.model_).set_params(normalize=True)
+    for call in (lambda: model.score(X, 2 * D), lambda: model.predict(X), lambda: loaded.predict(X)):
         with pytest.raises(InputError, match="normalize was False in fit and is True now; fit again"):
             call()
     assert len(model.fit(X, 2 * D).evaluate(X, 2 * D)["measures"]) == 14
