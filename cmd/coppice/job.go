@@ -227,7 +227,7 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 
 type jobWatchCmd struct {
 	jobArg
-	Timeout time.Duration `placeholder:"DURATION" help:"End with an error if the job has not ended after this time. The job continues (default: wait until the job ends)."`
+	Timeout time.Duration `placeholder:"DURATION" help:"End with an error if the job has not ended after this time. The job continues. A coordinator has at least 1s to answer (default: wait until the job ends)."`
 }
 
 // firstAnswer is the time in which a coordinator may tell the state of a job, also if --timeout is shorter.
@@ -259,7 +259,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 	j, err := cl.Job(first, c.Job) // an unknown job is an error at once
 	switch {
 	case c.Timeout > 0 && errors.Is(err, context.DeadlineExceeded):
-		return ofKind{fmt.Errorf("no coordinator answers: no answer in %v", patience), kindTimeout}
+		return ofKind{fmt.Errorf("no coordinator has answered within %v", patience), kindTimeout}
 	case patience < protocol.ClientRead && errors.Is(err, client.ErrUnavailable):
 		return ofKind{err, kindTimeout}
 	}

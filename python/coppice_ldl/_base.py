@@ -315,7 +315,8 @@ class Estimator:
         with Files() as files:
             out = files.empty("predictions")
             args = ["predict", "-o", "json", "--format", "npz", "--out", out, *threads(self.n_jobs)]
-            args += [*missing_flag("refuse" if self.missing is None else self.missing), "--model", files.bytes("model", self.model_), "--data", files.data(_inputs.features(X))]
+            args += missing_flag(self.missing, "refuse")
+            args += ["--model", files.bytes("model", self.model_), "--data", files.data(_inputs.features(X))]
             run(args, files.descriptors)
             found = files.read_arrays(out)
         if self._predicts == "number":
@@ -348,7 +349,7 @@ class Estimator:
         data = _inputs.dataset(X, D, self.labels, type(self).__name__)
         with Files() as files:
             args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
-            args += missing_flag("refuse" if self.missing is None else self.missing)
+            args += missing_flag(self.missing, "refuse")
             if self._predicts == "distributions":
                 args += ["--measures", "all"]
             found = dict(run([*args, "--data", files.data(data)], files.descriptors).json())

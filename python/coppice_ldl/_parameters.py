@@ -152,10 +152,10 @@ def seed_flag(random_state: Any) -> str:
     raise InputError(f"random_state={random_state!r}: want a whole number, None or a generator of NumPy")
 
 
-def missing_flag(missing: Any) -> list[str]:
-    """Return the flag about missing values."""
+def missing_flag(missing: Any, default: str = "") -> list[str]:
+    """Return the flag about missing values. None is the default; without a default there is no flag."""
     if missing is None:
-        return []
+        return [f"--missing={default}"] if default else []
     if not isinstance(missing, str) and not (is_number(missing) and np.isfinite(missing)):
         raise InputError(f'missing={missing!r}: want "refuse", "drop", "mean", "median" or a number')
     return [f"--missing={_text(missing)}"]

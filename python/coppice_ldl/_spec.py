@@ -159,8 +159,9 @@ def _method(method: Any) -> Any:
         return method
     if method.random_state is not None:
         raise InputError(f"{method!r}: a method of an experiment has no random_state; give the key seed of the spec")
-    for name in given(method):
-        raise InputError(f"{method!r}: a method of an experiment has no {name}; give the key {name} of a dataset in the spec")
+    reading = given(method)
+    if reading:
+        raise InputError(f"{method!r}: a method of an experiment has no {reading[0]}; give the key {reading[0]} of a dataset in the spec")
     own = settings(method)
     preset = own.pop("preset", None)
     entry["algorithm"] = method._algorithm

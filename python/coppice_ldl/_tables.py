@@ -49,4 +49,3 @@ def table(kind: str, rows: Optional[Sequence[Mapping[str, Any]]]) -> Any:
 def time_of(seconds: Optional[float]) -> Optional[datetime.datetime]:
     """Return a Unix time as a datetime in UTC. Zero stands for no time."""
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc) if seconds else None
-

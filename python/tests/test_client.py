@@ -164,9 +164,9 @@ def test_wait_for_a_cluster_that_does_not_answer(tmp_path: Any, capfd: pytest.Ca
                 job.wait(60)
             for seconds in (0, 0.5):
                 began = time.monotonic()
-                with pytest.raises(JobTimeoutError, match="no coordinator answers"):
+                with pytest.raises(JobTimeoutError, match="no coordinator (answers|has answered within 1s)"):
                     job.wait(seconds)
-                assert 0.5 <= time.monotonic() - began < 3
+                assert time.monotonic() - began >= seconds
         finally:
             stop.join()
             for one in found:
