@@ -244,6 +244,9 @@ func TestInsecure(t *testing.T) {
 		testkit.Receive(t, "the end of the coordinator", end)
 	}()
 	testkit.Until(t, "the cluster", func() bool {
+		if len(end) > 0 {
+			t.Fatal("the coordinator has ended")
+		}
 		return strings.Contains(coppice(t, "cluster", "--server", address).stdout, "insecure")
 	})
 	var c protocol.Cluster

@@ -1,7 +1,7 @@
 // Package freeport finds ports of loopback on which nobody listens, for tests and for clusters
 // on one machine, where an address must be known before a process listens on it. The ports lie
-// below those that systems hand out by themselves, so that no connection of another process
-// takes one meanwhile.
+// below those that systems hand out by themselves: no connection of another process takes one
+// meanwhile. A process keeps the blocks that it found: no other process finds them.
 package freeport
 
 import (
@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"sync/atomic"
 )
 
@@ -31,6 +32,33 @@ var next atomic.Uint64
 
 func init() { next.Store(rand.Uint64N(blocks)) }
 
+// maxLeases bounds the sockets of a process that finds blocks for days. The blocks of older
+// leases are in use by then, or no longer needed.
+const maxLeases = 256
+
+// leases holds a UDP socket on the first port of each block that this process found last. Other
+// processes skip the block even if nothing listens on its TCP ports yet.
+var leases struct {
+	sync.Mutex
+	sockets []net.PacketConn
+}
+
+// lease takes a block for this process. An error says that another process has it.
+func lease(base int) error {
+	socket, err := net.ListenPacket("udp", address(base))
+	if err != nil {
+		return err
+	}
+	leases.Lock()
+	defer leases.Unlock()
+	leases.sockets = append(leases.sockets, socket)
+	if len(leases.sockets) > maxLeases {
+		leases.sockets[0].Close()
+		leases.sockets = leases.sockets[1:]
+	}
+	return nil
+}
+
 // Blocks returns the first ports of n blocks that are free now. An error says that there are
 // fewer.
 func Blocks(n int) ([]int, error) {
@@ -45,7 +73,7 @@ func Blocks(n int) ([]int, error) {
 		base := lowestPort + int(next.Add(1)%blocks)*BlockPorts
 		block, err := hold(base)
 		held = append(held, block...)
-		if err == nil {
+		if err == nil && lease(base) == nil {
 			found = append(found, base)
 		}
 	}

@@ -50,6 +50,17 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// Another process cannot take a block that was found, though nothing listens on it yet.
+func TestLease(t *testing.T) {
+	base, err := Block()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease(base) == nil {
+		t.Errorf("port %d was leased twice", base)
+	}
+}
+
 // What was found is not found again, though nobody listens on it yet.
 func TestAddress(t *testing.T) {
 	seen := make(map[string]bool)
