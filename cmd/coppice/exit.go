@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -127,6 +128,8 @@ func failureOf(ctx context.Context, err error) failure {
 		f.Kind = "not_found"
 	case errors.As(err, &own):
 		f.Kind = own.kind
+	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+		f.Kind = "conflict"
 	case errors.As(err, &refused) || errors.As(err, &peer):
 		f.Kind = "refused"
 	case errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrStranger):

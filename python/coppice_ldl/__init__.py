@@ -16,6 +16,7 @@ from ._base import Estimator
 from ._build import VERSION as __version__
 from ._client import Client, Job
 from ._errors import (
+    ConflictError,
     CoppiceError,
     InputError,
     JobTimeoutError,
@@ -34,6 +35,7 @@ from .estimators import ALGORITHMS
 
 __all__ = [
     "Client",
+    "ConflictError",
     "CoppiceError",
     "Estimator",
     "InputError",

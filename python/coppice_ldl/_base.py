@@ -14,7 +14,7 @@ from ._arrays import Files
 from ._errors import InputError, not_fitted
 from ._models import curve_of, describe
 from ._options import READING, argument_of
-from ._parameters import cluster_flags, missing_flag, seed_flag, threads, training_flags, value_of
+from ._parameters import cluster_flags, is_same, missing_flag, seed_flag, threads, training_flags, value_of
 from ._process import run
 from ._progress import Progress
 
@@ -50,6 +50,7 @@ class Estimator:
     """
 
     _algorithm: str = ""
+    _estimator_type = "regressor"  # for scikit-learn before 1.6
     _predicts: str = "distributions"
     _images: bool = False  # True if X may have more than two dimensions
     _forms: Mapping[str, Sequence[str]] = {}  # "bool"; and what texts may be: "int", "float", "list" or "members"
@@ -122,10 +123,11 @@ class Estimator:
         return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         return Tags(
-            estimator_type=None,
+            estimator_type="regressor",
+            regressor_tags=RegressorTags(),
             target_tags=TargetTags(required=True, multi_output=True, single_output=False),
             input_tags=InputTags(sparse=True, allow_nan=self.missing not in (None, "refuse")),
         )
@@ -376,7 +378,7 @@ class Estimator:
         if not hasattr(self, "model_"):
             raise not_fitted(self)
         for name, value in getattr(self, "_read", {}).items():
-            if repr(getattr(self, name)) != repr(value):
+            if not is_same(name, getattr(self, name), value):
                 raise InputError(f"{name} was {value!r} in fit and is {getattr(self, name)!r} now; fit again")
         rows, columns = _inputs.shape_of(X, self._image_advice())
         names = _arrays.names_of(X)

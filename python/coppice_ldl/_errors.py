@@ -16,7 +16,7 @@ class CoppiceError(Exception):
     Attributes
     ----------
     kind : str
-        ``usage``, ``data``, ``not_found``, ``refused``, ``unavailable``, ``timeout``, ``orphans``, ``interrupted`` or ``failed``.
+        ``usage``, ``data``, ``not_found``, ``refused``, ``conflict``, ``unavailable``, ``timeout``, ``orphans``, ``interrupted`` or ``failed``.
     mistakes : list of str
         What is wrong with the spec of an experiment, if that is more than one thing.
     """
@@ -52,6 +52,10 @@ class JobTimeoutError(CoppiceError, TimeoutError):
 
 class RefusedError(CoppiceError, PermissionError):
     """The cluster refuses a request, for example because the role does not have the right."""
+
+
+class ConflictError(CoppiceError):
+    """A request conflicts with the state of the cluster, for example because a name is in use."""
 
 
 class ProcessError(CoppiceError, RuntimeError):
@@ -119,6 +123,7 @@ def failure(notes: str, code: int) -> Exception:
         "usage": InputError,
         "not_found": NotFoundError,
         "refused": RefusedError,
+        "conflict": ConflictError,
         "unavailable": UnavailableError,
         "data": InputError,
         "timeout": JobTimeoutError,

@@ -101,6 +101,18 @@ def is_default(name: str, value: Any) -> bool:
     return value is None or name == "normalize" and isinstance(value, (bool, int, np.bool_, np.integer)) and not value
 
 
+def is_same(name: str, value: Any, other: Any) -> bool:
+    """Return True if two values of a parameter of all estimators have the same meaning, such as the ranges (0, 4) and [0, 4]."""
+    if is_default(name, value) or is_default(name, other):
+        return is_default(name, value) and is_default(name, other)
+    if is_number(value) and is_number(other):
+        return bool(value == other)
+    try:
+        return spelled(name, value) == spelled(name, other)
+    except InputError:  # fit refuses the new value, too
+        return False
+
+
 def given(estimator: Estimator) -> list[str]:
     """Return the parameters of an estimator that say how data are read, and are not the default."""
     return [name for name in READING if not is_default(name, getattr(estimator, name))]

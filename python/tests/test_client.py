@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coppice_ldl import SABFGS, Client, CoppiceError, InputError, Job, JobTimeoutError, NotFoundError, RefusedError, StructRF, UnavailableError, binary, experiment
+from coppice_ldl import SABFGS, Client, ConflictError, CoppiceError, InputError, Job, JobTimeoutError, NotFoundError, StructRF, UnavailableError, binary, experiment
 from coppice_ldl._options import ELSEWHERE, OPTIONS
 from coppice_ldl._tables import COLUMNS, table
 from conftest import cluster, make, until
@@ -112,7 +112,7 @@ def test_pause_resume_cancel_delete(client: Client) -> None:
     assert job.pause().state == "paused"
     assert client.job("long").state == "paused"
     assert job.resume().state in ("queued", "running")
-    with pytest.raises(RefusedError, match="running|queued"):
+    with pytest.raises(ConflictError, match="running|queued"):
         job.delete()
     assert job.cancel().state == "cancelled"
     with pytest.raises(CoppiceError, match="job long was cancelled"):
@@ -363,7 +363,7 @@ def test_a_failed_call_leaves_no_job(client: Client, server: str) -> None:
         client.submit(SABFGS(), X, D * 2)
     assert (len(client.jobs()), len(client.datasets())) == (jobs, datasets)
     SABFGS().fit(X, D, server=server, name="taken")
-    with pytest.raises(RefusedError, match="taken.*already exists"):
+    with pytest.raises(ConflictError, match="taken.*already exists"):
         SABFGS(iterations=3).fit(X, D, server=server, name="taken")
     with pytest.raises(UnavailableError, match="no coordinator answers"):
         Client("127.0.0.1:1").jobs()

@@ -98,6 +98,10 @@ def test_changes_after_fit() -> None:
         SABFGS(missing="drop").fit(np.full_like(X, np.nan), D)
     with pytest.raises(TypeError, match="SABFGS.score: sample_weight is not supported"):
         SABFGS().fit(X, D).score(X, D, sample_weight=np.ones(40))
+    ages = SABFGS(labels="age", sigma=1, range=(0, 4)).fit(X, np.arange(40) % 5)
+    assert ages.set_params(range=[0, 4], sigma=1.0, normalize=None).predict(X).shape == (40, 5)
+    with pytest.raises(InputError, match=r"range was \(0, 4\) in fit and is \(0, 5\) now; fit again"):
+        ages.set_params(range=(0, 5)).predict(X)
     text = SABFGS(labels="class").fit(X, D.argmax(axis=1))
     assert list(load(text.model_).classes_) == ["0", "1", "2"]
     assert "lambda_" in Ranking(labels="age", sigma=1, range=(0, 4)).fit(X, np.arange(40) % 5).settings_
