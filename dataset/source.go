@@ -288,17 +288,17 @@ func ParseShape(text string) (Shape, error) {
 	var s Shape
 	parts := strings.Split(text, "x")
 	if len(parts) != 3 {
-		return s, fmt.Errorf("shape %.40q: want CHANNELSxHEIGHTxWIDTH, such as 1x8x8", text)
+		return s, errors.New("want CHANNELSxHEIGHTxWIDTH, such as 1x8x8")
 	}
 	for i, side := range []*int{&s.Channels, &s.Height, &s.Width} {
 		n, err := strconv.Atoi(parts[i])
 		if err != nil || n < 1 || n > MaxFeatures || strconv.Itoa(n) != parts[i] {
-			return Shape{}, fmt.Errorf("shape %.40q: want three whole numbers from 1 to %d, such as 1x8x8", text, MaxFeatures)
+			return Shape{}, fmt.Errorf("want three whole numbers from 1 to %d, such as 1x8x8", MaxFeatures)
 		}
 		*side = n
 	}
 	if _, err := volume([]int{s.Channels, s.Height, s.Width}, MaxFeatures); err != nil {
-		return Shape{}, fmt.Errorf("shape %s: %w", s, err)
+		return Shape{}, err
 	}
 	return s, nil
 }
@@ -331,8 +331,10 @@ func (s Shape) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Shape) UnmarshalText(text []byte) (err error) {
-	*s, err = ParseShape(string(text))
-	return err
+	if *s, err = ParseShape(string(text)); err != nil {
+		return fmt.Errorf("shape %.40q: %w", text, err)
+	}
+	return nil
 }
 
 // check returns an error if rows with so many features cannot have the shape.

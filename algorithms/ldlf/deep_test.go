@@ -132,6 +132,28 @@ func TestDeepErrors(t *testing.T) {
 	}
 }
 
+// TestShapeOfImages: a shape that is not the shape of the dataset's images is refused. The error about
+// layers that do not fit says that channels may be last.
+func TestShapeOfImages(t *testing.T) {
+	images := *yeast
+	images.Shape = dataset.Shape{Channels: 6, Height: 2, Width: 2}
+	for _, c := range []struct {
+		given param.Values
+		text  string
+	}{
+		{param.Values{"features": "conv", "shape": "2x6x2"}, "shape: the images of the dataset have the shape 6x2x2 (channels x height x width), not 2x6x2"},
+		{param.Values{"features": "conv"}, "have 6 channels of 2x2 pixels (pool: pooling windows of 2x2 leave nothing of the 1x1 outputs of convolution 2); if the channels are last, use numpy.moveaxis"},
+		{param.Values{"features": "conv", "pool": int64(1)}, ""},
+		{param.Values{"features": "conv", "pool": int64(1), "shape": "6x2x2"}, ""},
+		{param.Values{"features": "conv", "kernel": int64(1), "padding": int64(0), "pool": int64(1), "shape": "row"}, ""},
+	} {
+		_, err := New().Resolve(c.given, &images)
+		if (err == nil) != (c.text == "") || err != nil && !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%v: error %v, want %s", c.given, err, c.text)
+		}
+	}
+}
+
 // TestDeepLearns: a tree of one split on a network fits what one on a linear function cannot: labels
 // that follow from the sign of the product of two features.
 func TestDeepLearns(t *testing.T) {

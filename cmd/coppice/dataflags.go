@@ -129,7 +129,7 @@ func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err
 	o.LabelsFile, o.LabelsVariable = d.LabelsFile, d.LabelsVariable
 	if d.Shape != "" {
 		if o.Shape, err = dataset.ParseShape(d.Shape); err != nil {
-			return o, checks, usagef("--%w", err)
+			return o, checks, usagef("--shape %.40q: %w", d.Shape, err)
 		}
 	}
 	if math.IsNaN(d.Tolerance) || d.Tolerance < 0 || d.Tolerance > 1 {

@@ -56,6 +56,9 @@ func TestInitFrom(t *testing.T) {
 	if shown := works(t, "model", "show", at("tuned.model")); !strings.Contains(shown, "--init-from WEIGHTS") {
 		t.Errorf("how to train the model again:\n%s", shown)
 	}
+	if e := coppice(t, tuned(data, "--local", "--init-from", weights)...); e.code != exitUsage || !strings.Contains(e.stderr, weights+": no such file; only a cluster finds weights by a digest") {
+		t.Errorf("a digest without a cluster: exit code %d: %s", e.code, e.stderr)
+	}
 	if e := coppice(t, tuned(data, "--init-from", "second")...); e.code == exitOK || !strings.Contains(e.stderr, "init_from: second: there is no such file, and no such model of the cluster: ") {
 		t.Errorf("exit code %d: %s", e.code, e.stderr)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -243,6 +244,9 @@ func findWeights(a *app, cl *client.Client, from string) (*network.Weights, erro
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case cl == nil:
+		if _, ok := digests.Parse(from); ok {
+			return nil, errors.New("no such file; only a cluster finds weights by a digest")
+		}
 		return nil, errors.New("no such file")
 	}
 	b, err = cl.Model(a.ctx, from)

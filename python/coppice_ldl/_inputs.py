@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Optional
 
 import numpy as np
@@ -61,6 +62,12 @@ def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppic
         raise InputError(f"Found input variables with inconsistent numbers of samples: X has {rows} samples, D has {found}")
     check_indexes(X, D)
     arrays = {**features(X), "labels": array}
+    sides = arrays["features"].shape if "features" in arrays else ()
+    if len(sides) == 4 and sides[3] <= 4 < sides[1]:
+        warnings.warn(
+            f"X has the shape {sides}: images of {sides[1]} channels with {sides[2]} x {sides[3]} pixels; if the channels are last, give numpy.moveaxis(X, -1, 1)",
+            stacklevel=3,
+        )
     if groups is not None:
         arrays["groups"] = np.asarray(groups)
         if arrays["groups"].shape != (rows,):

@@ -107,6 +107,19 @@ def test_changes_after_fit() -> None:
     assert "lambda_" in Ranking(labels="age", sigma=1, range=(0, 4)).fit(X, np.arange(40) % 5).settings_
 
 
+def test_shape_of_images() -> None:
+    """Images in another order than the shape are refused. A warning says that channels may be last."""
+    images = np.random.RandomState(3).normal(size=(40, 8, 8, 3))
+    small = {"features": "conv", "channels": [2], "kernel": 1, "padding": 0, "pool": 1, "hidden": [4], "trees": 1, "depth": 2, "steps": 1}
+    with pytest.warns(UserWarning, match=r"X has the shape \(40, 8, 8, 3\): images of 8 channels with 8 x 3 pixels; .*numpy.moveaxis\(X, -1, 1\)"):
+        with pytest.raises(InputError, match=r"shape: the images of the dataset have the shape 8x8x3 .*, not 3x8x8; leave shape out, or transpose"):
+            LDLForest(**small, shape=(3, 8, 8)).fit(images, D)
+    model = LDLForest(**small).fit(np.moveaxis(images, -1, 1), D)
+    assert model.settings_["shape"] == "3x8x8"
+    with pytest.raises(InputError, match="images of 8x8x3, but the model reads images of 3x8x8"):
+        model.predict(images)
+
+
 def test_groups_are_arrays(server: str) -> None:
     people = np.arange(40) // 8
     names = np.array([f"person {one}" for one in people])

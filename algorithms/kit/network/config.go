@@ -379,6 +379,9 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 		if s.Size() != m.Features {
 			return param.Errorf("shape", "the shape %v has %d values, but the dataset has %d features", s, s.Size(), m.Features)
 		}
+		if images := Shape(m.Shape); images != s && images != (Shape{}) && c.Shape != row {
+			return param.Errorf("shape", "the images of the dataset have the shape %v (channels x height x width), not %v; leave shape out, or transpose the images", images, s)
+		}
 		if c.Shift >= s.Height && c.Shift >= s.Width {
 			return param.Errorf("shift", "a shift of %d pixels would leave nothing of an image of %dx%d", c.Shift, s.Height, s.Width)
 		}
@@ -389,6 +392,10 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 			_, s = (&Crop{Of: s, Side: c.Crop}).Shapes()
 		}
 		if err := c.fitsImages(s); err != nil {
+			if images := m.Shape; images.Channels > images.Width && images.Width <= 4 {
+				err = param.Errorf("shape", "the images of the dataset have %d channels of %dx%d pixels (%v); if the channels are last, use numpy.moveaxis(images, -1, 1)",
+					images.Channels, images.Height, images.Width, err)
+			}
 			return err
 		}
 	}
