@@ -48,6 +48,7 @@ var reportFormats = []string{"table", "md", "csv", "json", "latex", "html"}
 // TestKilledClientsAndServers: an experiment has the report of a run with --local, byte for byte, although its commands
 // are killed at random moments and started again, and each process of the cluster is killed twice.
 func TestKilledClientsAndServers(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	artificialFile(t, dir, "first.csv", 150, 1)
 	artificialFile(t, dir, "second.csv", 120, 2)

@@ -136,6 +136,7 @@ func (h *hosts) serve(t *testing.T, name, line string) {
 
 // TestThreeHosts runs the lines of deploy/README.md on three hosts, each with at most five, and trains from a fourth.
 func TestThreeHosts(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, program := range []string{"bash", "mount", "cp"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip(program + " is not installed")
