@@ -173,11 +173,11 @@ func (f *Folder) Records() map[string]*Record {
 	return records
 }
 
-// Put records a cell, and its model where it has one. The record is on the disk when Put
-// returns.
+// Put records a cell. If it has a model, Put writes the file models/DIGEST.model. Both are on the
+// disk when Put returns.
 func (f *Folder) Put(r *Record) error {
 	if model := r.Outcome.Model; len(model) > 0 {
-		if err := f.putModel(r.Key, model); err != nil {
+		if err := f.putModel(r.Outcome.ModelDigest, model); err != nil {
 			return err
 		}
 	}
@@ -204,12 +204,12 @@ func (f *Folder) Put(r *Record) error {
 	return nil
 }
 
-func (f *Folder) putModel(key string, model []byte) error {
+func (f *Folder) putModel(digest string, model []byte) error {
 	dir := filepath.Join(f.dir, modelsDir)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	return files.Replace(filepath.Join(dir, key+".model"), model, 0o644)
+	return files.Replace(filepath.Join(dir, digest+".model"), model, 0o644)
 }
 
 // Layout returns the layout that was put last; nil: there is none that can be read.

@@ -122,13 +122,13 @@ func TestNoLock(t *testing.T) {
 func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "e")
 	model := recordOf(2, "")
-	model.Outcome.Model = []byte("model")
+	model.Outcome.Model, model.Outcome.ModelDigest = []byte("model"), "abc"
 	put(t, dir, recordOf(1, "failed"), model, recordOf(1, ""))
 	records := recorded(t, dir)
 	if len(records) != 2 || records[recordOf(1, "").Key].Outcome.Error != "" || records[model.Key].Seconds != 2 {
 		t.Errorf("%v", records)
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, modelsDir, model.Key+".model")); string(b) != "model" {
+	if b, err := os.ReadFile(filepath.Join(dir, modelsDir, "abc.model")); string(b) != "model" {
 		t.Errorf("model %q, error %v", b, err)
 	}
 	f, err := OpenFolder(dir)

@@ -11,7 +11,7 @@ from ._arrays import Files
 from ._base import Estimator
 from ._errors import InputError, JobTimeoutError, NotFoundError, OptionError, within
 from ._experiment import Report
-from ._models import curve_of, load
+from ._models import curve_of, download
 from ._options import OPTIONS
 from ._parameters import cluster_flags, flags, given, seconds, seed_flag, training_flags, without_tokens
 from ._process import run
@@ -136,10 +136,7 @@ class Client:
 
     def model(self, name: str) -> Estimator:
         """Download a model by the name of its job, and return it as a fitted estimator."""
-        with Files() as files:
-            out = files.empty("model")
-            run(["model", "download", "--out", out, "-o", "json", *self._where, "--", str(name)], files.descriptors)
-            return load(files.read(out))
+        return download(str(name), self._where)
 
     def delete_model(self, name: str) -> None:
         """Delete a model."""

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import warnings
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _checks
-from ._errors import CoppiceError, InputError, typed
+from ._errors import CoppiceError, InputError, NotFoundError, typed
 from ._messages import translated
+from ._models import download, load
 from ._parameters import cluster_flags, flags, threads
 from ._process import Folder, run
 from ._progress import Progress
 from ._spec import SpecFile, has_files
 from ._tables import frame
+
+if TYPE_CHECKING:
+    from ._base import Estimator
 
 
 # The kind of a report by the suffix of its file.
@@ -71,6 +76,29 @@ class Report:
             row.update(zip((f"{measure}_mean_baseline" for measure in found["measures"]), one.get("mean") or none))
             rows.append(row)
         return frame(rows)
+
+    def model(self, digest: str) -> Estimator:
+        """Return the model of a run as a fitted estimator.
+
+        Parameters
+        ----------
+        digest : str
+            A value of the column `digest` of `runs`.
+
+        Raises
+        ------
+        NotFoundError
+            If the experiment has no such model. ``keep_models=True`` keeps the models of new runs.
+        """
+        text = str(digest)
+        if self._flags:
+            for one in run(["model", "list", *self._flags, "-o", "json"]).json():
+                if one["digest"] == text and one["name"].startswith(f"{self._name}."):
+                    return download(one["name"], self._flags)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                return load(os.path.join(self._name, "models", f"{os.path.basename(text)}.model"))
+        raise NotFoundError(f"the experiment has not kept a model with the digest {text}; keep_models=True keeps the models of new runs", "not_found")
 
     def json(self, **options: Any) -> dict[str, Any]:
         """Return the report as a dict, as ``coppice experiment report --format json`` prints it."""

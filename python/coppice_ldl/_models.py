@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
@@ -61,6 +61,14 @@ def load(model: Any) -> Estimator:
     if estimator.labels == "class":
         estimator.classes_ = estimator.label_names_
     return estimator
+
+
+def download(name: str, where: Sequence[str]) -> Estimator:
+    """Return a model of a cluster, which the flags of `where` name, as a fitted estimator."""
+    with Files() as files:
+        out = files.empty("model")
+        run(["model", "download", "--out", out, "-o", "json", *where, "--", name], files.descriptors)
+        return load(files.read(out))
 
 
 def describe(model: bytes) -> dict[str, Any]:

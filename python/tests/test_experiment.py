@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import coppice_ldl
-from coppice_ldl import AAKNN, LDSVR, CoppiceError, InputError, Ranking, SABFGS, SAIIS, StructRF, datasets, experiment
+from coppice_ldl import AAKNN, LDSVR, CoppiceError, InputError, NotFoundError, Ranking, SABFGS, SAIIS, StructRF, datasets, experiment
 from conftest import make
 
 pandas = pytest.importorskip("pandas")
@@ -113,6 +113,24 @@ def test_runs_equal_fits(survey: tuple[Any, Any]) -> None:
         model = AAKNN(k=5).fit(X.iloc[train], D.iloc[train])
         assert one["test_samples"] == len(test)
         assert one["kl"] == pytest.approx(-model.score(X.iloc[test], D.iloc[test]), rel=1e-6)
+
+
+def test_models_of_runs(server: str, tmp_path: pathlib.Path) -> None:
+    """The digest of a run names its model, here and on a cluster."""
+    X, D = make(60, 4)
+    spec = {"name": "kept", "folds": 2, "datasets": [{"name": "all", "X": X, "D": D}], "methods": [AAKNN(k=3), SABFGS()], "measures": ["kl"]}
+    here = experiment(spec, folder=tmp_path / "kept", keep_models=True, verbose=False)
+    there = experiment(spec, server=server, keep_models=True, verbose=False)
+    for report in (here, there):
+        for run in report.runs.itertuples():
+            model = report.model(run.digest)
+            assert model.model_digest_ == run.digest and model._algorithm == run.method.split()[0]
+            assert model.predict(X).shape == D.shape
+    assert set(here.runs["digest"]) == set(there.runs["digest"])
+    other = experiment(dict(spec, name="other"), folder=tmp_path / "other", verbose=False)
+    for report, digest in ((here, "0" * 64), (there, "0" * 64), (there, ""), (other, other.runs["digest"][0])):
+        with pytest.raises(NotFoundError, match="the experiment has not kept a model with the digest .*; keep_models=True keeps"):
+            report.model(digest)
 
 
 def test_folder_is_resumed(tmp_path: pathlib.Path) -> None:
