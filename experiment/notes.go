@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -80,6 +82,23 @@ func SameNotes(t *result.Table) (list []string) {
 		}
 		if len(d.Divisions) > 0 {
 			list = append(list, fmt.Sprintf("dataset %s: all repeats have the same folds; the report averages the results of equal folds, so repeats add no evidence to the tests", d.Name))
+		}
+	}
+	return list
+}
+
+// UnmeasuredNotes names the methods that have none of the measures of a table, such as methods that predict numbers if all
+// measures are of distributions.
+func UnmeasuredNotes(t *result.Table) (list []string) {
+	ended, measured := make([]bool, len(t.Rows)), make([]bool, len(t.Rows))
+	for _, c := range t.Cells {
+		ended[c.Row] = ended[c.Row] || len(c.Values) > 0
+		measured[c.Row] = measured[c.Row] || slices.ContainsFunc(c.Values, func(v float64) bool { return !math.IsNaN(v) })
+	}
+	for i := range t.Rows {
+		if ended[i] && !measured[i] {
+			list = append(list, fmt.Sprintf("the method %s has none of the measures %s; the key measures of the spec names others, such as mae for predicted numbers",
+				t.Rows[i].Name, strings.Join(t.Measures, ", ")))
 		}
 	}
 	return list

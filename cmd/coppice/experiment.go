@@ -89,7 +89,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) error {
 	if err != nil {
 		return err
 	}
-	a.noteNotRun(t)
+	a.noteGaps(t)
 	return c.write(a, t)
 }
 

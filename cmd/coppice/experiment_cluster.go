@@ -79,8 +79,11 @@ func (a *app) noteAll(list []string) {
 	}
 }
 
-// noteNotRun names the runs of a table that are missing.
-func (a *app) noteNotRun(t *tables.Table) {
+// noteGaps names the runs of a table that are missing, and the methods without a measure.
+func (a *app) noteGaps(t *tables.Table) {
+	for _, text := range experiment.UnmeasuredNotes(t) {
+		a.note("warning: %s", text)
+	}
 	for _, runs := range experiment.NotRun(t) {
 		a.note("not run: %s", runs)
 	}

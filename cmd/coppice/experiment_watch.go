@@ -139,7 +139,7 @@ func watchAndReport(a *app, cl *client.Client, name, spec string, server *server
 	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
 		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", plural(n, "run"), name)
 	}
-	a.noteNotRun(e.Table)
+	a.noteGaps(e.Table)
 	return nil
 }
 

@@ -246,11 +246,6 @@ def experiment(
     if failed:
         first = translated(failed[0].get("error", ""))
         warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {file.named(first) if file else first}", stacklevel=2)
-    for i, method in enumerate(result["methods"]):
-        ended = [one["values"] for one in result["runs"] if one["method"] == i and one.get("values")]
-        if ended and all(value is None for values in ended for value in values):
-            text = f"the method {method['name']} has none of the measures {', '.join(result['measures'])}; give the key measures, such as mae if it predicts numbers"
-            warnings.warn(text, stacklevel=2)
     if where:
         return Report._of(str(result["name"]), where)
     return Report._of(base, (), kept)
