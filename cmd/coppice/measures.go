@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 )
@@ -17,6 +19,7 @@ type measuresCmd struct {
 	True      string `required:"" placeholder:"FILE" help:"The .npy file of the true label distributions."`
 	Predicted string `required:"" placeholder:"FILE" help:"The .npy file of the predicted label distributions."`
 	Clip      string `default:"none" enum:"none,pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them."`
+	Normalize bool   `help:"Divide the probabilities of each sample by their sum, whatever it is."`
 	Out       string `required:"" placeholder:"FILE" help:"The .npz file for the measures of each sample."`
 }
 
@@ -29,12 +32,12 @@ func (c *measuresCmd) Run(a *app) error {
 	if c.Clip != "none" {
 		how = measures.Clip(c.Clip)
 	}
-	d, err := openMatrix("D_true", c.True)
+	d, err := c.open("D_true", c.True)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	p, err := openMatrix("D_pred", c.Predicted)
+	p, err := c.open("D_pred", c.Predicted)
 	if err != nil {
 		return err
 	}
@@ -97,11 +100,12 @@ type matrixFile struct {
 	*npy.Reader
 	io.Closer
 	name          string
+	normalize     bool // accepts every sum that is not 0
 	rows, columns int
 	values        []float64
 }
 
-func openMatrix(name, path string) (*matrixFile, error) {
+func (c *measuresCmd) open(name, path string) (*matrixFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -111,7 +115,7 @@ func openMatrix(name, path string) (*matrixFile, error) {
 		f.Close()
 		return nil, usagef("%s: %w", name, err)
 	}
-	m := &matrixFile{Reader: r, Closer: f, name: name}
+	m := &matrixFile{Reader: r, Closer: f, name: name, normalize: c.Normalize}
 	var ok bool
 	if m.rows, m.columns, ok = r.Dims(); !ok || r.Fortran && m.columns > 1 || len(r.Shape) != 2 || m.columns < 1 {
 		f.Close()
@@ -135,6 +139,9 @@ func (m *matrixFile) next(i int) ([]float64, error) {
 	}
 	if sum == 0 {
 		return nil, usagef("%s: row %d (counted from 0): all probabilities are 0", m.name, i)
+	}
+	if !m.normalize && math.Abs(sum-1) > dataset.DefaultTolerance {
+		return nil, usagef("%s: row %d (counted from 0): the probabilities sum to %.6g, want 1 within %v; --normalize divides the probabilities of each sample by their sum", m.name, i, sum, dataset.DefaultTolerance)
 	}
 	return m.values, nil
 }

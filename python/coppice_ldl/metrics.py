@@ -1,7 +1,8 @@
 """Measures that compare predicted label distributions with true ones.
 
-The binary computes them, so they are equal to the measures of ``coppice evaluate``, in float64. Rows are divided by their
-sums first. ``clip="pyldl"`` clips probabilities at 2.2e-16 in the measures in which PyLDL does.
+The binary computes them, so they are equal to the measures of ``coppice evaluate``, in float64. The probabilities of a
+sample must sum to 1 within 0.0001; they are divided by their sum. ``normalize=True`` accepts every sum.
+``clip="pyldl"`` clips probabilities at 2.2e-16 in the measures in which PyLDL does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from . import _arrays, _inputs
 from ._arrays import Files
 from ._errors import InputError
+from ._parameters import flags
 from ._process import run
 
 __all__ = [
@@ -35,7 +37,7 @@ __all__ = [
 ]
 
 
-def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dict[str, np.ndarray]:
+def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None, normalize: bool = False) -> dict[str, np.ndarray]:
     """Compute all measures of each sample.
 
     Parameters
@@ -43,6 +45,8 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dic
     D_true, D_pred : array-like of shape (n_samples, n_labels)
         True and predicted label distributions, in this order. The columns of two DataFrames are matched by name.
     clip : {None, "pyldl"}
+    normalize : bool
+        True accepts probabilities whose sum is not 1, and divides them by their sum.
 
     Returns
     -------
@@ -52,7 +56,7 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dic
     Raises
     ------
     InputError
-        If the shapes differ, or a value is no probability. The text names the row and the label.
+        If the shapes differ, or a value is no probability, or a sum is not 1. The text names the row and the label.
     """
     if clip not in (None, "none", "pyldl"):
         raise InputError(f'clip={clip!r}: want None or "pyldl"')
@@ -63,7 +67,7 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None) -> dic
         args = ["measures", "-o", "json", "--out", out, "--clip", clip or "none"]
         args += ["--true", files.array("D_true", _matrix(D_true, "D_true"))]
         args += ["--predicted", files.array("D_pred", _matrix(D_pred, "D_pred"))]
-        run(args, files.descriptors)
+        run(args + flags({"normalize": normalize}), files.descriptors)
         return files.read_arrays(out)
 
 
@@ -92,8 +96,8 @@ def __dir__() -> list[str]:
 class Measure:
     """A measure of label distributions.
 
-    Calling it with ``(D_true, D_pred, *, clip=None, per_sample=False)`` returns the mean over samples, or with `per_sample` an
-    ndarray of shape (n_samples,).
+    Calling it with ``(D_true, D_pred, *, clip=None, normalize=False, per_sample=False)`` returns the mean over samples, or with
+    `per_sample` an ndarray of shape (n_samples,). `all_measures` has the other arguments.
 
     Attributes
     ----------
@@ -109,9 +113,9 @@ class Measure:
         self.__doc__ = f"{name}: {formula}, where d is the true and p the predicted distribution of a sample."
 
     def __call__(
-        self, D_true: Any, D_pred: Any, *, clip: Optional[str] = None, per_sample: bool = False
+        self, D_true: Any, D_pred: Any, *, clip: Optional[str] = None, normalize: bool = False, per_sample: bool = False
     ) -> Union[float, np.ndarray]:
-        values = all_measures(D_true, D_pred, clip=clip)[self.name]
+        values = all_measures(D_true, D_pred, clip=clip, normalize=normalize)[self.name]
         return values if per_sample else float(np.mean(values))
 
     def __repr__(self) -> str:

@@ -146,6 +146,10 @@ def test_measures_of_frames() -> None:
     assert metrics.kl(pandas.DataFrame(D, columns=list("abc")), one) == 0
     with pytest.raises(InputError, match="D_true has the columns"):
         metrics.kl(pandas.DataFrame(D, columns=list("abc")), pandas.DataFrame(D, columns=list("abd")))
+    for pair, name in (((D, 2 * D), "D_pred"), ((0.999 * D, D), "D_true")):
+        with pytest.raises(InputError, match=rf"{name}: row 0 .*: the probabilities sum to .*, want 1 within 0.0001; normalize=True divides the"):
+            metrics.kl(*pair)
+        assert metrics.kl(*pair, normalize=True) == pytest.approx(0, abs=1e-15)
     with pytest.raises(InputError, match="one column"):
         metrics.kl([[0.9]], [[0.1]])
     with pytest.raises(InputError, match="D_pred has samples of NaN"):
