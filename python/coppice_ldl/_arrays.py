@@ -10,7 +10,7 @@ import mmap
 import os
 import tempfile
 import zipfile
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
 from numpy.lib import format as npy
@@ -179,6 +179,21 @@ def sparse_arrays(X: Any, name: str = "features") -> dict[str, np.ndarray]:
     }
 
 
+def array_of(X: Any, name: str) -> np.ndarray:
+    """Return X as an array. An InputError says what a dict, a generator or rows of different lengths need."""
+    if isinstance(X, Mapping):
+        raise InputError(f"{name} is a {type(X).__name__}; give pandas.DataFrame({name}), or an array")
+    if isinstance(X, Iterator):
+        raise InputError(f"{name} is a {type(X).__name__}; give list({name})")
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"{name}: the rows have different lengths ({error})") from error
+    if array.dtype.kind == "O" and array.ndim == 1 and array.size and isinstance(array[0], (list, tuple, np.ndarray)):
+        raise InputError(f"{name}: each element is a {type(array[0]).__name__}, not a number; give numpy.stack({name})")
+    return array
+
+
 def numbers(X: Any, name: str) -> np.ndarray:
     """Return X as an array of numbers that the process reads: booleans, integers and floats of up to 64 bits.
 
@@ -188,7 +203,7 @@ def numbers(X: Any, name: str) -> np.ndarray:
         X = _frame_numbers(X, name)
     elif isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
-    array = np.asarray(X)
+    array = array_of(X, name)
     if array.dtype.kind == "c":
         raise InputError(f"{name}: Complex data not supported")
     if array.dtype.kind in "mMV":

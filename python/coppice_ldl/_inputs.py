@@ -44,7 +44,7 @@ def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppic
     if labels == "class":
         array = class_texts(D)[0]
     else:
-        array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "labels")
+        array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "D")
     if labels in ("class", "age"):
         if array.ndim == 2 and array.shape[1] == 1:
             array = array.ravel()
@@ -98,7 +98,7 @@ def shape_of(X: Any, images: str = "") -> tuple[int, int]:
         raise InputError("X is a dataset; give its attributes X and D")
     if isinstance(X, (str, bytes)):
         raise InputError("X is a text; datasets.load reads files")
-    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    shape = X.shape if hasattr(X, "shape") else _arrays.array_of(X, "X").shape
     if len(shape) > 2 and images:
         raise InputError(f"Found array with dim {len(shape)}, while dim <= 2 is required: {images}.")
     if len(shape) < 2:
@@ -134,7 +134,7 @@ def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
         If two values have the same name, such as 1 and "1".
     """
     masked = np.ma.getmaskarray(D).ravel() if isinstance(D, np.ma.MaskedArray) else None
-    values = np.asarray(D)
+    values = _arrays.array_of(D, "D")
     names: list[str] = []
     known: dict[str, Any] = {}
     for i, value in enumerate(values.ravel().tolist()):
