@@ -75,7 +75,7 @@ func (f *serverFlags) readThere(a *app, cl *client.Client, name string, bare boo
 // noteAll prints notes.
 func (a *app) noteAll(list []string) {
 	for _, text := range list {
-		a.note("%s", text)
+		a.note("note: %s", text)
 	}
 }
 
@@ -128,7 +128,9 @@ func (f *cellFlags) agree(a *app, p *protocol.ExperimentPlan) error {
 	if f.Yes {
 		return nil
 	}
-	a.noteAll(overview.Plan(p))
+	for _, line := range overview.Plan(p) {
+		a.note("%s", line)
+	}
 	refused := ofKind{fmt.Errorf("nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); --yes leaves them out of reports, another name keeps both",
 		plural(p.Orphaned, "run"), p.Name, plural(p.Runs, "new run"), count(p.Kept), count(p.Orphaned)), "orphans"}
 	in, ok := a.stdin.(*os.File)

@@ -132,9 +132,11 @@ func (m *matrixFile) next(i int) ([]float64, error) {
 	}
 	sum := 0.0
 	for j, v := range m.values {
-		if !(v >= 0) || v > 1e300 {
+		if !(v >= -dataset.DefaultTolerance) || v > 1e300 {
 			return nil, usagef("%s: row %d (counted from 0), label %d: %v is not a probability", m.name, i, j, v)
 		}
+		v = max(v, 0) // as rows of data are read
+		m.values[j] = v
 		sum += v
 	}
 	if sum == 0 {

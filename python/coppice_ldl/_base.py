@@ -14,7 +14,7 @@ from ._arrays import Files
 from ._errors import InputError, not_fitted
 from ._models import curve_of, describe
 from ._options import READING, argument_of
-from ._parameters import cluster_flags, is_same, missing_flag, seed_flag, threads, training_flags, value_of
+from ._parameters import cluster_flags, flags, is_same, missing_flag, seed_flag, threads, training_flags, value_of
 from ._process import run
 from ._progress import Progress
 
@@ -213,7 +213,7 @@ class Estimator:
             args += ["--local", *local]
         with Files() as files, Progress(self._algorithm, self.verbose, job if where else "") as progress:
             model, curve = files.empty("model"), files.empty("curve")
-            args += ["--data", files.data(data), "--model-out", model, "--curve-out", curve]
+            args += ["--data", files.data(data), "--model-out", model, "--curve-out", curve, *flags(_inputs.columns_of(data))]
             try:
                 run(args, files.descriptors, progress.line, progress.note)
             except InputError as error:
@@ -233,6 +233,8 @@ class Estimator:
         self.n_features_in_ = columns
         if self.labels == "class":
             self.classes_ = _inputs.classes_of(D, self.label_names_)
+            if self.n_labels_ == 1:
+                warnings.warn(f"D has only the class {self.label_names_[0]!r}, so every prediction is 1", stacklevel=2)
         return self
 
     def _adopt(self, model: bytes, shown: Mapping[str, Any]) -> None:
@@ -348,12 +350,13 @@ class Estimator:
     def _evaluate(self, X: Any, D: Any) -> dict[str, Any]:
         """Evaluate for evaluate and score. The warning names the line that calls them."""
         self._check(X)
-        data = _inputs.dataset(X, D, self.labels, type(self).__name__)
+        data = _inputs.dataset(X, D, self.labels, type(self).__name__, exact=True)
         with Files() as files:
             args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
             args += missing_flag(self.missing, "refuse")
             if self._predicts == "distributions":
                 args += ["--measures", "all"]
+            args += flags(_inputs.columns_of(data))
             found = dict(run([*args, "--data", files.data(data)], files.descriptors).json())
         if found.get("left_out"):
             left, all_rows = len(found["left_out"]), _inputs.shape_of(X)[0]

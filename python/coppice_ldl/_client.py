@@ -119,9 +119,7 @@ class Client:
                 args += ["--dataset", X]
             else:
                 data = _inputs.dataset(X, D, estimator.labels, type(estimator).__name__, groups)
-                if groups is not None:
-                    args.append("--groups=groups")
-                args += ["--data", files.data(data)]
+                args += ["--data", files.data(data), *flags(_inputs.columns_of(data))]
             args.append(seed_flag(estimator.random_state))
             submitted = run(args, files.descriptors, None, progress.note).json()
         progress.warn()
@@ -159,7 +157,7 @@ class Client:
         name : str
         **options
             Flags of ``coppice dataset import``, such as ``labels="class"`` or ``label_columns=["happy", "sad"]``. If X is an array,
-            ``groups`` is an array with the group of each sample.
+            ``groups`` is an array with the group of each sample, and ``values`` an array with the exact numbers of ages.
 
         Returns
         -------
@@ -167,17 +165,19 @@ class Client:
             The output of ``coppice dataset import -o json``.
         """
         _checks.options("import_dataset", "dataset import", options)
-        arrays = not isinstance(X, (str, os.PathLike))
-        plain = {**options, "groups": "groups"} if arrays and options.get("groups") is not None else options
-        args = ["dataset", "import", "-o", "json", "--name", name, *flags(plain), *self._where]
+        args = ["dataset", "import", "-o", "json", "--name", name, *self._where]
         with Files() as files, Progress("import", verbose) as progress:
-            if not arrays:
+            if isinstance(X, (str, os.PathLike)):
                 if D is not None:
                     raise InputError(f"X is the path {os.fspath(X)!r} of a file, which has labels; leave out D")
                 args += ["--data", os.fspath(X)]
+            elif D is None:
+                raise InputError("import_dataset: X is an array, so give D too")
             else:
-                groups = options.get("groups")
-                args += ["--data", files.data(_inputs.dataset(X, D, options.get("labels", "distributions"), groups=groups))]
+                data = _inputs.dataset(X, D, options.get("labels", "distributions"), groups=options.get("groups"), values=options.get("values"))
+                args += ["--data", files.data(data)]
+                options.update(_inputs.columns_of(data))
+            args += flags(options)
             imported = dict(run(args, files.descriptors, None, progress.note).json())
         progress.warn()
         return imported

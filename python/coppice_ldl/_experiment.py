@@ -71,6 +71,8 @@ class Report:
         for one in found["runs"]:
             names = {kind: found[kind + "s"][one[kind]]["name"] for kind in ("dataset", "method")}
             row = {**names, "repeat": one.get("repeat", 0), **{key: one[key] for key in one if key not in (*names, "repeat", "values", "mean")}}
+            if "error" in row:
+                row["error"] = translated(row["error"])
             none = [np.nan] * len(found["measures"])  # of a run that failed
             row.update(zip(found["measures"], one.get("values") or none))
             row.update(zip((f"{measure}_mean_baseline" for measure in found["measures"]), one.get("mean") or none))

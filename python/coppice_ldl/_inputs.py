@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -20,7 +21,9 @@ _MISSING = (
 )
 
 
-def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppice", groups: Any = None) -> dict[str, np.ndarray]:
+def dataset(
+    X: Any, D: Any, labels: str = "distributions", called: str = "coppice", groups: Any = None, values: Any = None, exact: bool = False
+) -> dict[str, np.ndarray]:
     """Return the arrays of features and labels, with the names of DataFrames.
 
     Parameters
@@ -32,6 +35,10 @@ def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppic
         Name of the estimator, for messages.
     groups : array-like of shape (n_samples,), optional
         The group of each sample.
+    values : array-like of shape (n_samples,), optional
+        The exact number of each sample. Ages that are not whole numbers are their own exact numbers.
+    exact : bool
+        True if whole ages are exact numbers, too. A model that was trained with exact numbers is measured with them.
 
     Raises
     ------
@@ -69,15 +76,31 @@ def dataset(X: Any, D: Any, labels: str = "distributions", called: str = "coppic
             stacklevel=3,
         )
     if groups is not None:
-        arrays["groups"] = np.asarray(groups)
-        if arrays["groups"].shape != (rows,):
-            raise InputError(f"groups has the shape {arrays['groups'].shape}, want a group for each of {rows} samples: ({rows},)")
+        arrays["groups"] = _column(X, groups, "groups", rows)
         if arrays["groups"].dtype.kind not in "biuf":
             arrays["groups"] = class_texts(groups)[0]
+    if values is not None:
+        arrays["values"] = _arrays.numbers(_column(X, values, "values", rows), "values")
+    elif labels == "age" and (exact or (np.isfinite(array) & (array != np.floor(array))).any()):
+        arrays["values"] = array.astype(np.float64)
     names = _arrays.label_names_of(D)
     if names is not None and labels in ("distributions", "counts"):
         arrays["label_names"] = np.asarray(names, dtype=str)
     return arrays
+
+
+def _column(X: Any, values: Any, name: str, rows: int) -> np.ndarray:
+    """Return an array with a value for each sample of X."""
+    check_indexes(X, values, ("X", name))
+    array = _arrays.array_of(values, name)
+    if array.shape != (rows,):
+        raise InputError(f"{name} has the shape {array.shape}, want a value for each of {rows} samples: ({rows},)")
+    return array
+
+
+def columns_of(arrays: dict[str, np.ndarray]) -> dict[str, str]:
+    """Return the options that name the groups and the exact numbers of a dataset."""
+    return {name: name for name in ("groups", "values") if name in arrays}
 
 
 def shape_of(X: Any, images: str = "") -> tuple[int, int]:
@@ -101,6 +124,8 @@ def shape_of(X: Any, images: str = "") -> tuple[int, int]:
     shape = X.shape if hasattr(X, "shape") else _arrays.array_of(X, "X").shape
     if len(shape) > 2 and images:
         raise InputError(f"Found array with dim {len(shape)}, while dim <= 2 is required: {images}.")
+    if len(shape) > 4:
+        raise InputError(f"Found array with dim {len(shape)}, while dim <= 4 is required: (n_samples, channels, height, width).")
     if len(shape) < 2:
         raise InputError(
             f"Expected 2D array, got {'scalar' if not shape else '1D'} array instead. Reshape your data either using "
@@ -131,10 +156,12 @@ def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
     Raises
     ------
     InputError
-        If two values have the same name, such as 1 and "1".
+        If two values have the same name, such as 1 and "1", or are the same number, such as "1" and "1.0".
     """
     masked = np.ma.getmaskarray(D).ravel() if isinstance(D, np.ma.MaskedArray) else None
     values = _arrays.array_of(D, "D")
+    if values.dtype.kind in "mM":
+        raise InputError(f"D: classes of the type {values.dtype} are not supported; give texts, such as D.astype(str)")
     names: list[str] = []
     known: dict[str, Any] = {}
     for i, value in enumerate(values.ravel().tolist()):
@@ -154,7 +181,21 @@ def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
         if first != value or isinstance(first, str) != isinstance(value, str):
             raise InputError(f"the classes {first!r} and {value!r} have the same name, {name!r}; rename one of them")
         names.append(name)
+    same: dict[Union[int, float, None], str] = {}
+    numbers = {name: _number(name) for name in known}
+    if None not in numbers.values():  # the binary compares the names as numbers
+        for name, number in numbers.items():
+            if same.setdefault(number, name) != name:
+                raise InputError(f"the classes {same[number]!r} and {name!r} are the same number; write both in the same way, or rename one of them")
     return np.asarray(names, dtype=str).reshape(values.shape), known
+
+
+def _number(text: str) -> Union[int, float, None]:
+    """Return the number that a text is, or None."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return None if "_" in text else kind(text)
+    return None
 
 
 def check_indexes(X: Any, D: Any, called: tuple[str, str] = ("X", "D")) -> None:
@@ -186,6 +227,11 @@ def same_columns(D_true: Any, D_pred: Any) -> tuple[Any, Any]:
 def classes_of(D: Any, label_names: np.ndarray) -> Optional[np.ndarray]:
     """Return the value of each class, in the order of the names of labels, or None if it is not known."""
     known = class_texts(D)[1]
+    for name, value in list(known.items()):  # the binary writes "+1" and "1.0" as "1"
+        number = _number(name)
+        for label in label_names:
+            if str(label) not in known and number is not None and number == _number(str(label)):
+                known[str(label)] = value
     if any(str(name) not in known for name in label_names):
         return None
     values = [known[str(name)] for name in label_names]

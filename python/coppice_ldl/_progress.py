@@ -100,8 +100,9 @@ class Progress:
     def note(self, text: str) -> None:
         """Take lines of the standard error of the command."""
         for one in text.splitlines():
-            if one.startswith("warning: "):
-                self.warnings.append(one[len("warning: ") :])
+            kind, _, said = one.partition(": ")
+            if kind in ("warning", "note"):
+                self.warnings.append(said)
             elif one.startswith("job ") and "nothing was trained" in one:
                 self.warnings.append(one)
             elif one.startswith("waiting for the cluster: "):

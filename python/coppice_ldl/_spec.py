@@ -60,12 +60,9 @@ class SpecFile:
             raise InputError(f"the dataset {name} has X and file; give one of them")
         if entry.get("D") is None:
             raise InputError(f"the dataset {name} has X but no D")
-        groups = rest.get("groups")
-        if groups is not None and not isinstance(groups, str):
-            rest["groups"] = "groups"
-        else:
-            groups = None
-        arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"), groups=groups)
+        columns = {key: rest[key] for key in ("groups", "values") if rest.get(key) is not None and not isinstance(rest[key], str)}
+        arrays = _inputs.dataset(entry["X"], entry["D"], rest.get("labels", "distributions"), **columns)
+        rest.update(_inputs.columns_of(arrays))
         path = os.path.join(folder, f"arrays-{len(self._names) + 1}.npz")
         np.savez(path, **arrays)  # type: ignore[arg-type, unused-ignore]
         self._names[path] = f"the arrays of {name}"
@@ -120,6 +117,9 @@ def _check(spec: Mapping[str, Any]) -> None:
             raise InputError(f"the spec has no {key}; give the key {key} with a list")
         if isinstance(found, str) or not isinstance(found, (list, tuple)):
             raise TypeError(f"the spec, {key}: {typed(found)} is not a list; write {key}=[...], also for one")
+    for key, one in (("folds", spec), *((f"datasets[{i}].folds", one) for i, one in enumerate(spec["datasets"]))):
+        if isinstance(one, Mapping) and isinstance(one.get("folds"), (list, tuple, np.ndarray)):
+            raise InputError(f'the spec, {key}: for folds of your own, give datasets the key groups, an array with the fold of each sample, and folds="groups"')
     for i, one in enumerate(spec["methods"]):
         if isinstance(one, Mapping):
             one = one.get("estimator", "")

@@ -40,6 +40,8 @@ class Dataset:
         The group of each sample, such as a person.
     values : ndarray, optional
         The exact number of each sample of ordinal labels.
+    intervals : ndarray of shape (n_samples, 2), optional
+        The least and the greatest number of each sample.
     notes : list of str
         How the file was read.
     """
@@ -51,6 +53,7 @@ class Dataset:
     row_names: Optional[np.ndarray] = None
     groups: Optional[np.ndarray] = None
     values: Optional[np.ndarray] = None
+    intervals: Optional[np.ndarray] = None
     notes: list[str] = field(default_factory=list)
 
     def frame(self) -> Any:
@@ -186,7 +189,8 @@ def _dataset(arrays: dict[str, np.ndarray], notes: list[str]) -> Dataset:
         names("feature_names"),
         names("label_names"),
         arrays.get("row_names"),
-        arrays.get("groups"),
-        arrays.get("values"),
+        arrays.get("group"),
+        arrays.get("value"),
+        np.column_stack([arrays["least"], arrays["most"]]) if "least" in arrays else None,
         [translated(note) for note in notes],
     )
