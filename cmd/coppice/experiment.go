@@ -72,7 +72,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) error {
 	run := local.Run{
 		Spec: s, File: c.Spec, Folder: cmp.Or(c.Dir, folderOf(c.Spec, s.Name)), Sets: sets, Layout: layout,
 		RetryFailed: c.RetryFailed, RecordAgain: c.RecordAgain, Lanes: c.threadsFlag.count(),
-		Note: func(text string) { a.note("note: %s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: live.showAll,
+		Note: func(text string) { a.note("%s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: live.showAll,
 	}
 	if c.DryRun {
 		p, err := run.Plan()

@@ -139,7 +139,7 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 
 func (r *Run) notes(list []string) {
 	for _, text := range list {
-		r.Note(text)
+		r.Note("note: " + text)
 	}
 }
 

@@ -105,7 +105,7 @@ class Client:
         _checks.options("submit", "job submit", options)
         if not isinstance(options.get("split", ""), (str, os.PathLike)):
             raise InputError("split: want the path of a file")
-        args = ["job", "submit", "-o", "json", "--algorithm", estimator._algorithm, *training_flags(estimator), *self._where]
+        args = ["job", "submit", "-o", "json", "--algorithm", estimator._algorithm, *training_flags(estimator, isinstance(X, str)), *self._where]
         args += flags({"name": name, **options})
         with Files() as files, Progress("submit", False) as progress:
             if isinstance(X, str):

@@ -173,15 +173,18 @@ def missing_flag(missing: Any, default: str = "") -> list[str]:
     return [f"--missing={_text(missing)}"]
 
 
-def training_flags(estimator: Estimator) -> list[str]:
-    """Return the flags of the parameters of an estimator, without the seed. A generator draws it, which must not happen before data are checked."""
+def training_flags(estimator: Estimator, imported: bool = False) -> list[str]:
+    """Return the flags of the parameters of an estimator, without the seed. A generator draws it, which must not happen before data are checked.
+
+    `imported` is true if the data are a dataset of a cluster, which knows how its labels were read.
+    """
     found = []
     for name, value in settings(estimator).items():
         found += ["--set", f"{name}={spelled(argument_of(name), value)}"]
     labels, sigma, normalize = estimator.labels, estimator.sigma, estimator.normalize
     if not isinstance(labels, str) or labels not in ("distributions", "age", "class", "counts"):
         raise InputError(f'labels={labels!r}: want "distributions", "age", "class" or "counts"')
-    if estimator._predicts == "number" and labels in ("distributions", "counts") and estimator.range is None:
+    if not imported and estimator._predicts == "number" and labels in ("distributions", "counts") and estimator.range is None:
         raise InputError(f'{type(estimator).__name__} predicts numbers; give labels="age" with sigma and range, or give range, the numbers of the labels')
     if labels != "distributions":
         found += ["--labels", labels]

@@ -134,7 +134,7 @@ def test_groups_are_arrays(server: str) -> None:
         assert len(client.submit(AAKNN(), f"grouped-{i}", name=f"by-name-{i}", folds="groups").wait(verbose=False)["result"]["folds"]) == 5
         runs = experiment(spec(folds="groups", datasets=[{**DATASET, "groups": groups}]), verbose=False).runs
         assert list(runs["test_samples"]) == [8] * 5
-    with pytest.raises(InputError, match=r"groups has the shape \(3,\), want a group for each of 40 samples"):
+    with pytest.raises(InputError, match=r"groups has the shape \(3,\), want a value for each of 40 samples"):
         client.submit(AAKNN(), X, D, groups=people[:3], folds="groups")
 
 
