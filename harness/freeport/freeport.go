@@ -1,6 +1,6 @@
 // Package freeport finds ports of loopback on which nobody listens, for tests and for clusters
 // on one machine, where an address must be known before a process listens on it. The ports lie
-// below those that systems hand out by themselves: no connection of another process takes one
+// below the ports that systems give to connections: no connection of another process takes one
 // meanwhile. A process keeps the blocks that it found: no other process finds them.
 package freeport
 

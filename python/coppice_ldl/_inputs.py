@@ -227,11 +227,10 @@ def same_columns(D_true: Any, D_pred: Any) -> tuple[Any, Any]:
 def classes_of(D: Any, label_names: np.ndarray) -> Optional[np.ndarray]:
     """Return the value of each class, in the order of the names of labels, or None if it is not known."""
     known = class_texts(D)[1]
-    for name, value in list(known.items()):  # the binary writes "+1" and "1.0" as "1"
-        number = _number(name)
-        for label in label_names:
-            if str(label) not in known and number is not None and number == _number(str(label)):
-                known[str(label)] = value
+    numbers = {_number(name): value for name, value in known.items()}
+    for label in map(str, label_names):  # the binary writes "+1" and "1.0" as "1"
+        if label not in known and _number(label) is not None and _number(label) in numbers:
+            known[label] = numbers[_number(label)]
     if any(str(name) not in known for name in label_names):
         return None
     values = [known[str(name)] for name in label_names]

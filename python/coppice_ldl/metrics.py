@@ -46,7 +46,7 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None, normal
         True and predicted label distributions, in this order. The columns of two DataFrames are matched by name.
     clip : {None, "pyldl"}
     normalize : bool
-        True accepts probabilities whose sum is not 1, and divides them by their sum.
+        True accepts probabilities with any sum above 0, and divides them by it.
 
     Returns
     -------
