@@ -245,7 +245,9 @@ func TestInsecure(t *testing.T) {
 	}()
 	testkit.Until(t, "the cluster", func() bool {
 		if len(end) > 0 {
-			t.Fatal("the coordinator has ended")
+			e := <-end
+			end <- e
+			t.Fatalf("the coordinator has ended: exit code %d: %s", e.code, e.stderr)
 		}
 		return strings.Contains(coppice(t, "cluster", "--server", address).stdout, "insecure")
 	})

@@ -24,7 +24,7 @@ type cellFlags struct {
 	Record      []string `placeholder:"WORDS" help:"Data to record of each run, for the figures of reports: curve (the learning curve), predictions (of 6 test samples), or both (default: the key record of the spec)."`
 	RecordAgain bool     `help:"Repeat the runs that ended without the data of --record."`
 	RetryFailed bool     `help:"Repeat the runs that failed."`
-	KeepModels  bool     `help:"Keep the model of each run, as a model of the cluster; with run --local, as models/DIGEST.model in the folder --dir."`
+	KeepModels  bool     `help:"Keep the model of each run that is trained, as a model of the cluster; with run --local, as models/DIGEST.model in the folder --dir."`
 	DryRun      bool     `help:"Only print how many runs are new, kept and orphaned. Nothing is imported or run."`
 	Yes         bool     `help:"Do not ask if the spec has changed and runs of its last version become orphaned: their results are kept, but reports leave them out."`
 }

@@ -131,13 +131,14 @@ func (m *matrixFile) next(i int) ([]float64, error) {
 		return nil, fmt.Errorf("%s: row %d (counted from 0): %w", m.name, i, err)
 	}
 	sum := 0.0
-	for j, v := range m.values {
-		if !(v >= -dataset.DefaultTolerance) || v > 1e300 {
+	for _, v := range m.values {
+		sum += v
+	}
+	for j, v := range m.values { // as rows of data are read
+		if !(v >= -dataset.DefaultTolerance*math.Abs(sum)) || v > 1e300 {
 			return nil, usagef("%s: row %d (counted from 0), label %d: %v is not a probability", m.name, i, j, v)
 		}
-		v = max(v, 0) // as rows of data are read
-		m.values[j] = v
-		sum += v
+		m.values[j] = max(v, 0)
 	}
 	if sum == 0 {
 		return nil, usagef("%s: row %d (counted from 0): all probabilities are 0", m.name, i)

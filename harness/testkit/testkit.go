@@ -28,8 +28,8 @@ const (
 	longestShare  = 250 * time.Millisecond // after a condition that takes long
 )
 
-// Until waits for a condition that nothing notifies of; what names it. If the condition takes
-// long, as a command does, the pause takes twice as long: other tests need the processor.
+// Until waits for a condition that nothing notifies of; what names it. If a look at
+// the condition takes long, as a command does, the pause is twice that time: other tests need the processor.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	pause, end := shortestPause, time.Now().Add(Limit)

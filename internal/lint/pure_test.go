@@ -165,7 +165,7 @@ func TestPackagesWithoutTheRaceDetector(t *testing.T) {
 			started := false
 			if ok {
 				sel, ok := call.Fun.(*ast.SelectorExpr)
-				started = ok && (sel.Sel.Name == "Go" || sel.Sel.Name == "Parallel")
+				started = ok && (sel.Sel.Name == "Go" || sel.Sel.Name == "Parallel" || sel.Sel.Name == "AfterFunc")
 			}
 			if _, ok := n.(*ast.GoStmt); ok || started {
 				t.Errorf("%s:%d: this starts a goroutine, but .ci/run tests this package without the race detector", s.name, s.line(n.Pos()))

@@ -264,7 +264,7 @@ func TestNumbersNeedAScale(t *testing.T) {
 	_, trainer := pipeline.New(w.job, w.data.Manifest, nil)
 	_, kernel := pipeline.NewKernel(w.job, w.data.Manifest)
 	for _, err := range []error{trainer, kernel} {
-		if err == nil || err.Error() != "test-shifted predicts numbers, but the labels are distributions; --range makes labels numeric" {
+		if err == nil || err.Error() != "test-shifted predicts numbers, but the labels are distributions; --range makes labels numeric where the data are read or imported" {
 			t.Errorf("error %v", err)
 		}
 	}

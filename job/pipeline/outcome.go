@@ -315,7 +315,7 @@ func CheckPlan(p *measures.Plan, algorithm string) error {
 func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, error) {
 	p := &measures.Plan{Labels: labels, Type: t, Number: registry.Output(algorithm) == algorithms.Number}
 	if p.Number && t.Scale == nil {
-		return nil, fmt.Errorf("%s predicts numbers, but the labels are %s; --range makes labels numeric", algorithm, t.String(labels))
+		return nil, fmt.Errorf("%s predicts numbers, but the labels are %s; --range makes labels numeric where the data are read or imported", algorithm, t.String(labels))
 	}
 	return p, nil
 }

@@ -182,15 +182,15 @@ def sparse_arrays(X: Any, name: str = "features") -> dict[str, np.ndarray]:
 def array_of(X: Any, name: str) -> np.ndarray:
     """Return X as an array. An InputError says what a dict, a generator or rows of different lengths need."""
     if isinstance(X, Mapping):
-        raise InputError(f"{name} is a {type(X).__name__}; give pandas.DataFrame({name}), or an array")
+        raise InputError(f"{name} has the type {type(X).__name__}; give an array" + (f", or pandas.DataFrame({name})" if name == "X" else ""))
     if isinstance(X, Iterator):
-        raise InputError(f"{name} is a {type(X).__name__}; give list({name})")
+        raise InputError(f"{name} has the type {type(X).__name__}; give list({name})")
     try:
         array = np.asarray(X)
     except ValueError as error:
         raise InputError(f"{name}: the rows have different lengths ({error})") from error
     if array.dtype.kind == "O" and array.ndim == 1 and array.size and isinstance(array[0], (list, tuple, np.ndarray)):
-        raise InputError(f"{name}: each element is a {type(array[0]).__name__}, not a number; give numpy.stack({name})")
+        raise InputError(f"{name}: the elements have the type {type(array[0]).__name__} and are no numbers; give numpy.stack({name})")
     return array
 
 

@@ -231,6 +231,10 @@ class Estimator:
         schema = result.get("schema")  # absent if the dataset of the job was deleted meanwhile
         self._adopt(blob, {"digest": result["model_digest"], **schema} if schema else describe(blob))
         self.n_features_in_ = columns
+        names = [str(name).strip() for name in data.get("label_names", ())]
+        if names != list(self.label_names_) and sorted(names) == sorted(self.label_names_):
+            text = f"the labels are sorted as numbers: predict and label_names_ have the order {', '.join(map(str, self.label_names_[:10]))}, not the order of D"
+            warnings.warn(text, stacklevel=2)
         if self.labels == "class":
             self.classes_ = _inputs.classes_of(D, self.label_names_)
             if self.n_labels_ == 1:
@@ -336,8 +340,15 @@ class Estimator:
                 found[name] = found[name].reshape(-1)
         return found
 
-    def evaluate(self, X: Any, D: Any) -> dict[str, Any]:
+    def evaluate(self, X: Any, D: Any, values: Any = None) -> dict[str, Any]:
         """Compare predictions with true label distributions.
+
+        Parameters
+        ----------
+        X, D
+            As for `fit`.
+        values : array-like of shape (n_samples,), optional
+            The exact number of each sample, if the model was trained on a dataset with `values`.
 
         Returns
         -------
@@ -345,12 +356,12 @@ class Estimator:
             The output of ``coppice evaluate -o json``. Its item ``measures`` has the mean and the standard deviation over samples
             of the measures of distributions. Its item ``added`` has the measures of classes and numbers.
         """
-        return self._evaluate(X, D)
+        return self._evaluate(X, D, values)
 
-    def _evaluate(self, X: Any, D: Any) -> dict[str, Any]:
+    def _evaluate(self, X: Any, D: Any, values: Any) -> dict[str, Any]:
         """Evaluate for evaluate and score. The warning names the line that calls them."""
         self._check(X)
-        data = _inputs.dataset(X, D, self.labels, type(self).__name__, exact=True)
+        data = _inputs.dataset(X, D, self.labels, type(self).__name__, values=values, exact=True)
         with Files() as files:
             args = ["evaluate", "-o", "json", "--model", files.bytes("model", self.model_), *threads(self.n_jobs)]
             args += missing_flag(self.missing, "refuse")
@@ -367,11 +378,14 @@ class Estimator:
         found["measures"] = {**found.get("measures", {}), **more}
         return found
 
-    def score(self, X: Any, D: Any = None, y: Any = None, sample_weight: None = None) -> float:
-        """Return the negative mean Kullback-Leibler divergence of predictions, or the negative mean absolute error of numbers."""
+    def score(self, X: Any, D: Any = None, y: Any = None, sample_weight: None = None, values: Any = None) -> float:
+        """Return the negative mean Kullback-Leibler divergence of predictions, or the negative mean absolute error of numbers.
+
+        `values` is as for `evaluate`.
+        """
         if sample_weight is not None:
             raise TypeError(f"{type(self).__name__}.score: sample_weight is not supported")
-        found = self._evaluate(X, y if D is None else D)
+        found = self._evaluate(X, y if D is None else D, values)
         if self._predicts == "number":
             return -float(found["added"]["model"]["number"]["number"]["mae"]["mean"])
         return -float(found["measures"]["kl"]["mean"])

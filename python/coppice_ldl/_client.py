@@ -174,6 +174,8 @@ class Client:
             elif D is None:
                 raise InputError("import_dataset: X is an array, so give D too")
             else:
+                if options.get("intervals") is not None:
+                    raise InputError("import_dataset: intervals are columns of a file; write the arrays to a file with numpy.savez, and give its path")
                 data = _inputs.dataset(X, D, options.get("labels", "distributions"), groups=options.get("groups"), values=options.get("values"))
                 args += ["--data", files.data(data)]
                 options.update(_inputs.columns_of(data))

@@ -90,7 +90,7 @@ class Report:
         Raises
         ------
         NotFoundError
-            If the experiment has no such model. ``keep_models=True`` keeps the models of new runs.
+            If the experiment has no such model. ``keep_models=True`` keeps the models of the runs that it trains.
         """
         text = str(digest)
         if self._flags:
@@ -100,7 +100,7 @@ class Report:
         else:
             with contextlib.suppress(FileNotFoundError):
                 return load(os.path.join(self._name, "models", f"{os.path.basename(text)}.model"))
-        raise NotFoundError(f"the experiment has not kept a model with the digest {text}; keep_models=True keeps the models of new runs", "not_found")
+        raise NotFoundError(f"the experiment has not kept a model with the digest {text}; keep_models=True keeps the models of runs that it trains, so give it at the first run", "not_found")
 
     def json(self, **options: Any) -> dict[str, Any]:
         """Return the report as a dict, as ``coppice experiment report --format json`` prints it."""
@@ -242,6 +242,8 @@ def experiment(
             if isinstance(error, CoppiceError):
                 raise _named(error, file, temporary, "another name" if where else "another folder") from None
             raise
+    if file:
+        progress.warnings = [file.named(text) for text in progress.warnings]
     progress.warn()
     result = done.json()
     failed = [one for one in result.get("runs", ()) if one.get("state") == "failed"]

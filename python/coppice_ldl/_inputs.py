@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from typing import Any, Optional, Union
 
@@ -71,14 +72,12 @@ def dataset(
     arrays = {**features(X), "labels": array}
     sides = arrays["features"].shape if "features" in arrays else ()
     if len(sides) == 4 and sides[3] <= 4 < sides[1]:
-        warnings.warn(
-            f"X has the shape {sides}: images of {sides[1]} channels with {sides[2]} x {sides[3]} pixels; if the channels are last, give numpy.moveaxis(X, -1, 1)",
-            stacklevel=3,
-        )
+        text = f"X has the shape {sides}: images of {sides[1]} channels with {sides[2]} x {sides[3]} pixels; if the channels are last, give numpy.moveaxis(X, -1, 1)"
+        warnings.warn(text, stacklevel=_caller())
     if groups is not None:
         arrays["groups"] = _column(X, groups, "groups", rows)
         if arrays["groups"].dtype.kind not in "biuf":
-            arrays["groups"] = class_texts(groups)[0]
+            arrays["groups"] = class_texts(groups, "groups")[0]
     if values is not None:
         arrays["values"] = _arrays.numbers(_column(X, values, "values", rows), "values")
     elif labels == "age" and (exact or (np.isfinite(array) & (array != np.floor(array))).any()):
@@ -87,6 +86,14 @@ def dataset(
     if names is not None and labels in ("distributions", "counts"):
         arrays["label_names"] = np.asarray(names, dtype=str)
     return arrays
+
+
+def _caller() -> int:
+    """Return the stacklevel of the first frame outside the package, for a warning of the function that calls this."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "coppice_ldl":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _column(X: Any, values: Any, name: str, rows: int) -> np.ndarray:
@@ -150,7 +157,7 @@ def features(X: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
+def class_texts(D: Any, called: str = "D") -> tuple[np.ndarray, dict[str, Any]]:
     """Return the names of classes, and the value of each name. A missing value has the name "nan".
 
     Raises
@@ -159,9 +166,10 @@ def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
         If two values have the same name, such as 1 and "1", or are the same number, such as "1" and "1.0".
     """
     masked = np.ma.getmaskarray(D).ravel() if isinstance(D, np.ma.MaskedArray) else None
-    values = _arrays.array_of(D, "D")
-    if values.dtype.kind in "mM":
-        raise InputError(f"D: classes of the type {values.dtype} are not supported; give texts, such as D.astype(str)")
+    pandas = type(D).__module__.partition(".")[0] == "pandas"
+    values = D.to_numpy(dtype=object) if pandas else _arrays.array_of(D, called)  # whole numbers next to NA are no floats
+    if values.dtype.kind in "mM" and any(isinstance(one, int) for one in values.ravel()[:1].tolist()):  # of nanoseconds
+        raise InputError(f"{called}: the type {values.dtype} is not supported; give texts, such as {called}.astype(str)")
     names: list[str] = []
     known: dict[str, Any] = {}
     for i, value in enumerate(values.ravel().tolist()):
@@ -170,11 +178,16 @@ def class_texts(D: Any) -> tuple[np.ndarray, dict[str, Any]]:
             names.append("nan")
             continue
         if isinstance(value, bytes):
-            name = value.decode()
+            try:
+                name = value.decode()
+            except UnicodeDecodeError as error:
+                raise InputError(f"{called}: row {i}: {value!r} is not UTF-8; give texts") from error
         elif isinstance(value, float) and value.is_integer():
             name = str(int(value))  # as the binary writes it
         else:
             name = str(value).strip()
+        if "\0" in name:
+            raise InputError(f"{called}: row {i}: {name!r} has a NUL, which names cannot have")
         if name.lower() in _MISSING:
             raise InputError(f"{name!r} means a missing value, and cannot be the name of a class; rename it, or give None if the value is missing")
         first = known.setdefault(name, value)
@@ -194,7 +207,7 @@ def _number(text: str) -> Union[int, float, None]:
     """Return the number that a text is, or None."""
     for kind in (int, float):
         with contextlib.suppress(ValueError):
-            return None if "_" in text else kind(text)
+            return kind(text) if text.isascii() and "_" not in text else None
     return None
 
 
@@ -235,4 +248,5 @@ def classes_of(D: Any, label_names: np.ndarray) -> Optional[np.ndarray]:
         return None
     values = [known[str(name)] for name in label_names]
     kinds = {type(value) for value in values}
-    return np.asarray(values) if len(kinds) == 1 and kinds <= {int, float, bool, str} else np.asarray(values, dtype=object)
+    array = np.asarray(values) if len(kinds) == 1 and kinds <= {int, float, bool, str} else np.asarray(values, dtype=object)
+    return array if array.tolist() == values else np.asarray(values, dtype=object)  # large whole numbers

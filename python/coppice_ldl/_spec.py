@@ -118,7 +118,7 @@ def _check(spec: Mapping[str, Any]) -> None:
         if isinstance(found, str) or not isinstance(found, (list, tuple)):
             raise TypeError(f"the spec, {key}: {typed(found)} is not a list; write {key}=[...], also for one")
     for key, one in (("folds", spec), *((f"datasets[{i}].folds", one) for i, one in enumerate(spec["datasets"]))):
-        if isinstance(one, Mapping) and isinstance(one.get("folds"), (list, tuple, np.ndarray)):
+        if isinstance(one, Mapping) and hasattr(one.get("folds"), "__len__") and not isinstance(one["folds"], (str, Mapping)):
             raise InputError(f'the spec, {key}: for folds of your own, give datasets the key groups, an array with the fold of each sample, and folds="groups"')
     for i, one in enumerate(spec["methods"]):
         if isinstance(one, Mapping):
@@ -141,15 +141,26 @@ def has_files(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(has_files(one) for one in value)
 
 
+def _grid(grid: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a grid with the names of the command line. A value that is a list becomes a text."""
+
+    def text(name: str, value: Any) -> Any:
+        return spelled(name, value) if isinstance(value, (list, tuple, np.ndarray)) else value
+
+    return {flag_of(name): [text(name, one) for one in values] if isinstance(values, (list, tuple)) else values for name, values in grid.items()}
+
+
 def _method(method: Any) -> Any:
     """Return a method without estimators."""
     entry: dict[str, Any] = {}
     if isinstance(method, Mapping):
         if "estimator" not in method:
             own, algorithm = method.get("settings"), method.get("algorithm")
+            if isinstance(method.get("grid"), Mapping):
+                method = {**method, "grid": _grid(method["grid"])}
             return {**method, "settings": settings_of(algorithm, own)} if isinstance(own, Mapping) and isinstance(algorithm, str) else method
         if isinstance(method.get("grid"), Mapping):
-            method = {**method, "grid": {flag_of(name): values for name, values in method["grid"].items()}}
+            method = {**method, "grid": _grid(method["grid"])}
         entry = {key: value for key, value in method.items() if key != "estimator"}
         method = method["estimator"]
         twice = sorted({"algorithm", "preset", "settings"} & set(entry))

@@ -1,7 +1,8 @@
 """Measures that compare predicted label distributions with true ones.
 
 The binary computes them, so they are equal to the measures of ``coppice evaluate``, in float64. The probabilities of a
-sample must sum to 1 within 0.0001; they are divided by their sum. ``normalize=True`` accepts every sum.
+sample must sum to 1 within 0.0001; they are divided by their sum. ``normalize=True`` accepts every sum. A probability of -0.0001
+or more counts as 0 if it is negative.
 ``clip="pyldl"`` clips probabilities at 2.2e-16 in the measures in which PyLDL does.
 """
 
@@ -58,6 +59,8 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None, normal
     InputError
         If the shapes differ, or a value is no probability, or a sum is not 1. The text names the row and the label.
     """
+    if not isinstance(normalize, (bool, np.bool_)):
+        raise InputError(f"normalize={normalize!r}: want True or False")
     if clip not in (None, "none", "pyldl"):
         raise InputError(f'clip={clip!r}: want None or "pyldl"')
     _inputs.check_indexes(D_true, D_pred, ("D_true", "D_pred"))

@@ -129,7 +129,7 @@ def test_models_of_runs(server: str, tmp_path: pathlib.Path) -> None:
     assert set(here.runs["digest"]) == set(there.runs["digest"])
     other = experiment(dict(spec, name="other"), folder=tmp_path / "other", verbose=False)
     for report, digest in ((here, "0" * 64), (there, "0" * 64), (there, ""), (other, other.runs["digest"][0])):
-        with pytest.raises(NotFoundError, match="the experiment has not kept a model with the digest .*; keep_models=True keeps"):
+        with pytest.raises(NotFoundError, match="the experiment has not kept a model with the digest .*; keep_models=True keeps the models of runs that it trains, so give it at the first run"):
             report.model(digest)
 
 

@@ -268,7 +268,7 @@ def inner(code: str, *args: str, **environment: str) -> "subprocess.CompletedPro
 
 @pytest.mark.parametrize("algorithm", ["sa-bfgs", "structrf", "quadratic"])
 def test_more_checks(algorithm: str) -> None:
-    """scikit-learn before 1.6 leaves it out."""
+    """check_estimator of scikit-learn before 1.6 does not run this check."""
     made = estimator_of(algorithm)
     run_check(functools.partial(estimator_checks.check_n_features_in_after_fitting, type(made).__name__, made))
 

@@ -392,9 +392,10 @@ func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
 			_, s = (&Crop{Of: s, Side: c.Crop}).Shapes()
 		}
 		if err := c.fitsImages(s); err != nil {
-			if images := m.Shape; images.Channels > images.Width && images.Width <= 4 {
-				err = param.Errorf("shape", "the images of the dataset have %d channels of %dx%d pixels (%v); if the channels are last, use numpy.moveaxis(images, -1, 1)",
-					images.Channels, images.Height, images.Width, err)
+			var wrong *param.Error
+			if images := m.Shape; errors.As(err, &wrong) && c.Shape != row && images.Width <= 4 && images.Channels > 4 {
+				err = param.Errorf(wrong.Name, "%s; the images of the dataset have %d channels of %dx%d pixels: if the channels are last, use numpy.moveaxis(images, -1, 1)",
+					wrong.Reason, images.Channels, images.Height, images.Width)
 			}
 			return err
 		}
