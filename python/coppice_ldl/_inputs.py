@@ -168,8 +168,9 @@ def class_texts(D: Any, called: str = "D") -> tuple[np.ndarray, dict[str, Any]]:
     masked = np.ma.getmaskarray(D).ravel() if isinstance(D, np.ma.MaskedArray) else None
     pandas = type(D).__module__.partition(".")[0] == "pandas"
     values = D.to_numpy(dtype=object) if pandas else _arrays.array_of(D, called)  # whole numbers next to NA are no floats
-    if values.dtype.kind in "mM" and any(isinstance(one, int) for one in values.ravel()[:1].tolist()):  # of nanoseconds
+    if values.dtype.kind in "mM" and any(isinstance(one, int) for one in values.ravel().tolist()):  # nanoseconds
         raise InputError(f"{called}: the type {values.dtype} is not supported; give texts, such as {called}.astype(str)")
+    kind = "class" if called == "D" else "group"
     names: list[str] = []
     known: dict[str, Any] = {}
     for i, value in enumerate(values.ravel().tolist()):
@@ -189,17 +190,17 @@ def class_texts(D: Any, called: str = "D") -> tuple[np.ndarray, dict[str, Any]]:
         if "\0" in name:
             raise InputError(f"{called}: row {i}: {name!r} has a NUL, which names cannot have")
         if name.lower() in _MISSING:
-            raise InputError(f"{name!r} means a missing value, and cannot be the name of a class; rename it, or give None if the value is missing")
+            raise InputError(f"{name!r} means a missing value, and cannot be the name of a {kind}; rename it, or give None if the value is missing")
         first = known.setdefault(name, value)
         if first != value or isinstance(first, str) != isinstance(value, str):
-            raise InputError(f"the classes {first!r} and {value!r} have the same name, {name!r}; rename one of them")
+            raise InputError(f"{called}: {first!r} and {value!r} have the same name, {name!r}; rename one of them")
         names.append(name)
     same: dict[Union[int, float, None], str] = {}
     numbers = {name: _number(name) for name in known}
     if None not in numbers.values():  # the binary compares the names as numbers
         for name, number in numbers.items():
             if same.setdefault(number, name) != name:
-                raise InputError(f"the classes {same[number]!r} and {name!r} are the same number; write both in the same way, or rename one of them")
+                raise InputError(f"{called}: {same[number]!r} and {name!r} are the same number; write both in the same way, or rename one of them")
     return np.asarray(names, dtype=str).reshape(values.shape), known
 
 

@@ -141,26 +141,29 @@ def has_files(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(has_files(one) for one in value)
 
 
-def _grid(grid: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a grid with the names of the command line. A value that is a list becomes a text."""
-
-    def text(name: str, value: Any) -> Any:
-        return spelled(name, value) if isinstance(value, (list, tuple, np.ndarray)) else value
-
-    return {flag_of(name): [text(name, one) for one in values] if isinstance(values, (list, tuple)) else values for name, values in grid.items()}
+def _grid(grid: Any) -> Any:
+    """Return a grid, or a list of grids, with the names of the command line. A value that is a list becomes a text."""
+    if isinstance(grid, (list, tuple)):
+        return [_grid(one) for one in grid]
+    if not isinstance(grid, Mapping):
+        return grid
+    found = {}
+    for name, values in grid.items():
+        if isinstance(values, (list, tuple)):
+            values = [spelled(name, one) if isinstance(one, (list, tuple, np.ndarray)) else one for one in values]
+        found[flag_of(name) if isinstance(name, str) else name] = values
+    return found
 
 
 def _method(method: Any) -> Any:
     """Return a method without estimators."""
     entry: dict[str, Any] = {}
     if isinstance(method, Mapping):
+        if "grid" in method:
+            method = {**method, "grid": _grid(method["grid"])}
         if "estimator" not in method:
             own, algorithm = method.get("settings"), method.get("algorithm")
-            if isinstance(method.get("grid"), Mapping):
-                method = {**method, "grid": _grid(method["grid"])}
             return {**method, "settings": settings_of(algorithm, own)} if isinstance(own, Mapping) and isinstance(algorithm, str) else method
-        if isinstance(method.get("grid"), Mapping):
-            method = {**method, "grid": _grid(method["grid"])}
         entry = {key: value for key, value in method.items() if key != "estimator"}
         method = method["estimator"]
         twice = sorted({"algorithm", "preset", "settings"} & set(entry))
