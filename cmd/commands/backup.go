@@ -1,0 +1,130 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/internal/archive"
+)
+
+type backupCmd struct {
+	File string `arg:"" placeholder:"FILE|FOLDER" help:"File to write, or a folder for a file that is named after the time."`
+
+	serverFlags
+}
+
+// Help implements kong's HelpProvider.
+func (backupCmd) Help() string {
+	return `A backup holds the datasets, jobs, committed training state and models at one index of the log. It has everything that
+was acknowledged before the command began. The cluster keeps running meanwhile. The file appears under its name after
+it is complete and verified.`
+}
+
+// Run implements `coppice backup`.
+func (c *backupCmd) Run(a *app) error {
+	path := c.File
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "coppice-"+time.Now().UTC().Format("20060102-150405")+".backup")
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	f, err := createFile(path, privateFile)
+	if err != nil {
+		return err
+	}
+	defer f.discard()
+	m := newMeter(a.stderr)
+	h, err := cl.Backup(a.ctx, f, func(p client.BackupProgress) {
+		m.show(fmt.Sprintf("%s of %s, %s of %s", size(p.Bytes), size(p.OfBytes), count(p.Blobs), plural(p.OfBlobs, "blob")))
+	})
+	m.clear()
+	if err != nil {
+		return fmt.Errorf("%s: %w; the incomplete file was deleted", path, err)
+	}
+	if err := f.commit(); err != nil {
+		return err
+	}
+	return a.print(backupShown{path, h}, func(w io.Writer) {
+		pairs(w, [][2]string{{"backup", path}, {"cluster", h.Cluster}, {"index", count(h.Index)}, {"blobs", count(h.Blobs)}, {"size", size(h.Bytes)}})
+	})
+}
+
+// backupShown is what `coppice backup` prints.
+type backupShown struct {
+	File string `json:"file"`
+	archive.Header
+}
+
+type restoreCmd struct {
+	File       string   `arg:"" placeholder:"FILE" help:"Backup file, written by coppice backup."`
+	Dir        string   `required:"" placeholder:"DIR" help:"Folder of the new coordinator; it must be empty or not exist."`
+	ID         string   `default:"a" help:"Id of this coordinator, one of the ids in --peers."`
+	DropTokens bool     `help:"Begin without the tokens of users. A token that was revoked after the backup would be valid again. Give the flag on each machine, or on none."`
+	Peers      []string `placeholder:"ID=HOST:PORT" help:"All coordinators of the new cluster, as for coppice coordinator (default: only this coordinator, at 127.0.0.1:7100)."`
+}
+
+// Help implements kong's HelpProvider.
+func (restoreCmd) Help() string {
+	return `Makes the folder with which a coordinator of a new cluster starts. Either restore one coordinator, and add others to it
+with coppice cluster add. Or restore the same file on each of three machines, with the same --peers. Then start each
+coordinator with the same --id and --peers. Jobs that ran at the time of the backup continue from there. The old cluster
+must not run any more.
+
+A certificate that was revoked after the backup is valid again. Revoke it again with coppice certs revoke.`
+}
+
+// Run implements `coppice restore`.
+func (c *restoreCmd) Run(a *app) error {
+	peers, err := parsePeers(c.Peers)
+	if err != nil {
+		return err
+	}
+	keepPrivate(a.ctx)
+	f, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m := newMeter(a.stderr)
+	r, err := coordinator.Restore(a.ctx, f, coordinator.RestoreConfig{Dir: c.Dir, ID: c.ID, Peers: peers, DropTokens: c.DropTokens, Progress: func(blobs, of int) {
+		m.show(fmt.Sprintf("%s of %s", count(blobs), plural(of, "blob")))
+	}})
+	m.clear()
+	switch {
+	case errors.Is(err, coordinator.ErrUsage):
+		return usageError{err}
+	case errors.Is(err, coordinator.ErrNotEmpty):
+		return err // the backup file is not the cause
+	case err != nil:
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	return a.print(r, func(w io.Writer) {
+		pairs(w, [][2]string{
+			{"folder", r.Dir}, {"coordinator", r.ID}, {"cluster", fmt.Sprintf("%s (of %s)", r.Cluster, r.From.Cluster)},
+			{"index", fmt.Sprintf("%s (of %s)", count(r.Index), count(r.From.Index))}, {"datasets", count(r.Datasets)}, {"jobs", count(r.Jobs)},
+			{"tokens", tokensRestored(r.Tokens, c.DropTokens)},
+			{"certificates", plural(r.Revoked, "certificate") + " revoked, as of the backup; revoke later ones again with coppice certs revoke"},
+			{"blobs", fmt.Sprintf("%s, %s", count(r.From.Blobs), size(r.From.Bytes))},
+		})
+	})
+}
+
+// tokensRestored says how many tokens of users are valid on a new cluster.
+func tokensRestored(n int, dropped bool) string {
+	switch {
+	case dropped:
+		return "none (--drop-tokens)"
+	case n == 0:
+		return "none"
+	}
+	return fmt.Sprintf("%s valid, even if revoked after the backup; coppice token list shows them", count(n))
+}

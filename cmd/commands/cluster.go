@@ -1,0 +1,448 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// clusterCmd has the commands for operators of a cluster.
+type clusterCmd struct {
+	Members  membersCmd  `cmd:"" help:"List the coordinators and the state of each."`
+	Add      addCmd      `cmd:"" help:"Add a running coordinator to the cluster."`
+	Remove   removeCmd   `cmd:"" help:"Remove a coordinator from the cluster, whether it is alive or dead."`
+	Transfer transferCmd `cmd:"" help:"Transfer the leadership to another coordinator."`
+
+	Show  clusterShowCmd  `cmd:"" default:"withargs" help:"Show the leader, the coordinators, the workers, and the quarantined workers."`
+	Trust clusterTrustCmd `cmd:"" help:"Use a quarantined worker again."`
+}
+
+type membersCmd struct {
+	Stale bool `help:"Ask each coordinator separately and say what is wrong. This works without a leader, a quorum or NATS."`
+
+	serverFlags
+}
+
+// Help implements kong's HelpProvider.
+func (membersCmd) Help() string {
+	return `The command asks the leader, and the leader asks the other coordinators. With --stale the command itself asks each
+coordinator of --server, and the members that they name. Each coordinator reports only its own state, which may be out of
+date. At the end the command says what the reports mean for the cluster. It fails only if no coordinator answers.`
+}
+
+// Run implements `coppice cluster members`.
+func (c *membersCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if c.Stale {
+		return showStale(a, cl)
+	}
+	return showMembers(a, cl)
+}
+
+// showMembers prints the coordinators.
+func showMembers(a *app, cl *client.Client) error {
+	m, err := cl.Members(a.ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(m, func(w io.Writer) {
+		t := newTable(w, []string{"ID", "ROLE", "HTTP", "RAFT", "NATS", "VERSION", "APPLIED", "CONTACT", "STATE"}, 7, 8)
+		for _, one := range m.Members {
+			applied, contact := "-", "-"
+			if one.Alive {
+				applied, contact = fmt.Sprint(one.Applied), contactOf(one.Contact)
+			}
+			t.AppendRow(rowOf(one.ID, one.Role, one.HTTP, one.Raft, one.NATS, one.Version, applied, contact, memberState(&one)))
+		}
+		t.Render()
+	})
+}
+
+// memberState describes the state of a coordinator in a few words.
+func memberState(m *protocol.Member) string {
+	switch {
+	case !m.Alive:
+		return "does not answer: " + m.Problem
+	case m.Problem != "":
+		return m.Problem
+	case m.Warning != "":
+		return m.Warning
+	case m.Missing > 0:
+		return plural(m.Missing, "blob") + " to fetch"
+	}
+	return "ready"
+}
+
+type addCmd struct {
+	Member string        `arg:"" placeholder:"ID=HOST[:PORT]" help:"The new coordinator's id and HTTP address."`
+	Vote   time.Duration `name:"vote-timeout" default:"10m" help:"How long to wait until the new coordinator has caught up and votes. 0: do not wait."`
+
+	changeFlags
+}
+
+// Help implements kong's HelpProvider.
+func (addCmd) Help() string {
+	return `Start the new coordinator first, with an empty folder:
+
+  coppice coordinator --id d --dir DIR --join-cluster 10.0.0.1:7100 --address 10.0.0.4:7100
+  coppice cluster add d=10.0.0.4:7100
+
+The new coordinator receives the log and the blobs. It votes after it has caught up, even if this command is
+interrupted meanwhile.`
+}
+
+// Run implements `coppice cluster add`.
+func (c *addCmd) Run(a *app) error {
+	peer, err := parsePeer(c.Member)
+	if err != nil {
+		return usagef("%q: %w", c.Member, err)
+	}
+	id := peer.ID
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	m, err := cl.AddMember(a.ctx, protocol.AddRequest{ID: id, HTTP: net.JoinHostPort(peer.Host, strconv.Itoa(peer.Port))})
+	if err != nil {
+		return err
+	}
+	warned(a, m)
+	if c.Vote > 0 {
+		if err := c.await(a, cl, id); err != nil {
+			return err
+		}
+	}
+	return showMembers(a, cl)
+}
+
+// warned prints the warning about a change.
+func warned(a *app, m *protocol.Members) {
+	if m.Warning != "" {
+		a.note("note: %s", m.Warning)
+	}
+}
+
+// addPause is the time between two requests for the progress of a new coordinator.
+const addPause = 200 * time.Millisecond
+
+// await shows the progress of the new coordinator until it votes.
+func (c *addCmd) await(a *app, cl *client.Client, id string) error {
+	ctx, cancel := context.WithTimeout(a.ctx, c.Vote)
+	defer cancel()
+	meter := newMeter(a.stderr)
+	defer meter.clear()
+	last := "it has not answered"
+	for {
+		m, err := cl.Members(ctx)
+		if err == nil {
+			votes, how := progressOf(m, id)
+			if votes {
+				return nil
+			}
+			last = how
+			meter.show(id + " catches up: " + how)
+		}
+		select {
+		case <-ctx.Done():
+			if a.ctx.Err() != nil {
+				return a.ctx.Err()
+			}
+			return fmt.Errorf("coordinator %s does not vote after %v: %s; it will vote after it has caught up (see coppice cluster members), or remove it: coppice cluster remove %s", id, c.Vote, last, id)
+		case <-time.After(addPause):
+		}
+	}
+}
+
+// progressOf describes the progress of a new coordinator, and reports whether it votes.
+func progressOf(m *protocol.Members, id string) (votes bool, how string) {
+	for _, one := range m.Members {
+		switch {
+		case one.ID != id:
+		case one.Role != protocol.RoleNonvoter:
+			return true, ""
+		case !one.Alive:
+			return false, one.Problem
+		default:
+			return false, fmt.Sprintf("log entry %d of %d, %s missing", one.Applied, m.Applied, plural(one.Missing, "blob"))
+		}
+	}
+	return false, "it is not a member of the cluster"
+}
+
+type removeCmd struct {
+	ID string `arg:"" help:"Id of the coordinator."`
+
+	changeFlags
+}
+
+// Help implements kong's HelpProvider.
+func (removeCmd) Help() string {
+	return `The coordinator may be alive or dead. A leader first transfers the leadership. The command is refused if no quorum of
+the other coordinators answers and has all blobs. A coordinator that is alive stops by itself. To add it again later,
+empty its folder.`
+}
+
+// Run implements `coppice cluster remove`.
+func (c *removeCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	m, err := cl.RemoveMember(a.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	warned(a, m)
+	a.note("coordinator %s was removed; if it is running, it stops by itself", c.ID)
+	return showMembers(a, cl)
+}
+
+type transferCmd struct {
+	ID string `arg:"" optional:"" help:"Id of the next leader (default: the voter with the most log entries)."`
+
+	changeFlags
+}
+
+// transferWithin bounds the wait for another leader.
+const transferWithin = 15 * time.Second
+
+// Run implements `coppice cluster transfer`.
+func (c *transferCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	before, err := cl.Members(a.ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, transferWithin)
+	defer cancel()
+	err = cl.TransferLeadership(ctx, c.ID)
+	for err == nil {
+		now, asked := cl.Cluster(ctx)
+		if asked == nil && c.ID != "" && now.Leader != "" && now.Leader != before.Leader && now.Leader != c.ID {
+			return fmt.Errorf("coordinator %s was elected instead of %s; try again", now.Leader, c.ID)
+		}
+		if asked == nil && now.Leader != "" && (now.Leader != before.Leader || c.ID == now.Leader) {
+			return a.print(struct {
+				Leader string `json:"leader"`
+				Before string `json:"previous"`
+			}{now.Leader, before.Leader}, func(w io.Writer) {
+				fmt.Fprintf(w, "coordinator %s leads now; the leader before was %s\n", now.Leader, before.Leader)
+			})
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(addPause / 4):
+		}
+	}
+	if a.ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no other coordinator leads after %v; coppice cluster members shows who does", transferWithin)
+	}
+	return err
+}
+
+// clusterShowCmd is also the command `coppice cluster` without a subcommand.
+type clusterShowCmd struct{ serverFlags }
+
+// Help implements kong's HelpProvider.
+func (clusterShowCmd) Help() string {
+	return `"busy" is the number of tasks that a worker computes now; it is at most the number of slots. "task" is the recent time of
+a task, for the kind of task that takes most of the worker's time; -o json has all kinds. "load" is the load average of the
+machine over a minute. "last seen" is the time since a worker's last heartbeat, or since a coordinator last answered the
+leader, which asks about every two seconds. "lag" is the number of log entries that a coordinator still lacks. A second
+table says why workers compute nothing; -o json has the same as idle and idle_reason.`
+}
+
+// Run implements `coppice cluster` and `coppice cluster show`.
+func (c *clusterShowCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	info, err := cl.Cluster(a.ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(info, func(w io.Writer) { writeCluster(w, info) })
+}
+
+func writeCluster(w io.Writer, c *protocol.Cluster) {
+	leader := c.Leader
+	if leader == "" {
+		leader = "none at present; see coppice cluster members --stale"
+	}
+	pairs(w, [][2]string{
+		{"cluster", c.ID}, {"leader", leader}, {"epoch", fmt.Sprint(c.Epoch)},
+		{"coordinators", plural(len(c.Coordinators), "coordinator") + "; see coppice cluster members"},
+		{"version", fmt.Sprintf("%s (protocol %d, arithmetic version %d)", c.Version, c.Protocol, c.Numerics)},
+	})
+	if c.Problem != "" {
+		pairs(w, [][2]string{{"problem", c.Problem}})
+	}
+	if c.Warning != "" {
+		pairs(w, [][2]string{{"warning", c.Warning}})
+	}
+	if c.Insecure {
+		pairs(w, [][2]string{{"insecure", "connections with other machines are not encrypted, and anybody may connect; see coppice certs --help"}})
+	}
+	fmt.Fprintln(w)
+	writeCoordinators(w, c)
+	fmt.Fprintln(w)
+	writeWorkers(w, c.Workers)
+	writeIdle(w, c.Workers)
+	if len(c.Workers) == 0 && c.Leader != "" {
+		fmt.Fprintln(w, protocol.NoWorker(protocol.JoinList(c.Coordinators)))
+	}
+	writeDistrusted(w, c.Quarantined)
+}
+
+// writeCoordinators lists the coordinators as the leader sees them. Without a leader it lists them as they are
+// recorded.
+func writeCoordinators(w io.Writer, c *protocol.Cluster) {
+	if len(c.Members) == 0 {
+		t := newTable(w, []string{"coordinator", "address", "version"})
+		for _, one := range c.Coordinators {
+			t.AppendRow(rowOf(one.ID, one.HTTP, one.Version))
+		}
+		t.Render()
+		return
+	}
+	t := newTable(w, []string{"coordinator", "role", "host", "address", "load", "lag", "last seen", "version", "problem"}, 5, 6, 7)
+	for i := range c.Members {
+		m := &c.Members[i]
+		seen := lastSeen(m.LastSeen)
+		if m.Role == protocol.RoleLeader {
+			seen = "now"
+		}
+		t.AppendRow(rowOf(m.ID, m.Role, cmp.Or(m.Host, "-"), m.HTTP, loadOf(m.Load), count(m.Lag), seen, m.Version, m.Problem))
+	}
+	t.Render()
+}
+
+func writeWorkers(w io.Writer, workers []protocol.Worker) {
+	t := newTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "task", "last seen", "version"}, 5, 6, 7, 8, 10)
+	for i := range workers {
+		one := &workers[i]
+		t.AppendRow(rowOf(one.ID, one.State, cmp.Or(one.Host, "-"), cmp.Or(one.Metrics, one.Address, "-"), fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),
+			loadOf(one.Load), fmt.Sprint(one.Shards), unitTime(one), lastSeen(one.LastSeen), cmp.Or(one.Version, "-")))
+	}
+	t.Render()
+}
+
+// writeIdle says why workers compute nothing. Workers with the same reason share a line.
+func writeIdle(w io.Writer, workers []protocol.Worker) {
+	var reasons []string
+	with := make(map[string][]string)
+	for i := range workers {
+		one := &workers[i]
+		if one.Idle == "" {
+			continue
+		}
+		if with[one.Idle] == nil {
+			reasons = append(reasons, one.Idle)
+		}
+		with[one.Idle] = append(with[one.Idle], one.ID)
+	}
+	if len(reasons) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, []string{"idle worker", "why"})
+	for _, why := range reasons {
+		names := with[why]
+		text := strings.Join(names[:min(len(names), maxIdleNames)], ", ")
+		if n := len(names) - maxIdleNames; n > 0 {
+			text += fmt.Sprintf(" and %d more", n)
+		}
+		t.AppendRow(rowOf(text, why))
+	}
+	t.Render()
+}
+
+// maxIdleNames bounds the workers that a line names.
+const maxIdleNames = 4
+
+func loadOf(load float64) string {
+	if load == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", load)
+}
+
+func lastSeen(ms int64) string {
+	if ms < 0 {
+		return "never"
+	}
+	return duration(float64(ms) / 1000)
+}
+
+// unitTime returns the recent time of a task of the kind that takes most of the time of a worker.
+func unitTime(w *protocol.Worker) string {
+	seconds, ok := w.TaskSeconds[w.MainKind]
+	switch {
+	case !ok:
+		return "-"
+	case seconds < 0.01:
+		return fmt.Sprintf("%s %.2g ms", w.MainKind, 1000*seconds)
+	}
+	return w.MainKind + " " + duration(seconds)
+}
+
+// clusterTrustCmd ends the quarantine of a worker.
+type clusterTrustCmd struct {
+	Worker string `arg:"" help:"Name of a worker that coppice cluster show lists as quarantined."`
+
+	changeFlags
+}
+
+// Run implements `coppice cluster trust`.
+func (c *clusterTrustCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if err := cl.Trust(a.ctx, c.Worker); err != nil {
+		return err
+	}
+	trusted := struct {
+		Worker string `json:"worker"`
+	}{c.Worker}
+	return a.print(trusted, func(w io.Writer) {
+		fmt.Fprintf(w, "worker %s is used again; the jobs for which it computed results are still marked as suspect\n", c.Worker)
+	})
+}
+
+// writeDistrusted lists the quarantined workers.
+func writeDistrusted(w io.Writer, list []protocol.Quarantined) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, []string{"quarantined worker", "since", "why"})
+	for _, d := range list {
+		t.AppendRow(rowOf(d.Worker, clock(d.Time), d.Reason))
+	}
+	t.Render()
+	fmt.Fprintln(w, "to use a worker again: coppice cluster trust WORKER")
+}

@@ -1,0 +1,223 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/proc"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// grow adds workers until there are n.
+func grow(t *testing.T, c *proc.Cluster, n int) {
+	t.Helper()
+	for len(c.Workers) < n {
+		if _, err := c.AddWorker(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Ready(testkit.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The model is the same in this process and on one, two and five workers, and
+// when a worker or the leader is killed half-way.
+func TestClusterDigest(t *testing.T) {
+	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 2000, 1)
+	const short, long = 300 / testkit.Slowdown, 1200 / testkit.Slowdown
+	c := cmdtest.Start(t, 3, 1)
+	check := func(what, want string, e cmdtest.Ended) {
+		t.Helper()
+		if got := cmdtest.ModelDigest(t, e); got != want || len(got) != 64 {
+			t.Errorf("%s: digest %q, in this process %q", what, got, want)
+		}
+	}
+	want := cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, short, "--local")...))
+	for _, n := range []int{1, 2, 5} {
+		grow(t, c, n)
+		check(fmt.Sprintf("%d workers", n), want, cmdtest.Run(t, cmdtest.Train(data, short, "--server", c.Servers())...))
+	}
+	want = cmdtest.ModelDigest(t, cmdtest.Run(t, cmdtest.Train(data, long, "--local")...))
+	check("a killed worker", want, cmdtest.MidWay(t, c, "killed-worker", cmdtest.Train(data, long), func() {
+		cmdtest.Kill(t, c.Workers[1])
+	}))
+	if err := c.Workers[1].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	check("a killed leader", want, cmdtest.MidWay(t, c, "killed-leader", cmdtest.Train(data, long), func() {
+		cmdtest.KillLeader(t, c)
+	}))
+}
+
+// Folds run on the cluster as child jobs with the digests of this process.
+func TestClusterFolds(t *testing.T) {
+	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 400, 1)
+	args := append([]string{"train", "--data", data, "--folds", "3", "-o", "json"}, cmdtest.Small...)
+	want := cmdtest.ModelDigest(t, cmdtest.Run(t, append(args, "--local")...))
+	c := cmdtest.Start(t, 1, 2)
+	out := filepath.Join(t.TempDir(), "m.coppice")
+	if got := cmdtest.ModelDigest(t, cmdtest.Run(t, append(args, "--server", c.Servers(), "--name", "cv", "--model-out", out)...)); got != want {
+		t.Errorf("digest %s, in this process %s", got, want)
+	}
+	var shown modelShown
+	cmdtest.JSON(t, &shown, "model", "show", "cv/2", "--server", c.Servers())
+	if shown.Job.Split.Fold != 2 || shown.Dataset != "set" {
+		t.Errorf("fold %d of %q", shown.Job.Split.Fold, shown.Dataset)
+	}
+	if names := cmdtest.Contents(t, filepath.Dir(out)); len(names) != 3 {
+		t.Errorf("the models are %v", names)
+	}
+}
+
+// The commands of a cluster, one after the other.
+func TestClusterCommands(t *testing.T) {
+	dir := t.TempDir()
+	data, other := cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1), cmdtest.ArtificialFile(t, dir, "other.csv", 300, 2)
+	c := cmdtest.Start(t, 1, 1)
+	t.Setenv("COPPICE_SERVER", c.Servers())
+	var set datasetInfo
+	cmdtest.JSON(t, &set, "dataset", "import", "--data", data, "--name", "trees")
+	var again datasetInfo
+	cmdtest.JSON(t, &again, "dataset", "import", "--data", data, "--name", "trees")
+	if set.Digest != again.Digest || set.Rows != 300 {
+		t.Errorf("imported %+v, then %+v", set, again)
+	}
+	if e := cmdtest.Run(t, "dataset", "import", "--data", other, "--name", "trees"); e.Code != ExitFailed || !strings.Contains(e.Stderr, `"trees" already exists with other content`) || strings.Count(cmdtest.WithoutNotes(e.Stderr), "\n") != 1 {
+		t.Errorf("other content: exit code %d, %s", e.Code, e.Stderr)
+	}
+	var trained result
+	cmdtest.JSON(t, &trained, append([]string{"train", "--dataset", "trees", "--name", "first", "--test-fraction", "0.1"}, cmdtest.Small...)...)
+	if trained.Job != "first" || trained.Dataset != "trees" || trained.DatasetDigest != set.Digest || trained.Rows.Test != 30 {
+		t.Errorf("trained %+v", trained)
+	}
+	var local result
+	cmdtest.JSON(t, &local, append([]string{"train", "--local", "--dataset", "trees", "--test-fraction", "0.1"}, cmdtest.Small...)...)
+	if local.ModelDigest != trained.ModelDigest {
+		t.Errorf("digest %s on the cluster, %s in this process", trained.ModelDigest, local.ModelDigest)
+	}
+	checkListings(t, &trained)
+	checkModel(t, dir, data, &trained)
+	checkNames(t, dir)
+	checkCancel(t)
+	if e := cmdtest.Run(t, "dataset", "delete", "nothing"); e.Code != ExitFailed || !strings.Contains(e.Stderr, "nothing") {
+		t.Errorf("deleting what is not there: exit code %d, %s", e.Code, e.Stderr)
+	}
+	cmdtest.Works(t, "dataset", "import", "--data", other)
+	cmdtest.Works(t, "dataset", "delete", "other")
+	if e := cmdtest.Run(t, "dataset", "show", "other"); e.Code != ExitFailed {
+		t.Errorf("the deleted dataset is shown: %s", e.Stdout)
+	}
+}
+
+func checkListings(t *testing.T, trained *result) {
+	t.Helper()
+	for _, list := range [][]string{{"dataset", "list"}, {"dataset", "show", "trees"}, {"job", "list"}, {"job", "show", "first"}, {"model", "list"}} {
+		if text := cmdtest.Works(t, list...); !strings.Contains(text, "trees") {
+			t.Errorf("%v:\n%s", list, text)
+		}
+	}
+	var jobs []protocol.JobInfo
+	cmdtest.JSON(t, &jobs, "job", "list")
+	if len(jobs) != 1 || jobs[0].State != protocol.Done {
+		t.Errorf("jobs %+v", jobs)
+	}
+	var watched result
+	cmdtest.JSON(t, &watched, "job", "watch", "first")
+	if watched.ModelDigest != trained.ModelDigest {
+		t.Errorf("watch says %s", watched.ModelDigest)
+	}
+}
+
+func checkModel(t *testing.T, dir, data string, trained *result) {
+	t.Helper()
+	path := filepath.Join(dir, "first.coppice")
+	cmdtest.Works(t, "model", "download", "first", "--out", path)
+	var shown, onCluster modelShown
+	cmdtest.JSON(t, &shown, "model", "show", path)
+	cmdtest.JSON(t, &onCluster, "model", "show", "first")
+	if shown.Digest != trained.ModelDigest || onCluster.Digest != trained.ModelDigest || !strings.Contains(onCluster.Repeat, "--dataset trees") {
+		t.Errorf("shown %s and %s, repeat %q", shown.Digest, onCluster.Digest, onCluster.Repeat)
+	}
+	cmdtest.Works(t, "evaluate", "--model", path, "--data", data)
+	if got := cmdtest.Works(t, "model", "download", "first", "--out", "-"); got != cmdtest.Read(t, path) {
+		t.Errorf("%d bytes on stdout", len(got))
+	}
+	cmdtest.Refused(t, nil, "model download first --out /dev/full", ExitFailed, []string{"/dev/full: cannot be written"})
+	cmdtest.Refused(t, nil, "backup -", ExitUsage, []string{"stdout"})
+}
+
+// checkNames imports a set with names: they are shown, are part of what an import
+// keeps, and go into the models of jobs and of folds.
+func checkNames(t *testing.T, dir string) {
+	t.Helper()
+	m := newMoods(60)
+	data := m.file(t, dir, "moods.csv", m.header, 0, 1, 2, 3, 4, 5, 6)
+	cmdtest.Works(t, "dataset", "import", "--data", data)
+	if text := cmdtest.Works(t, "dataset", "show", "moods"); !strings.Contains(text, "a, b, c, d\n") || !strings.Contains(text, "happy, sad, angry\n") {
+		t.Errorf("shown as\n%s", text)
+	}
+	renamed := m.file(t, dir, "renamed.csv", []string{"a", "b", "c", "D", "label_happy", "label_sad", "label_angry"}, 0, 1, 2, 3, 4, 5, 6)
+	cmdtest.Refused(t, nil, "dataset import --data "+renamed+" --name moods", ExitFailed, []string{`"moods"`, `feature 3 (counted from 0) is called "d", but in the new dataset "D"`})
+	cmdtest.Works(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2"}, cmdtest.Small...)...)
+	if e := cmdtest.Run(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2", "-o", "json"}, cmdtest.Small...)...); e.Code != ExitOK || !strings.Contains(e.Stderr, "job named with the same spec is already done") || !json.Valid([]byte(e.Stdout)) {
+		t.Errorf("trained again: exit code %d, %s\n%s", e.Code, e.Stderr, e.Stdout)
+	}
+	if e := cmdtest.Run(t, "model", "list", "--limit", "1"); e.Code != ExitOK || !strings.Contains(e.Stderr, "the newest 1 model;") || !strings.Contains(e.Stdout, "named/1") || strings.Contains(e.Stdout, "named/0") {
+		t.Errorf("models: exit code %d, %s\n%s", e.Code, e.Stderr, e.Stdout)
+	}
+	model := filepath.Join(dir, "named.coppice")
+	cmdtest.Works(t, "model", "download", "named/1", "--out", model)
+	swapped := m.file(t, dir, "swapped.csv", []string{"d", "c", "b", "a"}, 3, 2, 1, 0)
+	if predictedBy(t, model, data) != predictedBy(t, model, swapped) {
+		t.Error("columns in another order are predicted otherwise")
+	}
+}
+
+// interruptRunning begins a command, and interrupts it once a job runs.
+func interruptRunning(t *testing.T, job string, args ...string) <-chan cmdtest.Ended {
+	ctx, interrupt := context.WithCancel(t.Context())
+	end := make(chan cmdtest.Ended, 1)
+	go func() { end <- cmdtest.RunContext(ctx, args...) }()
+	testkit.Until(t, "the job to run", func() bool {
+		return strings.Contains(cmdtest.Run(t, "job", "list", "--state", "running").Stdout, job)
+	})
+	interrupt()
+	return end
+}
+
+// checkCancel submits a job that never ends by itself.
+func checkCancel(t *testing.T) {
+	t.Helper()
+	submit := []string{"job", "submit", "--dataset", "trees", "--name", "long", "--steps", "1000000000", "--set", "patience=1000000"}
+	cmdtest.Works(t, submit...)
+	cmdtest.Works(t, submit...) // the same job, not a second one
+	if e := cmdtest.Run(t, "dataset", "delete", "trees"); e.Code != ExitFailed || !strings.Contains(e.Stderr, "long") {
+		t.Errorf("deleting a dataset in use: exit code %d, %s", e.Code, e.Stderr)
+	}
+	for _, output := range []string{"text", "jsonl"} {
+		if e := cmdtest.Run(t, "job", "watch", "long", "--timeout", "1s", "-o", output); e.Code != ExitFailed || !strings.Contains(e.Stderr, "job long is still ") {
+			t.Errorf("a watch with a time limit: exit code %d, %s", e.Code, e.Stderr)
+		}
+	}
+	end := interruptRunning(t, "long", "job", "watch", "long")
+	if e := <-end; e.Code != ExitSignal+2 || !strings.Contains(e.Stderr, "continues") || !strings.Contains(e.Stderr, "coppice job cancel long") {
+		t.Errorf("an interrupted watch: exit code %d, %s", e.Code, e.Stderr)
+	}
+	withdraw := append([]string{"train", "--cancel-interrupted"}, submit[2:]...)
+	cmdtest.Works(t, "job", "cancel", "long")
+	withdraw[slices.Index(withdraw, "long")] = "longer"
+	if e := <-interruptRunning(t, "longer", withdraw...); e.Code != ExitSignal+2 || !strings.Contains(e.Stderr, "job longer was cancelled") {
+		t.Errorf("an interrupted train: exit code %d, %s", e.Code, e.Stderr)
+	}
+	if e := cmdtest.Run(t, "job", "watch", "long"); e.Code != ExitFailed || !strings.Contains(e.Stderr, "cancelled") {
+		t.Errorf("watching a cancelled job: exit code %d, %s", e.Code, e.Stderr)
+	}
+}

@@ -1,0 +1,83 @@
+package commands
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+var updateCommands = flag.Bool("update-commands", false, "write the generated tables of docs anew")
+
+// TestCommandsPage: the table of docs/reference/commands.md has every command with its help.
+func TestCommandsPage(t *testing.T) {
+	generated(t, "../../docs/reference/commands.md", "<!-- commands from the code -->\n", "<!-- end of commands -->\n",
+		commandTables(kong.Must(&cli{}, kong.Name("coppice"), groups).Model))
+}
+
+// generated checks the text between two lines of a page. With -update-commands it writes the text.
+func generated(t *testing.T, page, first, last, want string) {
+	t.Helper()
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(b), first)
+	_, tail, also := strings.Cut(rest, last)
+	if !ok || !also {
+		t.Fatalf("%s has no lines %q and %q", page, first, last)
+	}
+	text := head + first + "\n" + want + last + tail
+	if text == string(b) {
+		return
+	}
+	if !*updateCommands {
+		t.Fatalf("the tables of %s differ from the code; write them with go test ./cmd/coppice -run %s -update-commands", page, t.Name())
+	}
+	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commandTables writes a section for each group of commands, in the order of --help.
+func commandTables(app *kong.Application) string {
+	var b strings.Builder
+	group := ""
+	for _, top := range app.Children {
+		if top.Hidden {
+			continue
+		}
+		if g := top.Group; g != nil && g.Title != group {
+			group = g.Title
+			fmt.Fprintf(&b, "### %s\n\n| command | what |\n| --- | --- |\n", strings.TrimSuffix(group, ":"))
+		}
+		leaves := top.Leaves(true)
+		if len(leaves) == 0 {
+			leaves = []*kong.Node{top}
+		}
+		for _, leaf := range leaves {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(usageOf(leaf), "|", `\|`), strings.ReplaceAll(leaf.Help, "|", `\|`))
+		}
+	}
+	return strings.ReplaceAll(b.String(), "|\n###", "|\n\n###") + "\n"
+}
+
+// usageOf returns a command with its arguments and the flags that it cannot do without.
+func usageOf(leaf *kong.Node) string {
+	return strings.Join(append([]string{leaf.FullPath()}, required(leaf)...), " ")
+}
+
+func required(leaf *kong.Node) (all []string) {
+	for _, p := range leaf.Positional {
+		all = append(all, strings.ToUpper(strings.NewReplacer("<", "", ">", "", "[", "", "]", "", " ...", "...").Replace(p.Summary())))
+	}
+	for _, f := range leaf.Flags {
+		if f.Required {
+			all = append(all, "--"+f.Name+" "+f.FormatPlaceHolder())
+		}
+	}
+	return all
+}

@@ -1,0 +1,244 @@
+package commands
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type datasetCmd struct {
+	Import   importCmd        `cmd:"" help:"Import a data file into a cluster."`
+	List     datasetListCmd   `cmd:"" help:"List the datasets of a cluster."`
+	Show     datasetShowCmd   `cmd:"" help:"Describe a dataset of a cluster."`
+	Inspect  inspectCmd       `cmd:"" help:"Describe a data file and warn of possible mistakes; nothing is imported."`
+	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs the dataset."`
+	Convert  convertCmd       `cmd:"" help:"Write a data file as .npz, without changes to its dataset."`
+	Generate generateCmd      `cmd:"" help:"Write a generated dataset to a file."`
+	Patches  patchesCmd       `cmd:"" help:"Cut images with a class for each pixel into patches; each patch is a sample."`
+}
+
+type importCmd struct {
+	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
+	Name string `placeholder:"NAME" help:"Name of the dataset (default: the name of the file)."`
+
+	changeFlags
+	dataFlags
+}
+
+// Run implements `coppice dataset import`.
+func (c *importCmd) Run(a *app) error {
+	if c.Name == "" {
+		c.Name = datasetName(c.Data)
+	}
+	if err := protocol.CheckName(c.Name); err != nil {
+		return usagef("--name %q: %w", c.Name, err)
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	src, checks, err := c.open(a, c.Data)
+	if err != nil {
+		return err
+	}
+	m := newMeter(a.stderr)
+	m.quiet = a.json
+	d, err := cl.Import(a.ctx, c.Name, src, readingFor(a.ctx, "reading data", checks, m))
+	m.clear()
+	if err != nil {
+		return err
+	}
+	info := describeDataset(d)
+	info.Notes = m.said
+	return a.print(info, func(w io.Writer) {
+		fmt.Fprintf(w, "imported %s: %s\ndigest %s\n", d.Name, d.Manifest, d.Digest)
+	})
+}
+
+// origin says who imported a dataset, and when.
+type origin struct {
+	Owner    string `json:"owner,omitempty"` // empty: nobody
+	Imported int64  `json:"imported"`        // Unix seconds
+}
+
+// datasetInfo is a dataset as the commands print it.
+type datasetInfo struct {
+	origin
+
+	Name         string             `json:"name"`
+	Digest       string             `json:"digest"`
+	Rows         int                `json:"samples"`
+	Features     int                `json:"features"`
+	Labels       int                `json:"labels"`
+	Sparse       bool               `json:"sparse"`
+	NonZeros     int64              `json:"non_zeros"`
+	Shape        string             `json:"shape,omitempty"` // of images
+	Shards       int                `json:"shards"`
+	Bytes        int64              `json:"bytes"`
+	LabelType    *dataset.LabelType `json:"label_type,omitempty"` // nil for plain distributions
+	Values       bool               `json:"has_values,omitempty"`
+	Intervals    bool               `json:"has_intervals,omitempty"`
+	Groups       []string           `json:"groups,omitempty"`
+	LabelNames   []string           `json:"label_names,omitempty"`
+	FeatureNames []string           `json:"feature_names,omitempty"`
+	MeanLabel    []float64          `json:"mean_label,omitempty"`
+	Reading      *dataset.Reading   `json:"reading,omitempty"`          // only of show
+	Missing      string             `json:"missing"`                    // refuse, drop, mean, median or a number
+	CountedFrom  string             `json:"counted_from,omitempty"`     // of a libsvm file: 0 or 1
+	LeftOut      int                `json:"left_out,omitempty"`         // number of samples
+	LeftOutRows  leftOut            `json:"left_out_samples,omitempty"` // row numbers, only of show
+	Notes        []string           `json:"notes,omitempty"`            // notes and warnings of import
+}
+
+func describeDataset(d *protocol.Dataset) *datasetInfo {
+	m := d.Manifest
+	info := &datasetInfo{
+		Name: d.Name, Digest: d.Digest, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
+		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), origin: origin{d.Owner, d.Time},
+		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
+		Missing: cmp.Or(m.Missing, "refuse"), CountedFrom: string(m.CountedFrom), LeftOut: m.FileRows() - m.Rows,
+		Values: m.HasValues, Intervals: m.HasIntervals, Shape: m.Shape.String(),
+	}
+	if m.LabelType != (dataset.LabelType{}) {
+		info.LabelType = &m.LabelType
+	}
+	if m.Groups != nil {
+		info.Groups = m.Groups.Names
+	}
+	return info
+}
+
+type datasetListCmd struct{ serverFlags }
+
+// Run implements `coppice dataset list`.
+func (c *datasetListCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	sets, err := cl.Datasets(a.ctx)
+	if err != nil {
+		return err
+	}
+	infos := []*datasetInfo{}
+	for i := range sets {
+		infos = append(infos, describeDataset(&sets[i]))
+	}
+	return a.print(infos, func(w io.Writer) {
+		header, owned := ownerColumn([]string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"},
+			len(infos), func(i int) string { return infos[i].Owner })
+		t := newTable(w, header, 2, 3, 4, 6)
+		for i, d := range infos {
+			t.AppendRow(owned(i, rowOf(d.Name, count(d.Rows), count(d.Features), count(d.Labels), d.storage(), size(d.Bytes), clock(d.Imported), short(d.Digest))))
+		}
+		t.Render()
+	})
+}
+
+func (d *datasetInfo) storage() string {
+	if d.Sparse {
+		return "sparse"
+	}
+	return "dense"
+}
+
+type datasetShowCmd struct {
+	Name string `arg:"" help:"Name of the dataset."`
+
+	serverFlags
+}
+
+// Run implements `coppice dataset show`.
+func (c *datasetShowCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	set, err := cl.Dataset(a.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	d := describeDataset(set)
+	d.LeftOutRows, d.Reading = set.Manifest.LeftOutRows(), &set.Manifest.Reading
+	return a.print(d, func(w io.Writer) {
+		pairs(w, [][2]string{
+			{"name", d.Name},
+			{"digest", d.Digest},
+			{"samples", count(d.Rows)},
+			{"features", count(d.Features)},
+			{"shape", cmp.Or(d.Shape, "none")},
+			{"feature names", nameList(d.FeatureNames)},
+			{"labels", count(d.Labels)},
+			{"label names", nameList(d.LabelNames)},
+			{"labels are", labelsLine(set.Manifest)},
+			{"read with", cmp.Or(readingFlags(&set.Manifest.Reading), "no flags")},
+			{"dropped", droppedLine(&set.Manifest.Reading)},
+			{"categories", categoriesLine(&set.Manifest.Reading)},
+			{"groups", groupsLine(d.Groups)},
+			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
+			{"shards", fmt.Sprintf("%s, %s", count(d.Shards), size(d.Bytes))},
+			{"imported", clock(d.Imported)},
+			{"owner", cmp.Or(d.Owner, "none")},
+			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOutRows.String(), "; ")},
+			{"mean label", meanLine(set.Manifest)},
+		})
+	})
+}
+
+// labelsLine describes the labels.
+func labelsLine(m *dataset.Manifest) string {
+	s := m.LabelType.String(m.Labels)
+	if m.HasIntervals {
+		s += ", with intervals"
+	}
+	return s
+}
+
+// groupsLine lists the groups.
+func groupsLine(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s: %s", count(len(names)), nameList(names))
+}
+
+// meanLine writes the mean label distribution, at most 20 labels of it.
+func meanLine(m *dataset.Manifest) string {
+	var parts []string
+	for i, v := range m.MeanLabel {
+		if i == 20 {
+			parts = append(parts, "...")
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s: %.4f", m.LabelName(i), v))
+	}
+	return strings.Join(parts, ", ")
+}
+
+type datasetDeleteCmd struct {
+	Name string `arg:"" help:"Name of the dataset."`
+
+	changeFlags
+}
+
+// Run implements `coppice dataset delete`.
+func (c *datasetDeleteCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if err := cl.DeleteDataset(a.ctx, c.Name); err != nil {
+		return err
+	}
+	return a.print(map[string]string{"deleted": c.Name}, func(w io.Writer) {
+		fmt.Fprintf(w, "deleted %s\n%s\n", c.Name, roomIsFree())
+	})
+}

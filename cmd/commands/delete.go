@@ -1,0 +1,159 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type jobDeleteCmd struct {
+	Jobs []string `arg:"" name:"job" help:"Numbers or names of jobs."`
+
+	changeFlags
+}
+
+// Run implements `coppice job delete`.
+func (c *jobDeleteCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d, err := cl.DeleteJobs(a.ctx, c.Jobs...)
+	if err != nil {
+		return err
+	}
+	return a.print(d, func(w io.Writer) {
+		for _, j := range d.Jobs {
+			was := "was deleted"
+			if j.Before {
+				was = "had been deleted before"
+			}
+			fmt.Fprintf(w, "job %d (%s) %s\n", j.ID, j.Name, was)
+		}
+		fmt.Fprintln(w, whatIsFreed(d))
+	})
+}
+
+type jobPruneCmd struct {
+	OlderThan units.Age `required:"" placeholder:"AGE" help:"Delete jobs that ended at least this long ago, such as 30d, 12h or 1d12h. 0: all jobs that have ended."`
+	State     []string  `placeholder:"STATES" help:"Delete only jobs in these states: done, failed or cancelled (default: all three)."`
+	DryRun    bool      `help:"Only list the jobs that would be deleted."`
+
+	changeFlags
+}
+
+// Run implements `coppice job prune`.
+func (c *jobPruneCmd) Run(a *app) error {
+	states, err := protocol.ParseJobStates(strings.Join(c.State, ","))
+	if err != nil {
+		return usagef("--state: %w", err)
+	}
+	r := protocol.PruneRequest{OlderThan: c.OlderThan.Seconds(), States: states, DryRun: c.DryRun}
+	if err := r.Check(); err != nil {
+		return usagef("--state: %w", err)
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d, err := cl.Prune(a.ctx, r)
+	if err != nil {
+		return err
+	}
+	return a.print(d, func(w io.Writer) { writePruned(w, d, &r) })
+}
+
+// writePruned lists the jobs that were deleted or would be deleted, and their size.
+func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest) {
+	if len(d.Jobs) == 0 {
+		fmt.Fprintln(w, nothingToPrune(asked))
+		return
+	}
+	var bytes uint64
+	t := newTable(w, []string{"job", "name", "state", "ended", "size"}, 1, 5)
+	for _, j := range d.Jobs {
+		t.AppendRow(rowOf(fmt.Sprint(j.ID), j.Name, string(j.State), clock(j.Ended), size(int64(j.Bytes))))
+		bytes += j.Bytes
+	}
+	t.Render()
+	did := "deleted"
+	if d.DryRun {
+		did = "would be deleted"
+	}
+	fmt.Fprintf(w, "%s %s, together with models and predictions of %s\n", plural(len(d.Jobs), "job"), did, size(int64(bytes)))
+	fmt.Fprintln(w, whatIsFreed(d))
+}
+
+// whatIsFreed says how much disk space a deletion frees, and when.
+func whatIsFreed(d *protocol.Deletion) string {
+	var bytes uint64
+	for i := range d.Jobs {
+		bytes += d.Jobs[i].Bytes
+	}
+	does := "this frees"
+	if d.DryRun {
+		does = "this would free"
+	}
+	switch {
+	case d.Frees == 0 && bytes == 0:
+		return does + " no disk space"
+	case d.Frees == 0:
+		return does + " no disk space: other jobs need the same models and predictions"
+	}
+	rest := ""
+	if d.Frees < bytes {
+		rest = " (other jobs need the rest)"
+	}
+	return fmt.Sprintf("%s %s%s on the disk of each coordinator %s", does, size(int64(d.Frees)), rest, whenFreed())
+}
+
+// whenFreed says when the space of deleted data is free.
+func whenFreed() string {
+	return fmt.Sprintf("within seconds if the files are older than %.0f minutes, and otherwise when they reach that age", protocol.BlobGrace.Minutes())
+}
+
+// roomIsFree is whatIsFreed for a deletion that does not know how much it frees.
+func roomIsFree() string {
+	return "data that nothing else needs are deleted from the disks " + whenFreed()
+}
+
+// nothingToPrune says that there is no such job.
+func nothingToPrune(asked *protocol.PruneRequest) string {
+	var states []string
+	for _, s := range asked.States {
+		states = append(states, string(s)+" ")
+	}
+	ended := "ended that long ago"
+	if asked.OlderThan == 0 {
+		ended = "has ended"
+	}
+	return fmt.Sprintf("there is no %sjob that %s", strings.Join(states, "or "), ended)
+}
+
+type modelDeleteCmd struct {
+	Name string `arg:"" help:"Name or number of the model's job; the models of all folds are deleted together."`
+
+	changeFlags
+}
+
+// Run implements `coppice model delete`.
+func (c *modelDeleteCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j, err := cl.DeleteModel(a.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	return a.print(j, func(w io.Writer) {
+		fmt.Fprintf(w, "the model of job %s was deleted; the job is kept: see coppice job show %s\n", j.Name, j.Name)
+		fmt.Fprintln(w, roomIsFree())
+	})
+}

@@ -1,0 +1,194 @@
+package commands
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// A deletion says how much room it makes on the disks, and when: what other jobs need as well stays.
+func TestWhatIsFreed(t *testing.T) {
+	t.Parallel()
+	const when = " on the disk of each coordinator within seconds if the files are older than 60 minutes, and otherwise when they reach that age"
+	jobs := []protocol.DeletedJob{{ID: 1, Bytes: 1 << 20}, {ID: 2, Bytes: 1 << 20}}
+	for _, test := range []struct {
+		d    protocol.Deletion
+		want string
+	}{
+		{protocol.Deletion{Jobs: jobs, Frees: 2 << 20}, "this frees 2.0 MiB" + when},
+		{protocol.Deletion{Jobs: jobs, Frees: 3 << 20, DryRun: true}, "this would free 3.0 MiB" + when},
+		{protocol.Deletion{Jobs: jobs, Frees: 1 << 20}, "this frees 1.0 MiB (other jobs need the rest)" + when},
+		{protocol.Deletion{Jobs: jobs}, "this frees no disk space: other jobs need the same models and predictions"},
+		{protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: 1}}}, "this frees no disk space"},
+		{protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: 1}}, DryRun: true}, "this would free no disk space"},
+	} {
+		if got := whatIsFreed(&test.d); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.d, got, test.want)
+		}
+	}
+}
+
+// What cannot be asked is wrong usage, on one line that says what would be right.
+func TestDeletionUsage(t *testing.T) {
+	testkit.WithoutRace(t)
+	for line, says := range map[string]string{
+		"job delete":                                 "job",
+		"job prune":                                  "--older-than",
+		"job prune --older-than 30":                  "30d",
+		"job prune --older-than 1.5d":                "1d12h",
+		"job prune --older-than 1d --state running":  "want done, failed or cancelled",
+		"job prune --older-than 1d --state finished": "want queued, paused",
+		"job list --state done,finished":             `"finished"`,
+		"job list --sort loss":                       "submitted, ended",
+		"job list --limit=-1":                        "0 means all",
+		"model delete":                               "name",
+		"coordinator --dir x --keep-jobs=-1":         "--keep-jobs",
+	} {
+		e := cmdtest.Run(t, strings.Fields(line)...)
+		if e.Code != ExitUsage || !strings.Contains(e.Stderr, says) || strings.Count(e.Stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d: %s", line, e.Code, e.Stderr)
+		}
+	}
+}
+
+// Jobs and models are deleted, also while a leader dies; what is gone is said so, and
+// what was not deleted stays.
+func TestDeletion(t *testing.T) {
+	s := &survivors{t: t, data: cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 300, 1), c: cmdtest.Start(t, 3, 1)}
+	t.Setenv("COPPICE_SERVER", s.c.Servers())
+	train := func(name string) *protocol.JobInfo {
+		cmdtest.Works(t, cmdtest.Train(s.data, 20, "--name", name)...)
+		return s.job(name)
+	}
+	one, two, three := train("one"), train("two"), train("three")
+	failed := func(says string, args ...string) {
+		t.Helper()
+		e := cmdtest.Run(t, args...)
+		if e.Code != ExitFailed || !strings.Contains(e.Stderr, says) || strings.Count(cmdtest.WithoutNotes(e.Stderr), "\n") != 1 {
+			t.Errorf("%v: exit code %d: %s", args, e.Code, e.Stderr)
+		}
+	}
+	cmdtest.Works(t, "job", "submit", "--dataset", "set", "--name", "waits", "--steps", "1000000000", "--set", "patience=1000000000")
+	cmdtest.Works(t, "job", "pause", "waits") // it would compute as long as this test takes
+	failed("(waits) is ", "job", "delete", "one", "waits")
+
+	restart := s.killLeader()
+	var d protocol.Deletion
+	cmdtest.JSON(t, &d, "job", "delete", "one", fmt.Sprint(two.ID)) // while there is no leader
+	restart()
+	s.killLeader()()
+	cmdtest.Leader(t, s.c) // else a command may say first that it waits
+	if len(d.Jobs) != 2 || d.Jobs[0].ID != one.ID || d.Jobs[1].Name != "two" {
+		t.Errorf("deleted: %+v", d)
+	}
+	for _, key := range []string{"one", fmt.Sprint(one.ID)} {
+		for _, command := range []string{"show", "watch", "cancel", "pause"} {
+			failed(fmt.Sprintf("job %d (one) was deleted", one.ID), "job", command, key)
+		}
+		failed("(one) was deleted", "job", "predictions", key, "--out", filepath.Join(t.TempDir(), "p.csv"))
+	}
+	failed("(one) was deleted", "model", "download", "one", "--out", filepath.Join(t.TempDir(), "m"))
+	if text := cmdtest.Works(t, "job", "delete", fmt.Sprint(one.ID)); !strings.Contains(text, "(one) had been deleted before") {
+		t.Errorf("deleted again: %s", text)
+	}
+	s.withoutModel(three, failed)
+	s.prune(three)
+	if again := train("one"); again.ID <= three.ID || again.Models[0].Digest != one.Models[0].Digest {
+		t.Errorf("trained again: job %d with %s", again.ID, again.Models[0].Digest)
+	}
+}
+
+// withoutModel deletes a job's model.
+func (s *survivors) withoutModel(j *protocol.JobInfo, failed func(says string, args ...string)) {
+	t := s.t
+	failed("folds are deleted together", "model", "delete", "three/1")
+	if text := cmdtest.Works(t, "model", "delete", "three"); !strings.Contains(text, "\n"+roomIsFree()+"\n") {
+		t.Errorf("its deletion says\n%s", text)
+	}
+	failed(fmt.Sprintf("the model of job %d (three) was deleted", j.ID), "model", "show", "three")
+	again := cmdtest.Train(s.data, 20, "--name", "three", "--model-out", filepath.Join(t.TempDir(), "m"))
+	failed("the model of job three was deleted", slices.DeleteFunc(again, func(arg string) bool { return arg == "-o" || arg == "json" })...)
+	if text := cmdtest.Works(t, "job", "show", "three"); !strings.Contains(text, "model          deleted 20") || !strings.Contains(text, j.Models[0].Digest) {
+		t.Errorf("its job is shown as\n%s", text)
+	}
+	if text := cmdtest.Works(t, "model", "list"); strings.Contains(text, "three") {
+		t.Errorf("it is listed:\n%s", text)
+	}
+}
+
+// prune deletes the last job that has ended.
+func (s *survivors) prune(j *protocol.JobInfo) {
+	t := s.t
+	var d protocol.Deletion
+	if cmdtest.JSON(t, &d, "job", "prune", "--older-than", "1h"); len(d.Jobs) != 0 {
+		t.Errorf("younger than an hour: %+v", d)
+	}
+	text := cmdtest.Works(t, "job", "prune", "--older-than", "0", "--state", "done,failed", "--dry-run")
+	if !strings.Contains(text, "three") || strings.Contains(text, "waits") || !strings.Contains(text, "1 job would be deleted") || !strings.Contains(text, "\nthis would free ") {
+		t.Errorf("a dry run says\n%s", text)
+	}
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0", "--state", "failed"); text != "there is no failed job that has ended\n" {
+		t.Errorf("failed ones:\n%s", text)
+	}
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0"); !strings.Contains(text, "1 job deleted") || !strings.Contains(text, "three") || !strings.Contains(text, "\nthis frees ") {
+		t.Errorf("it says\n%s", text)
+	}
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0"); text != "there is no job that has ended\n" {
+		t.Errorf("again:\n%s", text)
+	}
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "1h", "--state", "done,failed"); text != "there is no done or failed job that ended that long ago\n" {
+		t.Errorf("of an hour:\n%s", text)
+	}
+	var list []protocol.JobInfo
+	if cmdtest.JSON(t, &list, "job", "list"); len(list) != 1 || list[0].Name != "waits" {
+		t.Errorf("left: %+v", list)
+	}
+	cmdtest.Works(t, "job", "cancel", "waits")
+}
+
+// A list is sorted, filtered and cut by the cluster; what is cut is said.
+func TestJobListFlags(t *testing.T) {
+	c := cmdtest.Start(t, 1, 1)
+	t.Setenv("COPPICE_SERVER", c.Servers())
+	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 300, 1)
+	cmdtest.Works(t, cmdtest.Train(data, 20, "--name", "long")...)
+	cmdtest.Works(t, cmdtest.Train(data, 2, "--name", "short")...)
+	untested := cmdtest.Train(data, 20, "--name", "train")
+	untested[slices.Index(untested, "--test-fraction")+1] = "0"
+	cmdtest.Works(t, untested...)
+	for line, want := range map[string]string{
+		"":                                 "train short long",
+		"--sort submitted":                 "long short train",
+		"--sort=-name --state done,failed": "train short long",
+		"--state failed":                   "",
+		"--limit 2":                        "train short",
+		"--limit 1 --sort name":            "long",
+	} {
+		e := cmdtest.Run(t, append([]string{"job", "list"}, strings.Fields(line)...)...)
+		var names []string
+		for _, row := range strings.Split(strings.TrimSpace(e.Stdout), "\n")[1:] {
+			names = append(names, strings.Fields(row)[1])
+		}
+		cut := strings.Contains(line, "limit")
+		if got := strings.Join(names, " "); e.Code != ExitOK || got != want || strings.Contains(e.Stderr, "of 3 jobs") != cut {
+			t.Errorf("%q: exit code %d, %s, want %s; %s", line, e.Code, got, want, e.Stderr)
+		}
+	}
+	var list []protocol.JobInfo
+	cmdtest.JSON(t, &list, "job", "list", "--sort", "kl")
+	if len(list) != 3 || list[2].Name != "train" || list[0].Measures["kl"] > list[1].Measures["kl"] || list[0].EvaluatedOn != "test samples" {
+		t.Errorf("by kl: %+v", list)
+	}
+	text := cmdtest.Works(t, "job", "list", "--sort", "name")
+	for _, want := range []string{figure(list[0].Measures["kl"]) + " test", figure(list[2].Measures["kl"]) + " training"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q:\n%s", want, text)
+		}
+	}
+}

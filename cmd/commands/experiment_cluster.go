@@ -1,0 +1,157 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/overview"
+	"github.com/coppice-ldl/coppice/experiment/remote"
+	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// cellFlags say what is recorded of cells that are run, and which cells that have ended are run again.
+type cellFlags struct {
+	Record      []string `placeholder:"WORDS" help:"Data to record of each run, for the figures of reports: curve (the learning curve), predictions (of 6 test samples), or both (default: the key record of the spec)."`
+	RecordAgain bool     `help:"Repeat the runs that ended without the data of --record."`
+	RetryFailed bool     `help:"Repeat the runs that failed."`
+	KeepModels  bool     `help:"Keep the model of each run that is trained, as a model of the cluster; with run --local, as models/DIGEST.model in the folder --dir."`
+	DryRun      bool     `help:"Only print how many runs are new, kept and orphaned. Nothing is imported or run."`
+	Yes         bool     `help:"Do not ask if the spec has changed and runs of its last version become orphaned: their results are kept, but reports leave them out."`
+}
+
+// set takes the flags into a spec.
+func (f *cellFlags) set(s *experiment.Spec) error {
+	if len(f.Record) > 0 {
+		if err := s.SetRecorded(f.Record); err != nil {
+			return usagef("--record: %v", err)
+		}
+	}
+	if f.RecordAgain && !s.Record.Any() {
+		return usagef("--record-again: nothing is to be recorded; give --record, or the key record in the spec")
+	}
+	return nil
+}
+
+// readFor reads the spec with the flags of a command. If the spec has mistakes, the error also lists mistakes in its data.
+func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spec, error) {
+	of, err := s.read()
+	if of != nil && err != nil {
+		m := newMeter(a.stderr)
+		defer m.clear()
+		return nil, s.reader(a, m, of).WithMistakes(a.ctx, err, local)
+	}
+	if err == nil {
+		err = flags.set(of)
+	}
+	return of, err
+}
+
+// noExperiment says that a cluster has no experiment of that name.
+func noExperiment(name string) error {
+	return absent{fmt.Errorf("the cluster has no experiment %q; coppice experiment list shows its experiments", name)}
+}
+
+// readThere reads an experiment from a cluster so far. If bare is true, no values are read, but how each run has ended. spec is
+// the file of the spec; empty: the command was not given it.
+func (f *serverFlags) readThere(a *app, cl *client.Client, name string, bare bool, spec string) (*remote.Experiment, error) {
+	o := remote.Options{StatesOnly: bare, Spec: spec, Flags: f.named(a)}
+	e, err := remote.Read(a.ctx, cl, name, o)
+	if errors.Is(err, submission.ErrNone) {
+		return nil, noExperiment(name)
+	}
+	return e, err
+}
+
+// noteAll prints notes.
+func (a *app) noteAll(list []string) {
+	for _, text := range list {
+		a.note("note: %s", text)
+	}
+}
+
+// noteGaps names the runs of a table that are missing, and the methods without a measure.
+func (a *app) noteGaps(t *tables.Table) {
+	for _, text := range experiment.UnmeasuredNotes(t) {
+		a.note("warning: %s", text)
+	}
+	for _, runs := range experiment.NotRun(t) {
+		a.note("not run: %s", runs)
+	}
+}
+
+// submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat.
+func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags) (*protocol.ExperimentPlan, error) {
+	m := newMeter(a.stderr)
+	sent, err := s.reader(a, m, of).Send(a.ctx, cl, flags.DryRun)
+	m.clear()
+	if err != nil {
+		return nil, err
+	}
+	r := &protocol.ExperimentRequest{
+		File: s.Spec, Spec: of.Source, Data: s.Data, Datasets: sent, NoBudget: s.NoBudget,
+		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels, LeaveOut: flags.Yes,
+	}
+	if flags.DryRun {
+		return cl.Experiments().Check(a.ctx, *r)
+	}
+	p, err := cl.Experiments().Submit(a.ctx, *r)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Plan != nil {
+		if err := flags.agree(a, refused.Plan); err != nil {
+			return nil, err
+		}
+		r.LeaveOut = true
+		p, err = cl.Experiments().Submit(a.ctx, *r)
+	}
+	if errors.Is(err, context.Canceled) {
+		err = interrupted{"interrupted; the experiment may have been submitted: see coppice experiment list"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.noteAll(p.Notes)
+	return p, nil
+}
+
+// agree asks on a terminal whether runs may be orphaned, unless --yes says so.
+func (f *cellFlags) agree(a *app, p *protocol.ExperimentPlan) error {
+	if f.Yes {
+		return nil
+	}
+	for _, line := range overview.Plan(p) {
+		a.note("%s", line)
+	}
+	refused := ofKind{fmt.Errorf("nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); --yes leaves them out of reports, another name keeps both",
+		plural(p.Orphaned, "run"), p.Name, plural(p.Runs, "new run"), count(p.Kept), count(p.Orphaned)), "orphans"}
+	in, ok := a.stdin.(*os.File)
+	if !ok || !isatty.IsTerminal(in.Fd()) || !newMeter(a.stderr).terminal {
+		return refused
+	}
+	fmt.Fprint(a.stderr, "The results of orphaned runs are kept, but reports leave them out. Continue? [y/N] ")
+	answered := make(chan string, 1)
+	go func() { // an interrupt does not end the read
+		var answer string
+		fmt.Fscanln(in, &answer)
+		answered <- answer
+	}()
+	select {
+	case answer := <-answered:
+		if slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
+			return nil
+		}
+		return refused
+	case <-a.ctx.Done():
+		fmt.Fprintln(a.stderr)
+		return interrupted{"interrupted; nothing was submitted"}
+	}
+}

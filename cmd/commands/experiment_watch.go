@@ -1,0 +1,292 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/overview"
+	"github.com/coppice-ldl/coppice/experiment/remote"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how.
+func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState, error) {
+	m, grid := a.newLiveMeter(), remote.NewGrid(cl, name)
+	defer m.clear()
+	cl.Faithful = true // the cluster keeps the jobs, however long it is away
+	x, err := cl.Experiments().Watch(a.ctx, name, m.live, func(x *protocol.ExperimentLine) {
+		if x.Ended() {
+			return // the report follows
+		}
+		if m.live {
+			grid.See(a.ctx, x)
+		}
+		m.showAll(overview.Line(&x.Experiment), grid.Lines)
+	})
+	if client.IsNotFound(err) {
+		return "", noExperiment(name)
+	}
+	if err != nil {
+		return "", leftExperiment(name, err)
+	}
+	for _, text := range x.Errors {
+		a.note("%s", text)
+	}
+	return x.State, nil
+}
+
+func leftExperiment(name string, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return interrupted{fmt.Sprintf("experiment %s continues without this command; to watch it: coppice experiment watch %s; to cancel it: coppice experiment cancel %s", name, name, name)}
+}
+
+// nameArg names an experiment on a cluster.
+type nameArg struct {
+	Name string `arg:"" help:"Name of the experiment."`
+}
+
+// check refuses a spec in the place of a name, and a text that cannot be a name.
+func (n *nameArg) check() error {
+	if _, err := os.Stat(n.Name); err == nil && namedAsSpec(n.Name) {
+		return usagef("%s is a file; give the name of the experiment, which is in the key name of its spec", n.Name)
+	}
+	if err := protocol.CheckName(n.Name); err != nil {
+		return usagef("%q: %w", n.Name, err)
+	}
+	return nil
+}
+
+// cellLines describes a job of an experiment.
+func cellLines(j *protocol.JobInfo) [][2]string {
+	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"runs", count(j.CellCount)}}
+	if r, o, err := finished(j); err == nil {
+		lines = append(lines, [2]string{"failed runs", count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
+	}
+	return append(lines, [2]string{"results", "coppice experiment report " + j.Experiment})
+}
+
+type experimentListCmd struct {
+	Shipped bool `help:"List the specs that are part of this program instead; experiment run takes their names."`
+	serverFlags
+}
+
+// Run implements `coppice experiment list`.
+func (c *experimentListCmd) Run(a *app) error {
+	if c.Shipped {
+		return listShipped(a)
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	all, err := cl.Experiments().List(a.ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(all, func(w io.Writer) {
+		header, owned := ownerColumn([]string{"experiment", "state", "runs", "done", "jobs", "submitted"}, len(all), func(i int) string { return all[i].Owner })
+		t := newTable(w, header, 3, 4, 5)
+		for i, p := range all {
+			t.AppendRow(owned(i, rowOf(p.Name, string(p.State), count(p.Runs), count(p.Done), count(p.Jobs), clock(p.Submitted))))
+		}
+		t.Render()
+	})
+}
+
+type experimentWatchCmd struct {
+	nameArg
+	reportFlags
+	serverFlags
+}
+
+// Run implements `coppice experiment watch`.
+func (c *experimentWatchCmd) Run(a *app) error {
+	if err := cmp.Or(c.nameArg.check(), c.reportFlags.check()); err != nil {
+		return err
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	a.asks.patient(protocol.ClientRead)
+	return watchAndReport(a, cl, c.Name, "", &c.serverFlags, &c.reportFlags)
+}
+
+// watchAndReport waits for the end of an experiment and reports it as readThere reads it.
+func watchAndReport(a *app, cl *client.Client, name, spec string, server *serverFlags, f *reportFlags) error {
+	end, err := watchExperiment(a, cl, name)
+	if err != nil {
+		return err
+	}
+	e, err := server.readThere(a, cl, name, false, spec)
+	if err != nil {
+		return err
+	}
+	a.noteAll(e.Notes)
+	if err := f.write(a, e.Table); err != nil {
+		return err
+	}
+	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
+		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", plural(n, "run"), name)
+	}
+	a.noteGaps(e.Table)
+	return nil
+}
+
+// changedExperiment is a command that changes an experiment.
+type changedExperiment struct {
+	nameArg
+	changeFlags
+}
+
+// open checks the name and connects to the cluster.
+func (c *changedExperiment) open(a *app) (*client.Client, error) {
+	if err := c.nameArg.check(); err != nil {
+		return nil, err
+	}
+	return c.connect(a)
+}
+
+// ask sends a request about the jobs that have not ended, and prints its answer.
+func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, then string) error {
+	cl, err := c.open(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	x, err := change(cl.Experiments(), a.ctx, c.Name)
+	if client.IsNotFound(err) {
+		return noExperiment(c.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(x, func(w io.Writer) {
+		if len(x.Changed) == 0 {
+			fmt.Fprintf(w, "experiment %s is %s; no job was %s\n", c.Name, x.State, done)
+			return
+		}
+		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, plural(len(x.Changed), "job"), done, then)
+	})
+}
+
+type experimentCancelCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment cancel`.
+func (c *experimentCancelCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Cancel, "cancelled", "")
+}
+
+type experimentPauseCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment pause`.
+func (c *experimentPauseCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Pause, "paused", "; to go on: coppice experiment resume "+c.Name)
+}
+
+type experimentResumeCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment resume`.
+func (c *experimentResumeCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Resume, "resumed", "; to watch it: coppice experiment watch "+c.Name)
+}
+
+type experimentRetryCmd struct {
+	changedExperiment
+	Failed bool `help:"Repeat only runs that failed (default: also submit runs without a result that no job will do)."`
+}
+
+// Run implements `coppice experiment retry`.
+func (c *experimentRetryCmd) Run(a *app) error {
+	cl, err := c.open(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	p, err := cl.Experiments().Retry(a.ctx, c.Name, c.Failed)
+	if client.IsNotFound(err) {
+		return noExperiment(c.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(submitted{c.Name, p.Runs}, func(w io.Writer) {
+		if p.Runs == 0 {
+			fmt.Fprintf(w, "experiment %s has no run to repeat\n", c.Name)
+			return
+		}
+		fmt.Fprintf(w, "%s submitted; to watch them: coppice experiment watch %s\n", plural(p.Runs, "run"), c.Name)
+	})
+}
+
+// submitted says how many runs were submitted, as JSON has it.
+type submitted struct {
+	Name string `json:"name"`
+	Runs int    `json:"runs"`
+}
+
+type experimentDeleteCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment delete`.
+func (c *experimentDeleteCmd) Run(a *app) error {
+	cl, err := c.open(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d, err := cl.Experiments().Delete(a.ctx, c.Name)
+	if client.IsNotFound(err) {
+		return noExperiment(c.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(d, func(w io.Writer) {
+		fmt.Fprintf(w, "experiment %s was deleted, with %s\n", c.Name, plural(len(d.Jobs), "job"))
+		fmt.Fprintln(w, whatIsFreed(d))
+	})
+}
+
+type experimentExtendCmd struct {
+	specArg
+	cellFlags
+	changeFlags
+}
+
+// Run implements `coppice experiment extend`.
+func (c *experimentExtendCmd) Run(a *app) error {
+	s, err := c.readFor(a, &c.cellFlags, false)
+	if err != nil {
+		return err
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if _, err := cl.Experiments().Show(a.ctx, s.Name); client.IsNotFound(err) {
+		return noExperiment(s.Name)
+	} else if err != nil {
+		return err
+	}
+	p, err := c.submit(a, cl, s, &c.cellFlags)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return a.printPlan(p)
+	}
+	return a.print(submitted{s.Name, p.Runs}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s added; to watch them: coppice experiment watch %s\n", plural(p.Runs, "run"), s.Name)
+	})
+}

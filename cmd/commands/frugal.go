@@ -1,0 +1,53 @@
+package commands
+
+import (
+	"os"
+	"runtime/debug"
+	"sync"
+)
+
+// garbage bounds the garbage of the process while somebody wants the bound. Its methods may be called concurrently.
+type garbage struct {
+	percent int // of the memory in use
+	floor   int // bytes that are always allowed
+
+	mu     sync.Mutex
+	users  int
+	before int // the percentage before
+	unused []byte
+}
+
+// frugal is the bound of a process with data and models. The default of Go, 100 percent, would double the memory of
+// every dataset. The memory in use is a few large arrays of numbers, which the collector does not scan, so frequent
+// collections cost little. Without the floor, a worker with a small dataset would collect every twenty messages, and a
+// step of LDLF would take a fifth longer.
+var frugal = &garbage{percent: 10, floor: 8 << 20}
+
+// lean is the bound of a coordinator while jobs with large messages run, because their garbage of a step is as large as
+// the memory in use. The parameters of large networks are not scanned by the collector. At other times, the memory in
+// use is many small objects, and each collection scans them all.
+var lean = &garbage{percent: 5}
+
+// begin bounds the garbage until end is called. GOGC in the environment has precedence.
+func (g *garbage) begin() (end func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.users++; g.users == 1 {
+		g.before = debug.SetGCPercent(g.percent)
+		// The collector counts this as in use. Because it is never written, it takes no memory.
+		g.unused = make([]byte, g.floor*100/g.percent)
+	}
+	return sync.OnceFunc(g.end)
+}
+
+func (g *garbage) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.users--; g.users == 0 {
+		debug.SetGCPercent(g.before)
+		g.unused = nil
+	}
+}

@@ -1,0 +1,111 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+)
+
+// out runs a real process that must succeed and returns what it printed.
+func out(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd, stdout, stderr := cmdtest.Process(t, t.TempDir(), args...)
+	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
+		t.Errorf("coppice %s: %v\n%s", strings.Join(args, " "), err, stderr)
+	}
+	return stdout.String()
+}
+
+// The first help is one screen: every command once, in groups, without subcommands.
+func TestShortHelp(t *testing.T) {
+	help := out(t, "--help")
+	if n := strings.Count(help, "\n"); n > 48 {
+		t.Errorf("%d lines:\n%s", n, help)
+	}
+	for _, command := range kong.Must(&cli{}).Model.Children {
+		if listed := strings.Count(help, "\n  "+command.Name+"  "); (listed == 1) == command.Hidden {
+			t.Errorf("%s is listed %d times", command.Name, listed)
+		}
+	}
+	for title := range strings.SplitSeq("Train and use models:|What a cluster holds:|Run a cluster:|Other commands:", "|") {
+		if !strings.Contains(help, "\n"+title+"\n") {
+			t.Errorf("no group %q", title)
+		}
+	}
+	if strings.Contains(help, "job list") || strings.Contains(help, "Which cluster:") {
+		t.Errorf("details in the first help:\n%s", help)
+	}
+}
+
+// The ways to ask for help and version agree.
+func TestHelpAndVersion(t *testing.T) {
+	testkit.WithoutRace(t)
+	for _, words := range [][]string{{}, {"job"}, {"job", "list"}, {"train"}} {
+		if behind, before := out(t, append(words, "--help")...), out(t, append([]string{"help"}, words...)...); behind != before || !strings.HasPrefix(behind, "Usage: coppice") {
+			t.Errorf("help of %q differs:\n%s\n%s", words, behind, before)
+		}
+	}
+	if a, b := out(t, "--version"), out(t, "version"); a != b || !strings.HasPrefix(a, "coppice ") {
+		t.Errorf("%q and %q", a, b)
+	}
+	if a, b := out(t, "train", "--version"), out(t, "version"); a != b {
+		t.Errorf("behind a command: %q", a)
+	}
+	e := cmdtest.Run(t, "help", "job", "lst")
+	if e.Code != ExitUsage || !strings.Contains(e.Stderr, `did you mean "list"?`) || strings.Count(e.Stderr, "\n") != 1 {
+		t.Errorf("help of an unknown command: exit code %d, %s", e.Code, e.Stderr)
+	}
+}
+
+// What help says of the files of folds is what they are called.
+func TestFoldNames(t *testing.T) {
+	help := strings.Join(strings.Fields(out(t, "train", "--help")), " ")
+	for i, want := range []string{"m-fold0.model", "m-fold1.model"} {
+		if got := foldPath("m.model", i); got != want || !strings.Contains(help, want) {
+			t.Errorf("fold %d is in %s; help says %v of %s", i, got, strings.Contains(help, want), want)
+		}
+	}
+}
+
+// The help of train is short; --help-all has every flag, and no help has a setting of an algorithm.
+func TestTrainHelp(t *testing.T) {
+	testkit.WithoutRace(t)
+	help, all := out(t, "train", "--help"), out(t, "train", "--help-all")
+	if n := strings.Count(help, "\n"); n > 80 {
+		t.Errorf("train --help has %d lines:\n%s", n, help)
+	}
+	left := 0
+	for _, group := range child(kong.Must(&cli{}).Model.Node, "train").AllFlags(true) {
+		for _, f := range group {
+			if !strings.Contains(all, "--"+f.Name) {
+				t.Errorf("train --help-all has no --%s", f.Name)
+			}
+			listed := strings.Contains(help, "  --"+f.Name+" ") || strings.Contains(help, "  --"+f.Name+"=") || strings.Contains(help, ", --"+f.Name)
+			if listed == f.Tag.Has(seldomUsed) {
+				t.Errorf("--%s is in the help of train: %v", f.Name, listed)
+			}
+			if f.Tag.Has(seldomUsed) {
+				left++
+			}
+		}
+	}
+	if want := fmt.Sprintf("\n\"coppice train --help-all\" shows %d flags that few people need.\n", left); !strings.HasSuffix(help, want) || strings.Contains(all, "few people need.\n\"") {
+		t.Errorf("train --help does not end with %q:\n%s", want, help)
+	}
+	if strings.Contains(all, "leaf_iterations") {
+		t.Errorf("train --help-all has settings:\n%s", all)
+	}
+	for title := range strings.SplitSeq("What to train:|How to test:|What to write:|Which cluster:|How a data file is read:", "|") {
+		if !strings.Contains(help, "\n"+title+"\n") {
+			t.Errorf("train --help has no group %q", title)
+		}
+	}
+	if !strings.Contains(strings.Join(strings.Fields(help), " "), `"coppice algorithm show NAME" lists the settings`) {
+		t.Errorf("train --help does not say where the settings are:\n%s", help)
+	}
+}

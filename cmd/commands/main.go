@@ -1,0 +1,113 @@
+// Package commands has the commands of coppice: their flags, calls and output.
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/internal/printable"
+)
+
+// Main runs the command line of this process, and ends the process with the exit code of the command.
+func Main() {
+	ctx, stop := untilSignal()
+	code := Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Run runs a command line, without the name of the program, and returns its exit code. The command stops if ctx ends.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runAs(ctx, &cli{}, args, stdin, stdout, stderr)
+}
+
+// runAs runs a command line of a grammar.
+func runAs(ctx context.Context, g grammar, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	out := &checkedWriter{w: stdout}
+	text, notes := printable.NewWriter(out), printable.NewWriter(stderr)
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case exited:
+			code = int(r)
+		default:
+			panic(r)
+		}
+		text.Flush() // out.err has its error
+		notes.Flush()
+		if code == ExitOK {
+			code = report(ctx, stderr, wantsJSON(args), out.err)
+		}
+	}()
+	c, from := g.all(), &outside{}
+	parser := kong.Must(g, kong.Bind(from), kong.Resolvers(from), kong.WithBeforeResolve(readConfig),
+		kong.Name("coppice"), kong.Description(description), kong.Writers(text, notes),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
+		groups, kong.PostBuild(plainSubcommands), decimalNumbers(),
+	)
+	parsed, err := parser.Parse(args)
+	if err != nil && out.err != nil {
+		return report(ctx, stderr, wantsJSON(args), out.err)
+	}
+	if err != nil {
+		return report(ctx, stderr, wantsJSON(args), usagef("%w; see \"%s --help\"", nearOnly(err), at(err)))
+	}
+	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
+		return report(ctx, stderr, wantsJSON(args), err)
+	}
+	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed), again: runOfLibrary}
+	defer func() {
+		for _, f := range a.atEnd {
+			f()
+		}
+	}()
+	err = parsed.Run(a)
+	return report(ctx, stderr, a.json || c.Output == outputJSONL, a.asks.explained(err))
+}
+
+// runOfLibrary runs a command line. It builds only a part of the grammar if that has the command, because the rest would
+// take longer than the training of a small model.
+func runOfLibrary(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var g grammar = &cli{}
+	if len(args) > 0 && slices.Contains([]string{"train", "predict", "evaluate"}, args[0]) {
+		g = &modelGrammar{}
+	}
+	return runAs(ctx, g, args, stdin, stdout, stderr)
+}
+
+// exited carries an exit code out of flags of kong, such as --help.
+type exited int
+
+// at returns the command that a wrong command line names.
+func at(err error) string {
+	var p *kong.ParseError
+	if errors.As(err, &p) && p.Context.Selected() != nil {
+		return p.Context.Selected().FullPath()
+	}
+	return "coppice"
+}
+
+// wantsJSON reports whether a command line that could not be parsed asks for errors in JSON.
+func wantsJSON(args []string) bool {
+	isJSON := func(output string) bool { return output == outputJSON || output == outputJSONL }
+	asked := isJSON(os.Getenv(variable("output")))
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return asked
+		case arg == "-o" || arg == "--output":
+			asked = i+1 < len(args) && isJSON(args[i+1])
+		case strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output="):
+			asked = strings.HasSuffix(arg, outputJSON) || strings.HasSuffix(arg, outputJSONL)
+		}
+	}
+	return asked
+}

@@ -1,0 +1,362 @@
+package commands
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type modelCmd struct {
+	List     modelListCmd     `cmd:"" help:"List the models of a cluster."`
+	Show     modelShowCmd     `cmd:"" help:"Describe a model file, or a model of a cluster."`
+	Download modelDownloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
+	Delete   modelDeleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
+}
+
+type modelListCmd struct {
+	Limit int `default:"100" placeholder:"N" help:"List only the N newest models. 0: all models."`
+
+	serverFlags
+}
+
+// Run implements `coppice model list`.
+func (c *modelListCmd) Run(a *app) error {
+	if c.Limit < 0 {
+		return usagef("--limit %d: want 0 (all) or more", c.Limit)
+	}
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	var models []protocol.ModelInfo
+	if c.Limit == 0 || c.Limit == math.MaxInt {
+		models, err = cl.Models(a.ctx)
+	} else {
+		models, err = cl.NewestModels(a.ctx, c.Limit+1) // one more than is listed tells that there are more
+	}
+	if err != nil {
+		return err
+	}
+	if c.Limit > 0 && len(models) > c.Limit {
+		models = models[len(models)-c.Limit:]
+		defer a.note("the newest %s; --limit 0 lists all", plural(c.Limit, "model"))
+	}
+	if models == nil {
+		models = []protocol.ModelInfo{}
+	}
+	return a.print(models, func(w io.Writer) {
+		t := newTable(w, []string{"name", "job", "algorithm", "dataset", "size", "trained", "digest"}, 2, 5)
+		for _, m := range models {
+			t.AppendRow(rowOf(m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, size(int64(m.Bytes)), clock(m.Time), short(m.Digest)))
+		}
+		t.Render()
+	})
+}
+
+type modelShowCmd struct {
+	Model string `arg:"" placeholder:"FILE|NAME" help:"Model file, or model of the cluster: the name of its job, or job/fold."`
+	Tree  *int   `placeholder:"N" help:"Print tree N of a forest of decision trees, counted from 0, instead of the description."`
+
+	serverFlags
+}
+
+// forest is a model with decision trees that can be printed.
+type forest interface {
+	TreeText(n int, featureNames, labelNames []string) (string, error)
+}
+
+// tree prints one tree of a model.
+func (c *modelShowCmd) tree(a *app, m *model) error {
+	f, ok := m.Model.(forest)
+	if !ok {
+		return usagef("--tree: a model of %s has no decision trees", m.file.Algorithm)
+	}
+	text, err := f.TreeText(*c.Tree, m.provenance.FeatureNames, m.provenance.LabelNames)
+	if err != nil {
+		return usageError{err}
+	}
+	v := struct {
+		Tree int    `json:"tree"`
+		Text string `json:"text"`
+	}{*c.Tree, text}
+	return a.print(v, func(w io.Writer) { io.WriteString(w, text) })
+}
+
+// Run implements `coppice model show`.
+func (c *modelShowCmd) Run(a *app) error {
+	m, name, err := c.load(a)
+	if err != nil {
+		return err
+	}
+	if c.Tree != nil {
+		return c.tree(a, m)
+	}
+	s := m.shown(c.Model, name)
+	return a.print(s, s.text)
+}
+
+// load reads a model file or a model of the cluster. dataset is the name of its dataset on the cluster.
+func (c *modelShowCmd) load(a *app) (m *model, dataset string, err error) {
+	if _, err := os.Stat(c.Model); err == nil {
+		m, err = openModel(c.Model)
+		return m, "", err
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, "", err
+	}
+	cl, err := c.guess(a)
+	if err != nil {
+		return nil, "", err
+	}
+	defer cl.Close()
+	b, err := cl.Model(a.ctx, c.Model)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: there is no such file, and no such model of the cluster: %w", c.Model, err)
+	}
+	if m, err = decodeModel(b); err != nil {
+		return nil, "", err
+	}
+	name, _, _ := strings.Cut(c.Model, "/")
+	j, err := cl.Job(a.ctx, name)
+	if client.IsNotFound(err) { // the argument is a digest
+		return m, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return m, j.Dataset, nil
+}
+
+type modelDownloadCmd struct {
+	Name string `arg:"" help:"Name of the model: the name of its job, or job/fold."`
+	Out  string `required:"" placeholder:"FILE" help:"File to write; - for stdout."`
+
+	serverFlags
+}
+
+// Run implements `coppice model download`.
+func (c *modelDownloadCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	out, err := a.createOutput(c.Out)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	b, err := cl.Model(a.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	m, err := decodeModel(b)
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(b); err != nil {
+		return err
+	}
+	if err := out.commit(); err != nil {
+		return err
+	}
+	r := struct {
+		Name   string `json:"name"`
+		Digest string `json:"digest"`
+		Bytes  int    `json:"bytes"`
+		Out    string `json:"out"`
+	}{c.Name, m.file.Digest, len(b), c.Out}
+	return a.printBeside(c.Out, r, func(w io.Writer) {
+		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, size(int64(r.Bytes)), short(r.Digest), outName(r.Out))
+	})
+}
+
+// modelShown is what `model show` prints.
+type modelShown struct {
+	Name     string `json:"name"`
+	Digest   string `json:"digest"`
+	Dataset  string `json:"dataset,omitempty"` // name, if a cluster knows it
+	Features int    `json:"features"`
+	Labels   int    `json:"labels"`
+	Predicts string `json:"predicts"`
+	*pipeline.Provenance
+	Describe []described `json:"describe"`
+	Repeat   string      `json:"repeat"`
+
+	on []*dataset.Manifest // datasets that the model may have been trained on
+}
+
+type described struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func (m *model) shown(name, of string) *modelShown {
+	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: of, Predicts: m.output().String(), Provenance: m.provenance}
+	s.Features, s.Labels = m.Shape()
+	for _, d := range m.Describe() {
+		s.Describe = append(s.Describe, described{d[0], d[1]})
+	}
+	s.on = s.datasets()
+	s.Repeat = repeat(m.provenance, of, spec.Settings(m.provenance.Job.Params))
+	return s
+}
+
+// datasets returns datasets with different defaults that the model may have been trained on. A model file does not say
+// how many values were 0, nor whether samples had groups. It returns none if splits overlap, because then the number of
+// samples is not known.
+func (s *modelShown) datasets() []*dataset.Manifest {
+	if s.Job.Split.Overlap {
+		return nil
+	}
+	rows := s.Rows.Train + s.Rows.Validation + s.Rows.Test
+	dense := dataset.Manifest{
+		Rows: int(rows), Features: s.Features, Labels: s.Labels, NonZeros: int64(rows) * int64(s.Features),
+		LabelType: s.LabelType, Shape: s.Provenance.Shape, HasValues: true, HasIntervals: true,
+	}
+	sparse, groups := dense, dense
+	sparse.NonZeros, sparse.Sparse = max(1, dense.NonZeros/100), true
+	groups.Groups = &dataset.Groups{Names: []string{"a", "b"}}
+	return []*dataset.Manifest{&dense, &sparse, &groups}
+}
+
+// repeat writes the command that trains the same model again. settings must decide all settings of the model.
+func repeat(p *pipeline.Provenance, of string, settings []param.Pair) string {
+	j := p.Job
+	parts := []string{"coppice train"}
+	if of != "" {
+		parts = append(parts, "--dataset "+of)
+	} else {
+		parts = append(parts, "--local --data FILE")
+		if flags := readingFlags(&p.Reading); flags != "" {
+			parts = append(parts, flags)
+		}
+	}
+	parts = append(parts, "--algorithm "+j.Algorithm, fmt.Sprintf("--seed %d", j.Seed))
+	switch {
+	case j.Split.Overlap:
+		parts = append(parts, "--split SPLITS.csv")
+	case p.Group != "":
+		parts = append(parts, "--folds groups")
+	case j.Split.Assigned != "":
+		parts = append(parts, "--split FOLDS.csv")
+	case j.Split.Folds > 0:
+		parts = append(parts, fmt.Sprintf("--folds %d", j.Split.Folds))
+	case j.Split.TestFraction > 0:
+		parts = append(parts, fmt.Sprintf("--test-fraction %v", j.Split.TestFraction))
+	}
+	if j.Split.Folds > 0 {
+		parts = append(parts, fmt.Sprintf("--fold %d", j.Split.Fold))
+	}
+	for _, pair := range keyValues(settings) {
+		if j.Weights != "" && of == "" && pair == network.SettingInitFrom+"="+j.Weights {
+			parts = append(parts, "--init-from WEIGHTS")
+			continue
+		}
+		parts = append(parts, "--set "+pair)
+	}
+	return strings.Join(parts, " ")
+}
+
+func (s *modelShown) text(w io.Writer) {
+	j := s.Job
+	lines := [][2]string{
+		{"model", s.Name},
+		{"digest", s.Digest},
+		{"algorithm", fmt.Sprintf("%s (arithmetic version %d, Coppice %s)", j.Algorithm, j.Numerics, s.Version)},
+		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
+		{"shape", strings.TrimSuffix(fmt.Sprintf("%s, %s, images of %s", plural(s.Features, "feature"), plural(s.Labels, "label"), s.Shape), ", images of ")},
+		{"feature names", nameList(s.FeatureNames)},
+		{"label names", nameList(s.LabelNames)},
+		{"labels are", s.LabelType.String(s.Labels)},
+		{"read with", cmp.Or(readingFlags(&s.Reading), "no flags")},
+		{"dropped", droppedLine(&s.Reading)},
+		{"categories", categoriesLine(&s.Reading)},
+		{"predicts", s.Predicts},
+		{"seed", fmt.Sprint(j.Seed)},
+		{"split", splitLine(j, s.Group)},
+		{"samples", rowsLine(s.Rows, 0)},
+		{"settings", changedLine(j.Algorithm, j.Params, s.on...)},
+		{"steps", stepsLine(s.Steps, s.BestStep, s.RefitSteps)},
+		{"training loss", lossText(s.Loss)},
+	}
+	for _, d := range s.Describe {
+		lines = append(lines, [2]string{d.Name, d.Value})
+	}
+	pairs(w, lines)
+	fmt.Fprintln(w)
+	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
+	writeLinear(w, j.Algorithm, s.Linear, s.Rows, s.Measures)
+	again := "To train the model again:"
+	if s.Dataset == "" {
+		again = "To train the model again, with the same data in FILE:"
+	}
+	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset, spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
+}
+
+// readingFlags writes the flags with which a file was read, quoted for a shell.
+func readingFlags(r *dataset.Reading) string {
+	var parts []string
+	for _, o := range r.Options() {
+		parts = append(parts, o.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// droppedLine lists the columns that were ignored when a file was read.
+func droppedLine(r *dataset.Reading) string {
+	if r.Chosen {
+		return "all columns that are not listed here"
+	}
+	var names []string
+	for _, p := range r.Dropped {
+		names = append(names, p.Name)
+	}
+	return nameList(names)
+}
+
+// categoriesLine lists the categories of a file, with their levels.
+func categoriesLine(r *dataset.Reading) string {
+	var all []string
+	for _, k := range r.Categories {
+		all = append(all, nameList([]string{k.Name})+": "+nameList(k.Levels))
+	}
+	return cmp.Or(strings.Join(all, "; "), "none")
+}
+
+// splitLine describes the split of a job. group is the group that it tests, or empty.
+func splitLine(j *round.Job, group string) string {
+	var parts []string
+	switch s := j.Split; {
+	case group != "":
+		parts = append(parts, fmt.Sprintf("the group %q for testing, one of %d", group, s.Folds))
+	case s.Overlap:
+		parts = append(parts, fmt.Sprintf("split %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
+	case s.Assigned != "":
+		parts = append(parts, fmt.Sprintf("fold %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
+	case s.Folds > 0:
+		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
+	case s.TestFraction > 0:
+		parts = append(parts, fmt.Sprintf("%v of the samples for testing, seed %d", s.TestFraction, s.Seed))
+	default:
+		parts = append(parts, "no samples held out for testing")
+	}
+	if s := j.Split; s.ValidationFraction > 0 {
+		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction, count(s.ValidationMin)))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,306 @@
+package commands
+
+import (
+	"compress/gzip"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// outFile is a file that gets its name after it is complete. A device, a pipe or a descriptor is written directly.
+type outFile struct {
+	file   *os.File
+	path   string
+	direct bool
+}
+
+// The modes of files before the umask: of files for users, and of files with all data of a cluster.
+const (
+	userFile    = 0o666
+	privateFile = 0o600
+)
+
+// createFile creates a temporary file next to path, so that a wrong path is found before the work is done.
+func createFile(path string, mode fs.FileMode) (*outFile, error) {
+	switch info, err := os.Stat(path); {
+	case path == stdoutName:
+		return nil, usagef("-: this output cannot go to stdout; give the name of a file (./- for a file named -)")
+	case err != nil:
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: is a folder; give the name of a file", path)
+	case isDescriptor(path):
+		return openDescriptor(path)
+	case !info.Mode().IsRegular():
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return &outFile{f, path, true}, err
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	// os.CreateTemp would ignore the umask.
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:10]+".tmp"), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: the parent folder does not exist", path)
+	}
+	if err != nil {
+		return nil, cannotWrite(path, err)
+	}
+	return &outFile{f, path, false}, nil
+}
+
+// descriptor matches the path of a file that is open in this process.
+var descriptor = regexp.MustCompile(`^(/dev/fd|/proc/self/fd)/[0-9]+$`)
+
+// isDescriptor reports whether a path is the path of an open regular file. The file may have no name.
+func isDescriptor(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && descriptor.MatchString(path)
+}
+
+// openDescriptor empties an open file. On macOS, the new descriptor has the offset of the open one.
+func openDescriptor(path string) (*outFile, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err == nil {
+		if err = f.Truncate(0); err == nil {
+			_, err = f.Seek(0, io.SeekStart)
+		}
+		if err == nil {
+			return &outFile{f, path, true}, nil
+		}
+		f.Close()
+	}
+	return nil, cannotWrite(path, err)
+}
+
+// Write implements io.Writer.
+func (f *outFile) Write(b []byte) (int, error) {
+	n, err := f.file.Write(b)
+	if err != nil {
+		err = cannotWrite(f.path, err)
+	}
+	return n, err
+}
+
+// commit syncs the file and renames it to its path.
+func (f *outFile) commit() error {
+	if f.direct {
+		if err := f.file.Close(); err != nil {
+			return cannotWrite(f.path, err)
+		}
+		return nil
+	}
+	err := errors.Join(f.file.Sync(), f.file.Close())
+	if err == nil {
+		err = os.Rename(f.file.Name(), f.path)
+	}
+	if err != nil {
+		os.Remove(f.file.Name())
+		return cannotWrite(f.path, err)
+	}
+	return nil
+}
+
+// discard removes the temporary file, or empties the descriptor. After commit it does nothing.
+func (f *outFile) discard() {
+	if f.direct {
+		f.file.Truncate(0) // fails for devices and pipes
+	}
+	if f.file.Close() == nil && !f.direct {
+		os.Remove(f.file.Name())
+	}
+}
+
+// writeFile writes a complete file, or nothing.
+func writeFile(path string, b []byte) error {
+	f, err := createFile(path, userFile)
+	if err != nil {
+		return err
+	}
+	defer f.discard()
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	return f.commit()
+}
+
+// output is a file or stdout.
+type output interface {
+	io.Writer
+	commit() error
+	discard() // does nothing after commit
+}
+
+// writable returns an error if a file that is written later cannot be written. An empty path is no file.
+func writable(path string) error {
+	if path == "" || isDirect(path) {
+		return nil
+	}
+	f, err := createFile(path, userFile)
+	if err != nil {
+		return err
+	}
+	f.discard()
+	return nil
+}
+
+// isDevice reports whether a path is a device or a pipe.
+func isDevice(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// isDirect reports whether a path is written directly, and has no name that says a format.
+func isDirect(path string) bool { return isDevice(path) || isDescriptor(path) }
+
+// stdoutName is the file name that means stdout.
+const stdoutName = "-"
+
+// createOutput is createFile, or stdout for "-". Stdout is refused if -o json prints there.
+func (a *app) createOutput(path string) (output, error) {
+	if path != stdoutName {
+		return createFile(path, userFile)
+	}
+	if a.json {
+		return nil, usagef("--out - and -o json both print to stdout: give only one of them")
+	}
+	return stdoutFile{a.data}, nil
+}
+
+// compressed returns an output that compresses if the format is csv.gz, and otherwise out.
+func compressed(out output, f dataset.Format) output {
+	if f != dataset.CSVGZ {
+		return out
+	}
+	return zipped{out, gzip.NewWriter(out)}
+}
+
+// zipped is a compressed output.
+type zipped struct {
+	output
+	zip *gzip.Writer
+}
+
+// Write implements io.Writer.
+func (z zipped) Write(b []byte) (int, error) { return z.zip.Write(b) }
+
+func (z zipped) commit() error {
+	if err := z.zip.Close(); err != nil {
+		return err
+	}
+	return z.output.commit()
+}
+
+type stdoutFile struct{ io.Writer }
+
+func (stdoutFile) commit() error { return nil }
+
+func (stdoutFile) discard() {}
+
+// outName returns how messages name the file of --out.
+func outName(path string) string {
+	if path == stdoutName {
+		return "stdout"
+	}
+	return path
+}
+
+// printBeside is print, but if --out is stdout, the text goes to stderr.
+func (a *app) printBeside(out string, v any, text func(w io.Writer)) error {
+	if out == stdoutName {
+		text(a.stderr)
+		return nil
+	}
+	return a.print(v, text)
+}
+
+// outputFlag is a flag that names a file to write.
+type outputFlag struct{ flag, path string }
+
+// apart refuses two outputs that are the same file, because the second would replace the first.
+func apart(outputs ...outputFlag) error {
+	taken := make(map[string]string)
+	for _, o := range outputs {
+		if o.path == "" {
+			continue
+		}
+		place := placeOf(o.path)
+		if first := taken[place]; first != "" {
+			return usagef("%s %s: %s writes to this file, too; give another name", o.flag, o.path, first)
+		}
+		taken[place] = o.flag
+	}
+	return nil
+}
+
+// placeOf returns the absolute path of a file without symbolic links, whether the file exists or not.
+func placeOf(path string) string {
+	if path == stdoutName {
+		return path
+	}
+	if full, err := filepath.EvalSymlinks(path); err == nil {
+		path = full
+	} else if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(folder, filepath.Base(path))
+	}
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
+
+// createCSV creates the file that has what in CSV. It returns nil if the flag is not given.
+func (o outputFlag) createCSV(what string) (*outFile, error) {
+	switch {
+	case o.path == "":
+		return nil, nil
+	case o.path != stdoutName && !strings.HasSuffix(strings.ToLower(o.path), ".csv") && !isDirect(o.path):
+		return nil, usagef("%s %s: %s is written as CSV, so the name must end in .csv", o.flag, o.path, what)
+	}
+	return createFile(o.path, userFile)
+}
+
+// notAnInput refuses an output file that the command also reads.
+func notAnInput(flag, out string, inputs ...string) error {
+	written, err := os.Stat(out)
+	if err != nil || !written.Mode().IsRegular() {
+		return nil // nothing can be lost
+	}
+	for _, in := range inputs {
+		for _, file := range dataset.FilesOf(in) {
+			if read, err := os.Stat(file); err == nil && os.SameFile(written, read) {
+				return usagef("%s %s: this command reads that file; give another name", flag, out)
+			}
+		}
+	}
+	return nil
+}
+
+// formatFlag is the format of a table that a command writes to --out.
+type formatFlag struct {
+	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: from the end of the file's name; csv for stdout, devices and descriptors)."`
+}
+
+// of returns the format of a file to write; errors are usage errors.
+func (f *formatFlag) of(path string) (dataset.Format, error) {
+	ending, ok := dataset.FormatOf(path)
+	given := dataset.Format(f.Format)
+	switch {
+	case ok && given != "" && given != ending:
+		return "", usagef("--format %s: %s ends in .%s", given, path, ending)
+	case ok:
+		return ending, nil
+	case given != "":
+		return given, nil
+	case path == stdoutName || isDirect(path):
+		return dataset.CSV, nil
+	}
+	return "", usagef("%s: the format of the file to write is unknown; give --format, or a name that ends in .csv, .csv.gz or .npz", path)
+}

@@ -1,0 +1,217 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/mattn/go-isatty"
+
+	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// The output formats of -o.
+const (
+	outputText  = "text"
+	outputJSON  = "json"
+	outputCSV   = "csv"
+	outputJSONL = "jsonl"
+)
+
+// app is what every command works with.
+type app struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer       // for text; escape sequences in it are shown, see package printable
+	stderr io.Writer       // the same
+	data   io.Writer       // stdout without that change, for data
+	output string          // output format, see outputsOf
+	json   bool            // true if output is outputJSON
+	given  map[string]bool // names of the flags on the command line, see givenIn
+
+	again command // runs a command line of a library
+
+	asks  *asked   // the cluster that the command asks; nil without one
+	said  []string // notes and warnings about data, for JSON
+	atEnd []func() // functions to call after the command
+}
+
+// command runs a command line and returns its exit code.
+type command func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+
+// cannotWrite is an error with the name that the user gave, instead of the name of the temporary file.
+func cannotWrite(path string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return fmt.Errorf("%s: cannot be written: %w", path, err)
+}
+
+// checkedWriter is stdout. It keeps the first error, which makes the command fail.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if err == nil {
+		return n, nil
+	}
+	if err = cannotWrite("stdout", err); c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
+// print writes v as one JSON value with -o json, and the text otherwise.
+func (a *app) print(v any, text func(w io.Writer)) error {
+	if !a.json {
+		text(a.stdout)
+		return nil
+	}
+	e := a.encoder()
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// encoder returns an encoder of JSON to stdout.
+func (a *app) encoder() *json.Encoder {
+	e := json.NewEncoder(printable.NewJSONWriter(a.data))
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// note writes a line to stderr, over the progress on a terminal.
+func (a *app) note(format string, args ...any) {
+	if f, ok := printable.Unwrap(a.stderr).(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		fmt.Fprint(f, "\r\x1b[K")
+	}
+	fmt.Fprintf(a.stderr, format+"\n", args...)
+}
+
+// ownerColumn adds the owners to the rows of a table, if one of the things in it has an owner. owner returns the owner of
+// thing i, or an empty text.
+func ownerColumn(header []string, things int, owner func(i int) string) (all []string, add func(i int, row []any) []any) {
+	for i := range things {
+		if owner(i) != "" {
+			return append(header, "owner"), func(i int, row []any) []any { return append(row, cmp.Or(owner(i), "-")) }
+		}
+	}
+	return header, func(_ int, row []any) []any { return row }
+}
+
+// newTable returns a table without frames. The columns in right, counted from 1, are aligned to the right.
+func newTable(w io.Writer, header []string, right ...int) table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	t.SetStyle(style)
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(rowOf(header...))
+	var columns []table.ColumnConfig
+	for _, n := range right {
+		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	return t
+}
+
+// rowOf returns a row of a table. Each field stays on one line.
+func rowOf(cells ...string) table.Row {
+	var r table.Row
+	for _, c := range cells {
+		r = append(r, printable.Line(c))
+	}
+	return r
+}
+
+// pairs writes lines, each with a name and a value.
+func pairs(w io.Writer, lines [][2]string) {
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(l[0]))
+	}
+	for _, l := range lines {
+		fmt.Fprintf(w, "%-*s  %s\n", width, l[0], l[1])
+	}
+}
+
+// count writes a number with commas: 2,465.
+func count[T int | int64 | uint64](n T) string { return units.Count(n) }
+
+// size writes a number of bytes: 3.2 MiB.
+func size(n int64) string { return units.Format(n) }
+
+// figure writes a measure with five decimals, below 0.001 with seven decimals, and below 10⁻⁶ with an exponent.
+func figure(v float64) string {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "-"
+	case v != 0 && math.Abs(v) < 1e-6:
+		return strconv.FormatFloat(v, 'e', 1, 64)
+	case v != 0 && math.Abs(v) < 0.001:
+		return strconv.FormatFloat(v, 'f', 7, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 5, 64)
+}
+
+// clock writes a time that a cluster recorded, in Unix seconds.
+func clock(seconds int64) string {
+	if seconds == 0 {
+		return "-"
+	}
+	return time.Unix(seconds, 0).Format(time.DateTime)
+}
+
+// duration writes seconds as 950 ms, 12.3 s or 3m05s.
+func duration(seconds float64) string { return units.Duration(seconds) }
+
+// short shortens a digest for tables.
+func short(digest string) string {
+	if len(digest) > 12 {
+		return digest[:12]
+	}
+	return digest
+}
+
+// nameList writes at most 20 names. A name that is hard to read in a list is quoted.
+func nameList(names []string) string {
+	const shown = 20
+	if len(names) == 0 {
+		return "none"
+	}
+	var list []string
+	for _, name := range names[:min(shown, len(names))] {
+		hard := func(r rune) bool { return r == ',' || r == '"' || !strconv.IsPrint(r) }
+		if name == "" || strings.ContainsFunc(name, hard) {
+			name = strconv.Quote(name)
+		}
+		list = append(list, name)
+	}
+	s := strings.Join(list, ", ")
+	if n := len(names); n > shown {
+		s += fmt.Sprintf(", ... (%s in all; -o json has them)", count(n))
+	}
+	return s
+}
+
+// plural writes a number of things: 1 run, 2,000 runs.
+func plural(n int, one string) string { return units.Plural(n, one) }

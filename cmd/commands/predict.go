@@ -1,0 +1,226 @@
+package commands
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/patches"
+)
+
+type predictCmd struct {
+	Model string `required:"" placeholder:"FILE" help:"Model file."`
+	Data  string `placeholder:"FILE" help:"Data file, or a JSON object with the .npy file of each array, or - for stdin; labels in the file are ignored."`
+	Image string `placeholder:"FILE" help:"PNG or JPEG image, instead of --data. A model of patches predicts the class of each pixel."`
+	Out   string `required:"" placeholder:"FILE" help:"File for the predictions: .csv, .csv.gz or .npz; - for stdout. With --image: a .png file with a palette of the classes."`
+
+	formatFlag
+	threadsFlag
+	unseenFlag
+	fileFlags
+}
+
+// Help implements kong's HelpProvider.
+func (predictCmd) Help() string {
+	return `Columns are matched with the columns of the model by name, in any order, if both have names. Otherwise they are matched by
+position, and the output says so. The output has a column with the probability of each label. A model of classes adds the
+most probable class (predicted_class). A model of numeric labels adds the expected number, the median and the mode.
+
+With --image, the samples of the model must be patches (see dataset patches). The class of each pixel is predicted from
+the patch around it; beyond its borders the image is mirrored. -o json has the fraction of each class.`
+}
+
+// Run implements `coppice predict`.
+func (c *predictCmd) Run(a *app) error {
+	if err := c.threadsFlag.check(); err != nil {
+		return err
+	}
+	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names, c.Image); err != nil {
+		return err
+	}
+	switch {
+	case (c.Data == "") == (c.Image == ""):
+		return usagef("want a file to predict: give --data FILE or --image FILE")
+	case c.Image != "":
+		return c.labelImage(a)
+	}
+	format, err := c.of(c.Out)
+	if err != nil {
+		return err
+	}
+	m, err := openModel(c.Model)
+	if err != nil {
+		return err
+	}
+	m.threads, m.store = c.threadsFlag.count(), isDescriptor(c.Out)
+	o, _, err := m.reads(&c.fileFlags, nil)
+	if err != nil {
+		return err
+	}
+	unseen := c.unseenFlag.count(&o)
+	path, err := a.dataFile(c.Data, &o)
+	if err != nil {
+		return err
+	}
+	src, matched, err := dataset.OpenFor(path, o, m.schema())
+	if err != nil {
+		return unreadable{err}
+	}
+	out, err := a.createOutput(c.Out)
+	if err != nil {
+		return err
+	}
+	out = compressed(out, format)
+	defer out.discard()
+	progress := newMeter(a.stderr)
+	var dropped leftOut
+	reading := readingFor(a.ctx, "predicting", dataset.Checks{}, progress)
+	reading.LeftOut = dropped.add
+	put := m.predictCSV
+	if format == dataset.NPZ {
+		put = m.predictNPZ
+	}
+	rows, err := put(out, src, reading)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if err := out.commit(); err != nil {
+		return err
+	}
+	a.tell(src)
+	r := struct {
+		Rows        int               `json:"samples"`
+		Out         string            `json:"out"`
+		ModelDigest string            `json:"model_digest"`
+		Classes     []string          `json:"labels"`
+		Columns     []string          `json:"columns"` // of each sample, after its name or number
+		Matched     *dataset.Matching `json:"matched"`
+		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
+		Unseen      *unseenLevels     `json:"unseen,omitempty"`   // with --unseen ignore
+		Notes       []string          `json:"notes,omitempty"`    // how the file was read
+	}{rows, c.Out, m.file.Digest, m.classes(), m.header()[1:], matched, dropped, unseen, src.Info().Said()}
+	if text := dropped.String(); text != "" {
+		a.note("%s: %s", src.Info().File, text)
+	}
+	if text := unseen.String(); text != "" {
+		a.note("%s: %s", src.Info().File, text)
+	}
+	return a.printBeside(c.Out, r, func(w io.Writer) {
+		fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "sample"), outName(c.Out))
+		writeMatching(w, matched)
+	})
+}
+
+// imageMap is what `coppice predict --image` prints.
+type imageMap struct {
+	Out         string       `json:"out"`
+	ModelDigest string       `json:"model_digest"`
+	Width       int          `json:"width"`
+	Height      int          `json:"height"`
+	Classes     []classShare `json:"classes"`
+}
+
+// classShare is the fraction of an image with a class.
+type classShare struct {
+	Class  string  `json:"class"`
+	Pixels int     `json:"pixels"`
+	Share  float64 `json:"fraction"`
+}
+
+// labelImage predicts the class of each pixel of an image.
+func (c *predictCmd) labelImage(a *app) error {
+	if strings.ToLower(filepath.Ext(c.Out)) != ".png" {
+		return usagef("--out %s: with --image, the output is a PNG file, so the name must end in .png", c.Out)
+	}
+	plain := fileFlags{Header: "auto"}
+	if name := differing(reflect.ValueOf(c.fileFlags), reflect.ValueOf(plain)); name != "" || c.Format != "" {
+		return usagef("%s needs --data and is not allowed with --image", cmp.Or(name, "--format"))
+	}
+	m, err := openModel(c.Model)
+	if err != nil {
+		return err
+	}
+	if m.output() == algorithms.Number {
+		return fmt.Errorf("%s: the model predicts numbers, but --image needs a model of classes", c.Model)
+	}
+	m.threads = c.threadsFlag.count()
+	src, img, err := m.patchesOf(c.Image)
+	if err != nil {
+		return err
+	}
+	if img.Turned {
+		a.note("%s: the image was rotated as its EXIF orientation says; the map of classes matches the rotated image", c.Image)
+	}
+	palette, err := images.NewPalette(m.classes())
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	progress := newMeter(a.stderr)
+	var classes []uint8
+	err = m.predict(src, readingFor(a.ctx, "predicting", dataset.Checks{}, progress), func(p *predicted) error {
+		for i := range p.rows.N {
+			classes = append(classes, uint8(dataset.Greatest(p.row(i))))
+		}
+		return nil
+	})
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := palette.Write(&b, img.Height, img.Width, classes); err != nil {
+		return err
+	}
+	if err := writeFile(c.Out, b.Bytes()); err != nil {
+		return err
+	}
+	r := &imageMap{c.Out, m.file.Digest, img.Width, img.Height, shares(m.classes(), classes)}
+	return a.print(r, r.text)
+}
+
+// patchesOf reads an image as samples of a model: a patch for each pixel.
+func (m *model) patchesOf(path string) (dataset.Source, *images.Image, error) {
+	shape := m.provenance.Shape
+	side, err := patches.CheckModel(shape)
+	if err != nil {
+		return nil, nil, err
+	}
+	img, err := patches.OpenImage(path, shape.Channels)
+	if err != nil {
+		return nil, nil, err
+	}
+	src, err := patches.Whole(img, side)
+	return src, img, err
+}
+
+// shares counts the pixels of each class.
+func shares(names []string, classes []uint8) []classShare {
+	list := make([]classShare, len(names))
+	for i, name := range names {
+		list[i].Class = name
+	}
+	for _, c := range classes {
+		list[c].Pixels++
+	}
+	for i := range list {
+		list[i].Share = float64(list[i].Pixels) / float64(len(classes))
+	}
+	return list
+}
+
+func (r *imageMap) text(w io.Writer) {
+	fmt.Fprintf(w, "%s written, with the classes of %s x %s pixels (width x height)\n", r.Out, count(r.Width), count(r.Height))
+	t := newTable(w, []string{"class", "pixels", "fraction"}, 2, 3)
+	for _, c := range r.Classes {
+		t.AppendRow(rowOf(c.Class, count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))
+	}
+	t.Render()
+}

@@ -1,0 +1,416 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+const (
+	quiet     = 2 * time.Second        // work that ends sooner shows nothing
+	quietWait = 900 * time.Millisecond // a shorter wait shows nothing
+	waitEvery = 10 * time.Second       // between equal lines about a wait
+	lineEvery = 2 * time.Second        // between lines of progress, if stderr is no terminal
+	drawEvery = 150 * time.Millisecond // between drawings of one line on a terminal
+)
+
+// meter shows progress on stderr: on a terminal as one line that is redrawn, otherwise as a line now and then. Work of
+// less than two seconds shows nothing.
+type meter struct {
+	w        io.Writer
+	terminal bool
+	size     func() (columns, lines int) // of the terminal; users resize it
+	live     bool                        // true if several lines are redrawn, not one
+	now      func() time.Time
+
+	start, last time.Time
+	first       *round.Progress // what was shown first; rates count from it
+	firstAt     time.Time
+	shown       bool
+	told        *progressLines // the progress in JSON; nil without -o jsonl
+	waits       string         // the last line about a wait
+	waitsAt     time.Time
+	said        []string // notes and warnings about data
+	quiet       bool     // true if notes are not written, because JSON has them
+}
+
+func newMeter(w io.Writer) *meter {
+	w = printable.Unwrap(w) // the terminal must obey the escape sequences of the meter
+	f, ok := w.(*os.File)
+	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now, size: func() (columns, lines int) { return terminalSize(f) }}
+	m.start = m.now()
+	return m
+}
+
+// newLiveMeter returns a meter that may draw several lines: if stdout and stderr are terminals, and the output is text.
+func (a *app) newLiveMeter() *meter {
+	m := newMeter(a.stderr)
+	out, ok := a.data.(*checkedWriter)
+	if ok && a.output == outputText {
+		f, ok := out.w.(*os.File)
+		m.live = m.terminal && ok && isatty.IsTerminal(f.Fd())
+	}
+	return m
+}
+
+// show writes text if the last line is old enough.
+func (m *meter) show(text string) { m.showAll(text, nil) }
+
+// showAll is show with further lines on a live meter. more returns the lines that fit into the given columns and lines.
+func (m *meter) showAll(text string, more func(columns, lines int) []string) {
+	now, every := m.now(), lineEvery
+	if m.terminal {
+		every = drawEvery
+	}
+	if now.Sub(m.start) < quiet || now.Sub(m.last) < every {
+		return
+	}
+	m.last, m.shown = now, true
+	switch {
+	case m.live && more != nil:
+		columns, lines := m.size()
+		m.draw(append([]string{text}, more(columns-1, lines-2)...), columns)
+	case m.terminal:
+		columns, _ := m.size()
+		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(printable.Line(text), columns))
+	default:
+		fmt.Fprintln(m.w, printable.Line(text))
+	}
+}
+
+// draw writes lines over the lines that were drawn before. It leaves the cursor at the beginning of the first line, so
+// that other text begins there.
+func (m *meter) draw(lines []string, columns int) {
+	var b strings.Builder
+	b.WriteString("\r\x1b[J")
+	for i, line := range lines {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteString(fit(printable.Line(line), columns))
+	}
+	b.WriteString("\r")
+	if n := len(lines) - 1; n > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", n)
+	}
+	io.WriteString(m.w, b.String())
+}
+
+// clear removes what was drawn on a terminal, so that other text can follow.
+func (m *meter) clear() {
+	switch {
+	case m.live && m.shown:
+		fmt.Fprint(m.w, "\r\x1b[J")
+	case m.terminal && m.shown:
+		fmt.Fprint(m.w, "\r\x1b[K")
+	}
+}
+
+// waiting shows what a job waits for. A new text is shown at once.
+func (m *meter) waiting(text string) {
+	now := m.now()
+	same := text == m.waits
+	if now.Sub(m.start) < quietWait || same && !m.terminal && now.Sub(m.waitsAt) < waitEvery {
+		return
+	}
+	m.waits, m.waitsAt, m.last = text, now, time.Time{}
+	m.start = now.Add(-quiet) // the next text is shown
+	m.show(text)
+}
+
+// note writes a permanent line about how data is read.
+func (m *meter) note(text string) {
+	m.clear()
+	if m.said = append(m.said, text); !m.quiet {
+		fmt.Fprintln(m.w, printable.Text(text))
+	}
+}
+
+// warn writes a permanent warning.
+func (m *meter) warn(text string) {
+	m.clear()
+	m.said = append(m.said, text)
+	fmt.Fprintf(m.w, "warning: %s\n", printable.Text(text))
+}
+
+// training shows the progress of a job.
+func (m *meter) training(p round.Progress) {
+	now := m.now()
+	if m.first == nil {
+		m.first, m.firstAt = &p, now
+	}
+	m.told.put(p)
+	m.show(trainingLine(p, *m.first, now.Sub(m.firstAt)))
+}
+
+// trainingLine describes p; elapsed is the time since first.
+func trainingLine(p, first round.Progress, elapsed time.Duration) string {
+	var parts []string
+	if p.Steps > 0 {
+		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*float64(p.Step)/float64(p.Steps)),
+			"step "+stepText(&p))
+	} else {
+		parts = append(parts, "step "+count(p.Step))
+	}
+	if p.Loss >= 0 {
+		parts = append(parts, "K-L "+figure(p.Loss))
+	}
+	if s := elapsed.Seconds(); s > 0 && p.Samples > first.Samples {
+		parts = append(parts, count(uint64(float64(p.Samples-first.Samples)/s))+" samples/s")
+		if left, atMost := stepsLeft(&p); left > 0 && p.Step > first.Step {
+			e := estimate{Seconds: s * left / float64(p.Step-first.Step), AtMost: atMost}
+			parts = append(parts, "ETA "+e.text())
+		}
+	}
+	if p.Phase != "" {
+		parts = append(parts, p.Phase)
+	}
+	return strings.Join(parts, "  ")
+}
+
+// job shows a job's state.
+func (m *meter) job(j *protocol.JobInfo) {
+	m.told.putState(j)
+	switch {
+	case j.WaitingFor != "":
+		m.first = nil // rates count from the next progress
+		m.waiting(fmt.Sprintf("job %s is %s and waits: %s", j.Name, j.State, j.Waiting))
+	case j.State == protocol.Queued:
+		m.first = nil
+		m.show(fmt.Sprintf("job %s is queued", j.Name))
+	case j.State == protocol.Paused:
+		m.first = nil
+		m.show(fmt.Sprintf("job %s is paused; to resume it: coppice job resume %s", j.Name, j.Name))
+	case j.Progress != nil:
+		m.training(*j.Progress)
+	}
+}
+
+// pulseEvery is the interval at which a pulse redraws.
+const pulseEvery = 500 * time.Millisecond
+
+// pulse shows the progress of a job in this process, also while the job reports nothing: a tree or an exact fit may
+// take minutes.
+type pulse struct {
+	mu    sync.Mutex // guards meter and last
+	meter *meter
+	began time.Time
+	last  *round.Progress // nil before the first progress
+
+	over  chan struct{}
+	ended sync.WaitGroup
+}
+
+// newPulse starts a pulse, which the caller stops.
+func newPulse(m *meter) *pulse {
+	p := &pulse{meter: m, began: m.now(), over: make(chan struct{})}
+	p.ended.Go(p.beat)
+	return p
+}
+
+func (p *pulse) beat() {
+	every := time.NewTicker(pulseEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-p.over:
+			return
+		case <-every.C:
+			p.again()
+		}
+	}
+}
+
+// training shows what the job reports.
+func (p *pulse) training(told round.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = &told
+	p.meter.training(told)
+}
+
+// again shows the last report of the job again.
+func (p *pulse) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.meter.show("training for " + duration(p.meter.now().Sub(p.began).Seconds()))
+		return
+	}
+	p.meter.training(*p.last)
+}
+
+// stop ends the pulse: nothing is shown after it returns.
+func (p *pulse) stop() {
+	close(p.over)
+	p.ended.Wait()
+}
+
+// readingFor returns options that show the progress through data on m, with a rate for each phase. doing names the
+// work.
+func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
+	var first dataset.Progress // of the phase
+	var firstAt time.Time
+	progress := func(p dataset.Progress) {
+		now := m.now()
+		if p.Phase != first.Phase {
+			first, firstAt = p, now
+		}
+		m.show(readingLine(doing, p, first, now.Sub(firstAt)))
+	}
+	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: progress}
+}
+
+// readingLine describes p. first is the first progress of the same phase, and elapsed the time since it.
+func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration) string {
+	var parts []string
+	if p.Part >= 0 {
+		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*p.Part))
+	}
+	if p.Phase != "read" && p.Phase != "write" {
+		doing = fmt.Sprintf("%s (%s)", doing, p.Phase)
+	}
+	what, amount := "samples", count(p.Done)
+	if p.Phase == "store" || p.Phase == "upload" {
+		what = "shards"
+	}
+	if p.Of > 0 {
+		amount += " of " + count(p.Of)
+	}
+	parts = append(parts, fmt.Sprintf("%s: %s %s", doing, amount, what))
+	if s := elapsed.Seconds(); s > 0 && p.Done > first.Done {
+		if what == "samples" {
+			parts = append(parts, perSecond(float64(p.Done-first.Done)/s))
+		}
+		if p.Part < 1 && p.Part > first.Part && first.Part >= 0 {
+			parts = append(parts, "ETA "+duration(s*(1-p.Part)/(p.Part-first.Part)))
+		}
+	}
+	return strings.Join(parts, "  ")
+}
+
+// perSecond writes a rate. Images may take more than a second each.
+func perSecond(rate float64) string {
+	if rate < 10 {
+		return fmt.Sprintf("%.1f samples/s", rate)
+	}
+	return count(uint64(rate)) + " samples/s"
+}
+
+// estimate is how long a job will still run.
+type estimate struct {
+	Rate    float64 `json:"steps_per_second,omitempty"` // 0 if not known
+	Seconds float64 `json:"seconds_left"`
+	AtMost  bool    `json:"at_most,omitempty"` // true if the job may end earlier
+}
+
+// text writes the time that is left.
+func (e *estimate) text() string {
+	if e.AtMost {
+		return "at most " + duration(e.Seconds)
+	}
+	return duration(e.Seconds)
+}
+
+// stepsLeft returns the number of steps to come, or -1 if it is not known. atMost is true if there may be fewer.
+func stepsLeft(p *round.Progress) (left float64, atMost bool) {
+	most := max(p.Steps, p.MostSteps)
+	if p.Step == 0 || most < p.Step {
+		return -1, false
+	}
+	return float64(most - p.Step), p.MostSteps > 0
+}
+
+// stepText writes the step of a progress, and the number of all steps if it is known.
+func stepText(p *round.Progress) string {
+	switch {
+	case p.MostSteps > 0:
+		return count(p.Step) + " of at most " + count(p.MostSteps)
+	case p.Steps > 0:
+		return count(p.Step) + " of " + count(p.Steps)
+	}
+	return count(p.Step)
+}
+
+// lossText writes a loss. Before the first gradient step it is not known and negative.
+func lossText(loss float64) string {
+	if loss < 0 {
+		return "not known"
+	}
+	return "K-L " + figure(loss)
+}
+
+// progressLines writes the output of `coppice train -o jsonl`: a line of JSON for each progress of the job, one for each
+// state before its end, and one for its result.
+type progressLines struct {
+	out   *json.Encoder
+	last  round.Progress
+	state jobState
+}
+
+// jobState is a line about the state of a job on a cluster.
+type jobState struct {
+	State      protocol.JobState   `json:"state"`
+	Waiting    string              `json:"waiting,omitempty"`
+	WaitingFor protocol.WaitReason `json:"waiting_for,omitempty"`
+}
+
+// putState writes the state of a job that has not ended, if it has changed.
+func (l *progressLines) putState(j *protocol.JobInfo) {
+	now := jobState{j.State, j.Waiting, j.WaitingFor}
+	if l == nil || now == l.state || j.State.Final() {
+		return
+	}
+	l.state = now
+	l.out.Encode(now)
+}
+
+// newProgressLines returns nil unless -o jsonl asks for them.
+func (a *app) newProgressLines() *progressLines {
+	if a.output != outputJSONL {
+		return nil
+	}
+	return &progressLines{out: a.encoder()}
+}
+
+// put writes p if it has changed. An error of stdout makes the command fail at its end.
+func (l *progressLines) put(p round.Progress) {
+	if l == nil || p == l.last {
+		return
+	}
+	l.last = p
+	l.out.Encode(struct {
+		Progress round.Progress `json:"progress"`
+	}{p})
+}
+
+// terminalSize returns the width and the height of a terminal, 0 if they are not known.
+func terminalSize(f *os.File) (columns, lines int) {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, 0
+	}
+	return int(size.Col), int(size.Row)
+}
+
+// fit cuts a line to fewer than columns characters, so that it does not wrap. 0 columns leave it as it is.
+func fit(line string, columns int) string {
+	runes := []rune(line)
+	if columns <= 1 || len(runes) < columns {
+		return line
+	}
+	return string(runes[:columns-2]) + "…"
+}

@@ -1,0 +1,188 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// submit imports the data file, if there is one, checks the spec against the dataset, so that errors name lines of the
+// spec, and submits the job. If it is interrupted during the submission, its error says that there may be a job. keep
+// refuses a job that would not keep its predictions. An interrupted request has grace more time for its answer. made is
+// true if there was no such job before.
+func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate, keep bool, grace time.Duration) (job *protocol.JobInfo, made bool, err error) {
+	set, err := s.dataset(a, cl, d, file)
+	if err != nil {
+		return nil, false, err
+	}
+	file.Spec.Dataset = set.Name
+	r, err := s.resolve(a, cl, file, set.Manifest)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, blob := range [][]byte{r.folds, r.weights} {
+		if blob == nil {
+			continue
+		}
+		if _, err := cl.PutBlob(a.ctx, blob); err != nil {
+			return nil, false, err
+		}
+	}
+	if keep {
+		if r.assigned == nil {
+			if r.assigned, err = assignedFolds(a, cl, r.Job, set.Manifest); err != nil {
+				return nil, false, err
+			}
+		}
+		if err := keepable(r.Job, set.Manifest, r.assigned); err != nil {
+			return nil, false, err
+		}
+	}
+	// The submission refuses a wrong name.
+	before := uint64(0) // the number of the job that has the name
+	if protocol.CheckName(file.Spec.Name) == nil {
+		switch j, err := cl.Job(a.ctx, file.Spec.Name); {
+		case err == nil:
+			before = j.ID
+		case !client.IsNotFound(err):
+			return nil, false, err
+		}
+	}
+	ctx, stop := lasting(a.ctx, grace)
+	defer stop()
+	job, err = cl.SubmitRequest(ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
+	if errors.Is(err, context.Canceled) {
+		return nil, false, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
+	}
+	made = err == nil && before != job.ID
+	if err == nil && !made && job.ModelDeleted == 0 {
+		a.note("%s", wasThere(job))
+	}
+	return job, made, err
+}
+
+// wasThere says that a submission made no new job.
+func wasThere(j *protocol.JobInfo) string {
+	if j.State == protocol.Done {
+		return fmt.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, give another --name", j.Name, clock(j.Ended))
+	}
+	return fmt.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, clock(j.Submitted), j.State)
+}
+
+// dataset returns the dataset to train on. It imports a data file.
+func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File) (*protocol.Dataset, error) {
+	if s.Data == "" {
+		return cl.Dataset(a.ctx, file.Spec.Dataset)
+	}
+	src, checks, err := d.open(a, s.Data)
+	if err != nil {
+		return nil, err
+	}
+	m := newMeter(a.stderr)
+	m.quiet = a.json
+	defer m.clear()
+	set, err := client.ImportFree(a.ctx, cl, datasetName(s.Data), src, readingFor(a.ctx, "reading data", checks, m))
+	a.said = m.said
+	return set, err
+}
+
+// keepable returns an error if the predictions of a job would not be kept.
+func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
+	roles, err := j.Split.Assign(m.Rows, assigned)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, r := range roles {
+		if r == dataset.Test {
+			n++
+		}
+	}
+	switch bytes := pipeline.PredictionBytes(j, m, n); {
+	case bytes > spec.MaxPredictions:
+		return usagef("--predictions-out: the predictions take %s bytes; at most %s are possible", count(bytes), count(spec.MaxPredictions))
+	case bytes > j.Predictions:
+		return usagef("--predictions-out: the predictions take %s bytes, more than the setting keep_predictions; give --set keep_predictions=%d", count(bytes), bytes)
+	}
+	return nil
+}
+
+// assignedFolds reads the list of folds of a job; nil if it has none.
+func assignedFolds(a *app, cl *client.Client, j *round.Job, m *dataset.Manifest) ([]uint16, error) {
+	if j.Split.Assigned == "" {
+		return nil, nil
+	}
+	b, err := cl.Blob(a.ctx, j.Split.Assigned)
+	if err != nil {
+		return nil, err
+	}
+	return j.Split.Decode(b, m.Rows)
+}
+
+// watch shows the progress of a job until it ends, also if the leader changes or the cluster does not answer for a
+// while. If it is interrupted, its error says that the job continues.
+func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
+	m := newMeter(a.stderr)
+	m.told = a.newProgressLines()
+	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
+	m.clear()
+	return last, left(j.Name, err)
+}
+
+// left replaces the error of an interrupted command by an error that says that the job continues.
+func left(job string, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
+}
+
+// submitGrace is how long the answer to an interrupted submission is awaited. It is less than endWithin.
+const submitGrace = time.Second
+
+// lasting returns a context that ends a while after ctx.
+func lasting(ctx context.Context, while time.Duration) (longer context.Context, stop func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unlink := context.AfterFunc(ctx, func() { time.AfterFunc(while, cancel) })
+	return longer, func() { unlink(); cancel() }
+}
+
+// withdraw cancels a job of an interrupted command, and returns an error that says what became of the job.
+func withdraw(a *app, cl *client.Client, j *protocol.JobInfo, within time.Duration) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(a.ctx), within)
+	defer stop()
+	if _, err := cl.Cancel(ctx, strconv.FormatUint(j.ID, 10)); err != nil {
+		return interrupted{fmt.Sprintf("interrupted, but job %s could not be cancelled: %s; to cancel it: coppice job cancel %s", j.Name, message(err), j.Name)}
+	}
+	return interrupted{fmt.Sprintf("interrupted; job %s was cancelled", j.Name)}
+}
+
+// timedOut says in which state a job is after the wait.
+func (a *app) timedOut(j *protocol.JobInfo) error {
+	text := fmt.Sprintf("job %s is still %s", j.Name, j.State)
+	switch {
+	case a.asks.isSilent():
+		text = fmt.Sprintf("the cluster does not answer; when it last did, job %s was %s", j.Name, j.State)
+	case j.State == protocol.Paused:
+		text += "; to resume it: coppice job resume " + j.Name
+	case j.Waiting != "":
+		text += " and waits: " + j.Waiting
+	}
+	return ofKind{errors.New(text), kindTimeout}
+}
+
+// warnSuspect warns that the result of a job may be wrong.
+func (a *app) warnSuspect(j *protocol.JobInfo) {
+	if j.Suspect != "" {
+		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)
+	}
+}

@@ -1,0 +1,402 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type trainCmd struct {
+	specFlags
+	auditFlag
+	ModelOut       string `group:"write" placeholder:"FILE" help:"Write the model to FILE. Each fold has a file of its own: with m.model, m-fold0.model, m-fold1.model and so on."`
+	PredictionsOut string `group:"write" placeholder:"FILE" help:"Write the predictions of the held-out samples to FILE: .csv, .csv.gz or .npz."`
+
+	CurveOut string `group:"write" placeholder:"FILE.csv" help:"Write the loss of every step to FILE.csv."`
+	SplitOut string `group:"write" seldom:"" placeholder:"FILE.csv" help:"Write to FILE.csv which samples are held out. --split FILE.csv holds out the same samples again."`
+	Figures  string `group:"write" placeholder:"DIR" help:"Draw the learning curve and the held-out predictions to folder DIR, as .svg and .png."`
+
+	Local      bool        `group:"cluster" help:"Train in this process, without a cluster."`
+	Memory     units.Bytes `group:"cluster" seldom:"" placeholder:"SIZE" help:"With --local: maximum memory of a task on the whole dataset (an exact fit), such as 8GiB. A job that needs more is refused (default: no limit)."`
+	KeptMemory units.Bytes `group:"cluster" seldom:"" default:"256MiB" placeholder:"SIZE" help:"With --local: memory for the routing probabilities that leaf updates of ldlf keep, such as 1GiB. With less memory they are computed again, and the results are the same to the bit."`
+	threadsFlag
+
+	CancelInterrupted bool `group:"cluster" seldom:"" help:"If the command is interrupted, cancel the job that it submitted (default: the job continues)."`
+
+	changeFlags
+	dataFlags
+}
+
+// outputs implements printer.
+func (*trainCmd) outputs() []string { return []string{outputJSONL} }
+
+// Run implements `coppice train`.
+func (c *trainCmd) Run(a *app) error {
+	if c.Settings && a.output == outputJSONL {
+		return usagef("--settings trains nothing and prints text or JSON: give -o text or -o json")
+	}
+	if c.Settings {
+		return c.printSettings(a)
+	}
+	switch {
+	case c.Local && c.Audit > 0:
+		return usagef("--audit compares workers of a cluster and is not allowed with --local")
+	case c.Local && c.CancelInterrupted:
+		return usagef("--cancel-interrupted cancels a job of a cluster and is not allowed with --local")
+	case !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit):
+		return usagef("--threads, --memory and --kept-memory need --local; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
+	}
+	if err := cmp.Or(c.threadsFlag.check(), a.apartFromCluster("--local and --data", c.Local && c.Data != "")); err != nil {
+		return err
+	}
+	file, err := c.read()
+	if err != nil {
+		return err
+	}
+	out, err := c.createOutputs(file)
+	defer out.discard()
+	if err != nil {
+		return err
+	}
+	var r *result
+	var o *pipeline.Outcome
+	if c.Local {
+		model := io.Discard
+		if out.model != nil {
+			model = out.model
+		}
+		r, o, err = c.trainHere(a, file, model)
+	} else {
+		r, o, err = c.trainThere(a, file)
+	}
+	if err != nil {
+		return err
+	}
+	r.Notes = a.said
+	if err := out.write(c, r, o); err != nil {
+		return err
+	}
+	if l := a.newProgressLines(); l != nil {
+		err = l.out.Encode(struct {
+			Result *result `json:"result"`
+		}{r})
+	} else {
+		err = a.print(r, r.text)
+	}
+	return cmp.Or(err, drawResult(a, c.Figures, r, o)) // the result is printed even if a figure cannot be written
+}
+
+// trainThere trains on a cluster and waits for the end.
+func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outcome, error) {
+	cl, err := c.connect(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer cl.Close()
+	grace := time.Duration(0)
+	if c.CancelInterrupted {
+		grace = submitGrace
+	}
+	submitted, made, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "", grace)
+	if err != nil {
+		return nil, nil, err
+	}
+	cl.Faithful = true // the cluster keeps the job, however long it is away
+	job, err := watch(a, cl, submitted)
+	if made && c.CancelInterrupted && errors.Is(err, context.Canceled) {
+		err = withdraw(a, cl, submitted, c.Wait)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r, o, err := finished(job)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.warnSuspect(job)
+	r.Model = modelHint(job)
+	if c.ModelOut != "" {
+		if job.ModelDeleted != 0 {
+			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
+		}
+		if len(o.Folds) == 0 {
+			if o.Model, err = cl.Blob(a.ctx, job.Models[0].Blob); err != nil {
+				return nil, nil, err
+			}
+		}
+		for i, f := range o.Folds {
+			if f.Model, err = cl.Blob(a.ctx, job.Models[i].Blob); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
+		if o.Predictions, err = cl.Blob(a.ctx, job.Predictions.Blob); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := r.addDataset(a, cl, job, c.SplitOut != ""); err != nil {
+		return nil, nil, err
+	}
+	if c.CurveOut != "" || c.Figures != "" {
+		r.Line, err = cl.Curve(a.ctx, strconv.FormatUint(job.ID, 10))
+	}
+	return r, o, err
+}
+
+// trainHere trains in this process, and writes the model of a job without folds to out.
+func (c *trainCmd) trainHere(a *app, file *spec.File, out io.Writer) (*result, *pipeline.Outcome, error) {
+	defer frugal.begin()()
+	m := newMeter(a.stderr)
+	m.told, m.quiet = a.newProgressLines(), a.json
+	defer m.clear()
+	name, data, j, err := c.load(a, m, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.PredictionsOut != "" {
+		if err := keepable(j, data.Manifest, data.Assigned); err != nil {
+			return nil, nil, err
+		}
+	}
+	start, shown := time.Now(), newPulse(m)
+	o, err := local.Run(a.ctx, j, data, local.Options{Lanes: c.threadsFlag.count(), Memory: int64(c.Memory), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.training, Model: out, Points: curve.JobPoints, Timed: true})
+	shown.stop()
+	if err != nil {
+		return nil, nil, err
+	}
+	job := file.Name
+	if job == "" {
+		job = "local"
+	}
+	r := newResult(job, name, j, o, time.Since(start).Seconds())
+	if len(o.Predictions) > 0 {
+		r.Predictions = ""
+	}
+	r.Line = lineOf(o)
+	r.setDataset(data.Manifest)
+	if c.SplitOut != "" {
+		r.Division, err = divisionOf(j, data.Manifest.Rows, data.Assigned)
+	}
+	return r, o, err
+}
+
+// load reads the data into memory, from a file or from a cluster, and makes the job. The groups of the samples are the
+// folds of a split by groups.
+func (c *trainCmd) load(a *app, m *meter, file *spec.File) (name string, data *local.Data, j *round.Job, err error) {
+	if name = file.Dataset; c.Data == "" {
+		data, err = c.fetch(a, name)
+	} else {
+		name = datasetName(c.Data)
+		data, err = c.readFile(a, m)
+	}
+	if err != nil {
+		return "", nil, nil, err
+	}
+	r, err := c.resolve(a, nil, file, data.Manifest)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if data.Weights = r.weights; r.assigned != nil {
+		data.Assigned = r.assigned
+	}
+	return name, data, r.Job, nil
+}
+
+// readFile reads the data file.
+func (c *trainCmd) readFile(a *app, m *meter) (*local.Data, error) {
+	src, checks, err := c.open(a, c.Data)
+	if err != nil {
+		return nil, err
+	}
+	data := new(local.Data)
+	options := readingFor(a.ctx, "reading data", checks, m)
+	options.Groups = func(groups []uint16) { data.Assigned = groups }
+	data.Manifest, data.Shards, err = dataset.Build(src, options)
+	a.said = m.said
+	return data, err
+}
+
+// fetch reads a cluster's dataset into memory.
+func (c *trainCmd) fetch(a *app, name string) (*local.Data, error) {
+	reach := c.guess
+	if a.given["wait"] {
+		reach = c.connect
+	}
+	cl, err := reach(a)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	d, err := cl.Dataset(a.ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := cl.Shards(a.ctx, d.Manifest)
+	data := &local.Data{Manifest: d.Manifest, Shards: shards}
+	if g := d.Manifest.Groups; g != nil && err == nil {
+		var b []byte
+		if b, err = cl.Blob(a.ctx, g.Digest); err == nil {
+			data.Assigned, err = dataset.DecodeFolds(b, d.Manifest.Rows)
+		}
+	}
+	return data, err
+}
+
+// lineOf returns the curve of a job that ran in this process.
+func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
+	line := &protocol.JobCurve{Points: []curve.Point{}}
+	if o.Curve != nil {
+		line.Points = o.Curve.Points()
+	}
+	for _, f := range o.Folds {
+		points := []curve.Point{}
+		if f.Curve != nil {
+			points = f.Curve.Points()
+		}
+		line.Folds = append(line.Folds, points)
+	}
+	return line
+}
+
+// trainOut has the files of --model-out, --predictions-out, --curve-out and --split-out. A file is nil if its flag is not
+// given.
+type trainOut struct {
+	model, predictions, curve, split *outFile
+
+	format dataset.Format // of the predictions
+}
+
+// createOutputs checks the names of all files to write, and creates the files. The caller discards them, also after an
+// error.
+func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
+	out = &trainOut{}
+	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names, initFrom(file)}
+	model, held, curve, split := outputFlag{"--model-out", c.ModelOut}, outputFlag{"--predictions-out", c.PredictionsOut}, outputFlag{"--curve-out", c.CurveOut}, outputFlag{"--split-out", c.SplitOut}
+	err = cmp.Or(apart(model, held, curve, split), c.belongTo(c.Data), checkFigures("--figures", c.Figures))
+	for _, f := range []outputFlag{model, held, curve, split} {
+		err = cmp.Or(err, notAnInput(f.flag, f.path, inputs...))
+	}
+	holds := file.Folds > 0 || file.TestFraction > 0 || file.GroupFolds || c.Split != ""
+	for _, f := range []outputFlag{held, split} {
+		if err == nil && f.path != "" && !holds {
+			err = usagef("%s: no samples are held out for testing; give --test-fraction, --folds or --split", f.flag)
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	if c.ModelOut != "" {
+		if out.model, err = createFile(c.ModelOut, userFile); err != nil {
+			return out, err
+		}
+	}
+	if c.PredictionsOut != "" {
+		if out.format, err = new(formatFlag).of(c.PredictionsOut); err != nil {
+			return out, err
+		}
+		if out.predictions, err = createFile(c.PredictionsOut, userFile); err != nil {
+			return out, err
+		}
+	}
+	if out.curve, err = curve.createCSV("a learning curve"); err == nil {
+		out.split, err = split.createCSV("a split file")
+	}
+	return out, err
+}
+
+// discard removes the files that are not complete.
+func (t *trainOut) discard() {
+	for _, f := range []*outFile{t.model, t.predictions, t.curve, t.split} {
+		if f != nil {
+			f.discard()
+		}
+	}
+}
+
+// write writes the files, and notes in r their names. A streamed model is already in its file. A job of folds has a
+// model for each fold.
+func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
+	switch {
+	case t.model == nil:
+	case len(o.Folds) == 0:
+		r.Model = c.ModelOut
+		if _, err := t.model.Write(o.Model); err != nil {
+			return err
+		}
+		if err := t.model.commit(); err != nil {
+			return err
+		}
+	default:
+		var paths []string
+		for i, f := range o.Folds {
+			path := foldPath(c.ModelOut, i)
+			if err := writeFile(path, f.Model); err != nil {
+				for _, written := range paths {
+					err = errors.Join(err, os.Remove(written))
+				}
+				return err
+			}
+			paths = append(paths, path)
+		}
+		r.Model = strings.Join(paths, ", ")
+	}
+	if t.predictions != nil {
+		if len(o.Predictions) == 0 {
+			return noPredictions("job "+r.Job, o)
+		}
+		set, err := predictions.Decode(o.Predictions)
+		if err != nil {
+			return err
+		}
+		r.Predictions = c.PredictionsOut
+		file := compressed(t.predictions, t.format)
+		if err := writeHeldOut(file, t.format, set); err != nil {
+			return err
+		}
+		if err := file.commit(); err != nil {
+			return err
+		}
+	}
+	if t.curve != nil {
+		r.Curve = c.CurveOut
+		if err := writeCurve(t.curve, r.Line.Points, r.Line.Folds); err != nil {
+			return err
+		}
+		if err := t.curve.commit(); err != nil {
+			return err
+		}
+	}
+	if t.split == nil {
+		return nil
+	}
+	r.SplitFile = c.SplitOut
+	if err := r.On[0].WriteSplit(t.split, r.Division); err != nil {
+		return err
+	}
+	return t.split.commit()
+}
+
+// foldPath returns the name of the model of a fold: model.ldl becomes model-fold3.ldl.
+func foldPath(path string, fold int) string {
+	ext := filepath.Ext(path)
+	return fmt.Sprintf("%s-fold%d%s", strings.TrimSuffix(path, ext), fold, ext)
+}
