@@ -56,7 +56,7 @@ func TestTwoWays(t *testing.T) {
 		read := 0
 		for _, r := range f.Readings {
 			for _, command := range r.Commands[:min(1, len(r.Commands))] {
-				cmdtest.Works(t, append(shellArgs(command)[1:], "--algorithm", "aa-knn", "--set", "k=1")...)
+				cmdtest.Works(t, append(cmdtest.Words(t, command), "--algorithm", "aa-knn", "--set", "k=1")...)
 				read++
 			}
 		}
@@ -88,7 +88,7 @@ func TestGivenFlagsInCommands(t *testing.T) {
 			t.Errorf("%v: %+v, want %s", c.args, f.Readings, c.wants)
 			continue
 		}
-		cmdtest.Works(t, append(shellArgs(c.wants)[1:], "--algorithm", "aa-knn", "--set", "k=1")...)
+		cmdtest.Works(t, append(cmdtest.Words(t, c.wants), "--algorithm", "aa-knn", "--set", "k=1")...)
 	}
 }
 

@@ -3,11 +3,18 @@ package commands
 import (
 	"flag"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/internal/version"
 )
 
 var updateCommands = flag.Bool("update-commands", false, "write the generated tables of docs anew")
@@ -35,7 +42,7 @@ func generated(t *testing.T, page, first, last, want string) {
 		return
 	}
 	if !*updateCommands {
-		t.Fatalf("the tables of %s differ from the code; write them with go test ./cmd/coppice -run %s -update-commands", page, t.Name())
+		t.Fatalf("the tables of %s differ from the code; write them with go test ./cmd/commands -run %s -update-commands", page, t.Name())
 	}
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -80,4 +87,52 @@ func required(leaf *kong.Node) (all []string) {
 		}
 	}
 	return all
+}
+
+var (
+	inText    = regexp.MustCompile("`(coppice [^`]*)`")
+	noCommand = regexp.MustCompile("unknown flag|unexpected argument|unknown command")
+)
+
+// TestCommandsInText: commands that pages have within sentences and tables are known, with their flags.
+func TestCommandsInText(t *testing.T) {
+	testkit.WithoutRace(t)
+	const top = "../.."
+	pages := []string{"README.md", "ARCHITECTURE.md", "BENCHMARKS.md", "CONTRIBUTING.md", "deploy/README.md"}
+	err := fs.WalkDir(os.DirFS(top), "docs", func(name string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(name, ".md") {
+			pages = append(pages, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, page := range pages {
+		fenced := false
+		for i, line := range strings.Split(cmdtest.Read(t, filepath.Join(top, page)), "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				fenced = !fenced
+			}
+			if fenced { // the tests of pages run it
+				continue
+			}
+			for _, m := range inText.FindAllStringSubmatch(strings.ReplaceAll(line, "go run ./cmd/", ""), -1) {
+				command, _, _ := strings.Cut(m[1], " ...")
+				args := strings.Fields(command)
+				if len(args) == 1 || strings.ToLower(args[1]) != args[1] || args[1] == version.String {
+					continue
+				}
+				checked++
+				parser := kong.Must(&cli{}, kong.Name("coppice"), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard), groups, kong.PostBuild(plainSubcommands), decimalNumbers())
+				if _, err := parser.Parse(args[1:]); err != nil && noCommand.MatchString(err.Error()) {
+					t.Errorf("%s:%d: %s: %v", page, i+1, m[1], err)
+				}
+			}
+		}
+	}
+	if checked < 80 {
+		t.Errorf("only %d commands checked: this looks at the wrong things", checked)
+	}
 }

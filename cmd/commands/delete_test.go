@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -60,11 +61,15 @@ func TestDeletionUsage(t *testing.T) {
 // Jobs and models are deleted, also while a leader dies; what is gone is said so, and
 // what was not deleted stays.
 func TestDeletion(t *testing.T) {
-	s := &survivors{t: t, data: cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 300, 1), c: cmdtest.Start(t, 3, 1)}
-	t.Setenv("COPPICE_SERVER", s.c.Servers())
+	data, c := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 300, 1), cmdtest.Start(t, 3, 1)
+	t.Setenv("COPPICE_SERVER", c.Servers())
 	train := func(name string) *protocol.JobInfo {
-		cmdtest.Works(t, cmdtest.Train(s.data, 20, "--name", name)...)
-		return s.job(name)
+		cmdtest.Works(t, cmdtest.Train(data, 20, "--name", name)...)
+		j, err := c.Client().Job(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
 	}
 	one, two, three := train("one"), train("two"), train("three")
 	failed := func(says string, args ...string) {
@@ -78,12 +83,17 @@ func TestDeletion(t *testing.T) {
 	cmdtest.Works(t, "job", "pause", "waits") // it would compute as long as this test takes
 	failed("(waits) is ", "job", "delete", "one", "waits")
 
-	restart := s.killLeader()
+	leader := cmdtest.KillLeader(t, c)
 	var d protocol.Deletion
 	cmdtest.JSON(t, &d, "job", "delete", "one", fmt.Sprint(two.ID)) // while there is no leader
-	restart()
-	s.killLeader()()
-	cmdtest.Leader(t, s.c) // else a command may say first that it waits
+	restart := func(n *proc.Node) {
+		if err := n.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restart(leader)
+	restart(cmdtest.KillLeader(t, c))
+	cmdtest.Leader(t, c) // else a command may say first that it waits
 	if len(d.Jobs) != 2 || d.Jobs[0].ID != one.ID || d.Jobs[1].Name != "two" {
 		t.Errorf("deleted: %+v", d)
 	}
@@ -97,22 +107,22 @@ func TestDeletion(t *testing.T) {
 	if text := cmdtest.Works(t, "job", "delete", fmt.Sprint(one.ID)); !strings.Contains(text, "(one) had been deleted before") {
 		t.Errorf("deleted again: %s", text)
 	}
-	s.withoutModel(three, failed)
-	s.prune(three)
+	withoutModel(t, data, three, failed)
+	prune(t)
 	if again := train("one"); again.ID <= three.ID || again.Models[0].Digest != one.Models[0].Digest {
 		t.Errorf("trained again: job %d with %s", again.ID, again.Models[0].Digest)
 	}
 }
 
-// withoutModel deletes a job's model.
-func (s *survivors) withoutModel(j *protocol.JobInfo, failed func(says string, args ...string)) {
-	t := s.t
+// withoutModel deletes the model of the job three.
+func withoutModel(t *testing.T, data string, j *protocol.JobInfo, failed func(says string, args ...string)) {
+	t.Helper()
 	failed("folds are deleted together", "model", "delete", "three/1")
 	if text := cmdtest.Works(t, "model", "delete", "three"); !strings.Contains(text, "\n"+roomIsFree()+"\n") {
 		t.Errorf("its deletion says\n%s", text)
 	}
 	failed(fmt.Sprintf("the model of job %d (three) was deleted", j.ID), "model", "show", "three")
-	again := cmdtest.Train(s.data, 20, "--name", "three", "--model-out", filepath.Join(t.TempDir(), "m"))
+	again := cmdtest.Train(data, 20, "--name", "three", "--model-out", filepath.Join(t.TempDir(), "m"))
 	failed("the model of job three was deleted", slices.DeleteFunc(again, func(arg string) bool { return arg == "-o" || arg == "json" })...)
 	if text := cmdtest.Works(t, "job", "show", "three"); !strings.Contains(text, "model          deleted 20") || !strings.Contains(text, j.Models[0].Digest) {
 		t.Errorf("its job is shown as\n%s", text)
@@ -123,8 +133,8 @@ func (s *survivors) withoutModel(j *protocol.JobInfo, failed func(says string, a
 }
 
 // prune deletes the last job that has ended.
-func (s *survivors) prune(j *protocol.JobInfo) {
-	t := s.t
+func prune(t *testing.T) {
+	t.Helper()
 	var d protocol.Deletion
 	if cmdtest.JSON(t, &d, "job", "prune", "--older-than", "1h"); len(d.Jobs) != 0 {
 		t.Errorf("younger than an hour: %+v", d)

@@ -18,7 +18,7 @@ import (
 // decoded shards that is. The set is generated, 10 MB of shards; COPPICE_MEMORY_ROWS
 // takes another number of rows, and COPPICE_MEMORY_TREES of trees:
 //
-//	COPPICE_MEMORY_ROWS=60000 COPPICE_MEMORY_TREES=50 go test -run - -bench Memory -benchtime 1x ./cmd/coppice
+//	COPPICE_MEMORY_ROWS=60000 COPPICE_MEMORY_TREES=50 go test -run - -bench Memory -benchtime 1x ./cmd/commands
 func BenchmarkMemory(b *testing.B) {
 	const features, labels = 100, 5
 	rows, trees := number(b, "COPPICE_MEMORY_ROWS", 25_000), number(b, "COPPICE_MEMORY_TREES", 8)

@@ -92,14 +92,6 @@ func messyFiles() []messy {
 	}
 }
 
-// shellArgs splits a command as a POSIX shell does.
-func shellArgs(command string) (args []string) {
-	for _, word := range regexp.MustCompile(`('[^']*'|\\.|[^ '\\])+`).FindAllString(command, -1) {
-		args = append(args, regexp.MustCompile(`'([^']*)'|\\(.)`).ReplaceAllString(word, "$1$2"))
-	}
-	return args
-}
-
 // The command that inspect prints first reads nearly every file, with the right columns, and the others get a reason.
 func TestMessyFiles(t *testing.T) {
 	testkit.WithoutRace(t)
@@ -127,8 +119,8 @@ func TestMessyFiles(t *testing.T) {
 		var trained struct {
 			Rows struct{ Train int } `json:"samples"`
 		}
-		args, model := shellArgs(r.Commands[0]), filepath.Join(t.TempDir(), "m.coppice")
-		cmdtest.JSON(t, &trained, append(args[1:], "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model)...)
+		args, model := cmdtest.Words(t, r.Commands[0]), filepath.Join(t.TempDir(), "m.coppice")
+		cmdtest.JSON(t, &trained, append(args, "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model)...)
 		if trained.Rows.Train != r.Rows {
 			t.Errorf("%s: %s trains on %d rows", c.name, r.Commands[0], trained.Rows.Train)
 			continue

@@ -403,7 +403,7 @@ func TestRepeatOfFold(t *testing.T) {
 	var shown, repeated modelShown
 	cmdtest.JSON(t, &shown, "model", "show", filepath.Join(dir, "m-fold2.model"))
 	again := filepath.Join(dir, "again.model")
-	cmdtest.Works(t, append(wordsOf(t, strings.Replace(shown.Repeat, "--data FILE", "--data '"+data+"'", 1)), "--model-out", again)...)
+	cmdtest.Works(t, append(cmdtest.Words(t, strings.Replace(shown.Repeat, "--data FILE", "--data '"+data+"'", 1)), "--model-out", again)...)
 	cmdtest.JSON(t, &repeated, "model", "show", again)
 	if shown.Digest != repeated.Digest || !strings.Contains(shown.Repeat, "--folds 3 --fold 2") {
 		t.Errorf("%s trains another model", shown.Repeat)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -34,6 +35,22 @@ func npyFile(t *testing.T, rows, cols int) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// matrix is a variable of a MATLAB file, by columns.
+type matrix struct {
+	name       string
+	rows, cols int32
+	values     []float64
+}
+
+// matFile encodes variables as a MATLAB file.
+func matFile(variables ...matrix) string {
+	var f mattest.File
+	for _, v := range variables {
+		f.AddDoubles(v.name, v.rows, v.cols, v.values...)
+	}
+	return string(f.Bytes())
 }
 
 // Each wrong input gets one line that says what is wrong and where, the exit code

@@ -154,7 +154,7 @@ var Bugs = []Bug{
 	{"workers that stay with a leader that has lost the majority", []Edit{
 		{"worker/leader.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
 		{"coordinator/coordinator.go", "	tasks.Go(func() { n.nats.divertClients(ctx, n.leader) })\n", ""},
-	}, &Test{"./cmd/coppice", "TestPartitions"}},
+	}, &Test{"./harness/chaos", "TestPartitions"}},
 	{"a worker that stays with a leader of an earlier epoch", []Edit{
 		{"worker/leader.go", "	case c.Leader == \"\" || c.Epoch", "	case s.silent || c.Leader == \"\" || c.Epoch"},
 	}, &Test{"./worker", "TestFollowsTheMajority"}},

@@ -22,7 +22,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // AsCommand is an environment variable. If it is set, the test binary is the command coppice, so that tests start real
@@ -92,6 +94,36 @@ func JSON(t *testing.T, v any, args ...string) {
 	}
 }
 
+// Trained is the part of the JSON of train that tests of several packages read.
+type Trained struct {
+	Job           string             `json:"job"`
+	Dataset       string             `json:"dataset"`
+	DatasetDigest string             `json:"dataset_digest"`
+	Rows          pipeline.Counts    `json:"samples"`
+	Spent         map[string]float64 `json:"spent_seconds"`
+	Folds         []Fold             `json:"folds"`
+	Fold                             // of a job without folds
+}
+
+// Fold is the part of the JSON of train about one model.
+type Fold struct {
+	Measures    measures.Report `json:"measures"`
+	Added       *pipeline.Added `json:"added"`
+	ModelDigest string          `json:"model_digest"`
+	pipeline.Baselines
+}
+
+// Words splits a command line as a shell does, and returns its words without the first, which must be coppice.
+func Words(t *testing.T, line string) []string {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", "printf '%s\\0' "+line).Output()
+	words := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	if err != nil || words[0] != "coppice" {
+		t.Fatalf("%s: %q, %v", line, words, err)
+	}
+	return words[1:]
+}
+
 // Refused runs a command line in which @ stands for a folder with files. The command must end with the exit code, must
 // print nothing but one line on stderr, which contains each of says, and must not change the names in the folder.
 func Refused(t *testing.T, files map[string]string, args string, code int, says []string) {
@@ -120,7 +152,7 @@ func Refused(t *testing.T, files map[string]string, args string, code int, says 
 	}
 }
 
-// Process prepares a process of coppice whose folder for temporary files is tmp. Its output goes to the two buffers. It
+// Process prepares a process of coppice with tmp as its folder for temporary files. Its output goes to the two buffers. It
 // is killed at the end of the test.
 func Process(t *testing.T, tmp string, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	t.Helper()

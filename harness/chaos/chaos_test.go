@@ -1,0 +1,147 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/harness/chaos"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/internal/certs"
+)
+
+// The short form of the suite: some faults of each kind, both algorithms, on a
+// cluster of real processes, which leaves nothing behind.
+func TestChaos(t *testing.T) {
+	faults := []string{"worker-kill", "worker-stop", "leader-kill", "all-kill"}
+	tmp := t.TempDir()
+	args := []string{"chaos", "--small", "--rounds", "1", "--faults", strings.Join(faults, ","), "-o", "json"}
+	if testkit.Slowdown > 1 {
+		args = append(args, "--algorithm", "ldlf")
+	}
+	cmd, stdout, stderr := cmdtest.Process(t, tmp, args...)
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	var r chaos.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	var hit []string
+	for _, s := range r.Strikes {
+		if !s.Recovered || s.Seconds <= 0 || s.Target == "" {
+			t.Errorf("%+v", s)
+		}
+		hit = append(hit, s.Fault)
+	}
+	slices.Sort(hit)
+	slices.Sort(faults)
+	if !slices.Equal(hit, faults) || r.Digests < 2 || r.Jobs < r.Digests {
+		t.Errorf("injected %v, %d jobs, %d digests", hit, r.Jobs, r.Digests)
+	}
+	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+// TestPartitions: the leader is cut off from its peers and not from workers and clients,
+// in both directions and in each one, and training goes on elsewhere, with the same bits.
+// On a busy machine it may take longer than it should; without anything that brings
+// workers to the new leader it would take for ever.
+func TestPartitions(t *testing.T) {
+	faults := []string{"peers-cut", "peers-cut-out", "peers-cut-in"}
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "60s", "-o", "json", "--faults", strings.Join(faults, ",")}
+	cmd, stdout, stderr := cmdtest.Process(t, t.TempDir(), args...)
+	err := cmd.Run()
+	if strings.Contains(stderr.String(), "cannot be injected here") {
+		t.Skip(stderr)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	var r chaos.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Strikes {
+		if !s.Recovered || s.Longest < s.Seconds {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(r.Strikes) != len(faults) || r.Digests == 0 {
+		t.Errorf("%d partitions, %d digests", len(r.Strikes), r.Digests)
+	}
+}
+
+// recovered checks that a run injected so many faults, and recovered from each.
+func recovered(t *testing.T, report []byte, faults int) {
+	t.Helper()
+	var r chaos.Report
+	if err := json.Unmarshal(report, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Strikes {
+		if !s.Recovered {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(r.Strikes) != faults || r.Digests == 0 {
+		t.Errorf("%d faults, %d digests", len(r.Strikes), r.Digests)
+	}
+}
+
+// TestChaosOfDisks: the leader's disk gives input/output errors, and another is full at the
+// start; nothing stays mounted.
+func TestChaosOfDisks(t *testing.T) {
+	testkit.WithoutRace(t)
+	tmp := t.TempDir()
+	faults := []string{"io-errors", "disk-full-start"}
+	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "-o", "json", "--faults", strings.Join(faults, ",")}
+	cmd, stdout, stderr := cmdtest.Process(t, tmp, args...)
+	err := cmd.Run()
+	if strings.Contains(stderr.String(), "cannot be injected here") {
+		t.Skip(stderr)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	recovered(t, stdout.Bytes(), len(faults))
+	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+// TestChaosApart: a fault that has a cluster of its own, while that of the leg goes on. With
+// this seed the port of HTTP is in use at the first start.
+func TestChaosApart(t *testing.T) {
+	testkit.WithoutRace(t)
+	tmp := t.TempDir()
+	cmd, stdout, stderr := cmdtest.Process(t, tmp, "chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--seed", "1", "--rounds", "1", "-o", "json", "--faults", "port-in-use")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	recovered(t, stdout.Bytes(), 1)
+	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+// TestChaosWithTLS: faults that start processes of their own, and an external NATS, with certificates.
+func TestChaosWithTLS(t *testing.T) {
+	testkit.WithoutRace(t)
+	faults := []string{"worker-version", "port-in-use", "nats-restart"}
+	tmp := t.TempDir()
+	cmd, stdout, stderr := cmdtest.Process(t, tmp, "chaos", "--small", "--tls", "--keep", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "-o", "json", "--faults", strings.Join(faults, ","))
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	recovered(t, stdout.Bytes(), len(faults))
+	for _, name := range []string{"embedded/certs/coordinator-a", "embedded/certs/worker-w2", "external/certs/coordinator-nats"} {
+		if found, err := filepath.Glob(filepath.Join(tmp, "*", name, certs.CertFile)); err != nil || len(found) != 1 {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+}
