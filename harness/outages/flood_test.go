@@ -28,7 +28,7 @@ import (
 
 // floodSize is what greedy clients do to a coordinator at once.
 type floodSize struct {
-	idle      int           // HTTP connections that say nothing, and a quarter of it of NATS
+	idle      int           // HTTP connections that say nothing, and a quarter as many of NATS that say their name only; with deaf and halves, more than most
 	uploads   int           // that stand still
 	deaf      int           // NATS clients that ask for pieces of a blob, listen to what they may, and read nothing
 	halves    int           // NATS clients that send most of a message of 1 MiB
@@ -240,8 +240,8 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	const hands = 8
 	f.all = int64(hands*(size.idle/hands+size.idle/hands/4) + size.uploads + size.deaf + size.halves + size.fragments + 1)
 	for range hands {
-		f.tasks.Go(func() { f.idle(f.http, size.idle/hands) })
-		f.tasks.Go(func() { f.idle(f.nats, size.idle/hands/4) })
+		f.tasks.Go(func() { f.idle(f.http, "", size.idle/hands) })
+		f.tasks.Go(func() { f.idle(f.nats, introduction("idle"), size.idle/hands/4) })
 	}
 	for range size.uploads {
 		f.tasks.Go(f.upload)
@@ -260,9 +260,14 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 	return f
 }
 
-// idle keeps connections open that say nothing, and opens others in place of those that were
+// introduction is the beginning of a connection of a NATS client.
+func introduction(name string) string {
+	return fmt.Sprintf("CONNECT {\"verbose\":false,\"name\":%q}\r\n", name)
+}
+
+// idle keeps n connections open that say nothing after hello, and opens others in place of those that were
 // opened first, for ever.
-func (f *greed) idle(address string, n int) {
+func (f *greed) idle(address, hello string, n int) {
 	open := make([]net.Conn, n)
 	defer func() {
 		for _, c := range open {
@@ -278,7 +283,10 @@ func (f *greed) idle(address string, n int) {
 		} else {
 			f.begun.Add(1)
 		}
-		open[i], _ = net.DialTimeout("tcp", address, time.Second) // an error: it is refused
+		var err error
+		if open[i], err = net.DialTimeout("tcp", address, time.Second); err == nil { // else it is refused
+			_, _ = io.WriteString(open[i], hello)
+		}
 	}
 }
 
@@ -306,7 +314,7 @@ func (f *greed) natsClient(name, hello string, say func(c net.Conn) error) {
 		if c, err := net.DialTimeout("tcp", f.nats, time.Second); err == nil {
 			stop := context.AfterFunc(f.ctx, func() { c.Close() })
 			_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-			_, err := fmt.Fprintf(c, "CONNECT {\"verbose\":false,\"name\":%q}\r\n%s", name, hello)
+			_, err := io.WriteString(c, introduction(name)+hello)
 			f.begins(first)
 			first = false
 			for err == nil && f.ctx.Err() == nil {
