@@ -48,6 +48,7 @@ func (c *cluster) says(id string) (s protocol.Self) {
 // The folders of all coordinators are replaced in turn, each once the one before is ready: each is ready only when it has
 // all blobs, and nothing is lost.
 func TestReplacedFoldersLoseNothing(t *testing.T) {
+	t.Parallel()
 	for name, part := range map[string]string{"everything": "", "only blobs": "blobs"} {
 		t.Run(name, func(t *testing.T) {
 			ctx := deadline(t)
@@ -99,6 +100,7 @@ func TestReplacedFoldersLoseNothing(t *testing.T) {
 // runs, the leader hands over and says what is wrong. It has all blobs again once it
 // can write.
 func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	d, err := c.client.Import(ctx, "set", dataset.Artificial(600, 1), dataset.ImportOptions{})
@@ -158,6 +160,7 @@ func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
 // names the blob. Nobody is ready, and the leader stays. After the same file is
 // imported again, the job goes on by itself.
 func TestAJobWhoseBlobsAreLost(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := testSpec(map[string]string{"steps": "50", "trees": "2"})
 	want := localDigest(t, s)
@@ -218,6 +221,7 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 // TestLostBlobsStopNoOtherHandOver: a leader with a full disk hands over even if no
 // coordinator has all blobs, because all lack the same.
 func TestLostBlobsStopNoOtherHandOver(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	small := c.smallDisk()
@@ -273,6 +277,7 @@ func (c *cluster) gone(digests ...string) bool {
 // every disk, also if a model was deleted alone. Then the dataset can be deleted, and
 // imports that the quota of blobs refused are accepted.
 func TestDeletionFreesTheDisk(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	first, _ := datatest.Artificial(t, 600)
@@ -330,6 +335,7 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 // TestKeepJobs: any leader keeps the given number of ended jobs, and answers that the
 // others are deleted. Without the flag all jobs stay.
 func TestKeepJobs(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 1)
 	c.tune = func(cfg *coordinator.Config) { cfg.KeepJobs = 2 }

@@ -43,6 +43,7 @@ func (c *cluster) another() *client.Client {
 // twice while they do: no stream holds it up. The clients see the same end and each run, and what
 // they see of the job does not go back.
 func TestChangesOfAnExperiment(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 2)
 	repeats := 40 / slowdown

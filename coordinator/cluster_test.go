@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,7 +19,6 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/freeport"
-	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/job/local"
@@ -26,6 +27,14 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker"
 )
+
+// TestMain runs four tests at once: a cluster waits for most of its time, for elections, heartbeats and timeouts.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "4"); err != nil { // a flag of the command line comes later, and wins
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // cluster is coordinators and workers in this process, on loopback, with real
 // NATS, Raft and disks.
@@ -188,8 +197,8 @@ func eventful() protocol.Spec {
 	return testSpec(map[string]string{"steps": lasting(1500), "patience": "1000", "trees": "2", "depth": "5"})
 }
 
-// localDigests has the digests of --local by spec: several tests have the same.
-var localDigests = make(map[string]string)
+// localDigests has a function by spec that returns the digest of --local: several tests have the same spec.
+var localDigests sync.Map
 
 func localDigest(t *testing.T, s protocol.Spec) string {
 	t.Helper()
@@ -197,11 +206,8 @@ func localDigest(t *testing.T, s protocol.Spec) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := string(b)
-	if localDigests[key] == "" {
-		localDigests[key] = trainedHere(t, s)
-	}
-	return localDigests[key]
+	digest, _ := localDigests.LoadOrStore(string(b), sync.OnceValue(func() string { return trainedHere(t, s) }))
+	return digest.(func() string)()
 }
 
 // trainedHere returns the digest of a spec's model, or of its first fold's, trained in this
@@ -251,6 +257,7 @@ func deadline(t *testing.T) context.Context {
 }
 
 func TestClusterGivesTheDigestOfLocalTraining(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := testSpec(map[string]string{"steps": lasting(600), "patience": "100", "trees": "2"})
 	want := localDigest(t, s)
@@ -268,6 +275,7 @@ func TestClusterGivesTheDigestOfLocalTraining(t *testing.T) {
 }
 
 func TestAJobSurvivesItsLeaderAndAWorker(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := eventful()
 	want := localDigest(t, s)
@@ -286,6 +294,7 @@ func TestAJobSurvivesItsLeaderAndAWorker(t *testing.T) {
 }
 
 func TestFoldsRunAsOneJob(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := testSpec(map[string]string{"steps": lasting(200), "trees": "2", "depth": "5"})
 	s.TestFraction, s.Folds = 0, 3
@@ -306,6 +315,7 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 // TestASubJobGoesOnElsewhere takes a worker away that runs a fold, after it has
 // handed a checkpoint back: another worker goes on from there.
 func TestASubJobGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := longFolds()
 	s.Set["patience"] = s.Set["steps"]
@@ -319,18 +329,18 @@ func TestASubJobGoesOnElsewhere(t *testing.T) {
 	want := localDigest(t, s)
 	f := &foldWatch{handed: make(chan string, 1)}
 	stop := f.listen(ctx, c)
-	end := c.train(ctx, s, func() {
-		testkit.Until(t, "checkpoint of a fold", func() bool {
-			select {
-			case id := <-f.handed:
-				c.stop(id)
-				return true
-			default:
-				j, err := c.client.Job(ctx, s.Name)
-				return err == nil && j.State.Final()
-			}
-		})
+	ended := make(chan struct{})
+	var stopping sync.WaitGroup
+	stopping.Go(func() {
+		select {
+		case id := <-f.handed:
+			c.stop(id)
+		case <-ended:
+		}
 	})
+	end := c.train(ctx, s, nil)
+	close(ended)
+	stopping.Wait()
 	stop()
 	if !strings.Contains(string(end.Outcome), want) {
 		t.Errorf("the outcome %.300s lacks the digest %s of --local", end.Outcome, want)

@@ -34,6 +34,7 @@ func (c *cluster) allReady() {
 // A start that fails for a port has begun nothing: with other flags all three form one cluster,
 // which survives the loss of any of them.
 func TestPortInUseAtTheFirstStart(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	for offset := range 4 {
@@ -81,6 +82,7 @@ func TestPortInUseAtTheFirstStart(t *testing.T) {
 // TestRaftElsewhere: Raft may be at any port at a first start, because each coordinator
 // tells its port.
 func TestRaftElsewhere(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	raft := make(map[string]string)
@@ -97,6 +99,7 @@ func TestRaftElsewhere(t *testing.T) {
 
 // Folders that were restored from two backups never form a cluster; each coordinator says why.
 func TestMixedRestore(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	old := start(t, 1, 0)
 	backup := func(name string) []byte {
@@ -147,6 +150,7 @@ func TestMixedRestore(t *testing.T) {
 
 // A copy of a folder does not run next to the first.
 func TestCopiedFolderEnds(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "art")
@@ -171,6 +175,7 @@ func TestCopiedFolderEnds(t *testing.T) {
 
 // The folders of all coordinators are replaced in turn, paced by /readyz, and nothing is lost.
 func TestEachFolderInTurn(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "art")
@@ -206,6 +211,7 @@ func TestEachFolderInTurn(t *testing.T) {
 
 // Coordinators with different heartbeats begin no cluster, and say so.
 func TestDifferentHeartbeats(t *testing.T) {
+	t.Parallel()
 	c := prepare(t, 3)
 	c.tune = func(cfg *coordinator.Config) {
 		if cfg.ID == "c" {
@@ -228,6 +234,7 @@ func TestDifferentHeartbeats(t *testing.T) {
 // TestPeersOfAnotherCluster: if --peers names a coordinator of another cluster, that
 // cluster is not disturbed, and the error names it.
 func TestPeersOfAnotherCluster(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
 	c.put(ctx, "art")
@@ -249,6 +256,7 @@ func TestPeersOfAnotherCluster(t *testing.T) {
 // The id of the cluster is in the folder of Raft as well, so damage to both files of the
 // coordinator's own stops no start.
 func TestDamagedClusterFiles(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
 	c.put(ctx, "art")

@@ -118,6 +118,7 @@ func (c *cluster) ready(id string) string {
 // A leader that has Raft but no NATS hands over; the job goes on to the same
 // digest. Without NATS anywhere the leader stays.
 func TestALeaderWithoutNATSHandsOver(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	server := natstest.Server(t, bus.ServerOptions{Ping: bus.DefaultPing})
 	c := prepare(t, 3)
@@ -198,6 +199,7 @@ func (c *cluster) smallDisk() string {
 // Imports are refused, and the job goes on to the same digest. The coordinator fetches
 // everything once the disk has room.
 func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	small := c.smallDisk()
@@ -242,6 +244,7 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 // Alone, a coordinator with a full disk refuses imports, says so, and goes on by
 // itself.
 func TestAFullDiskAlone(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 1)
 	small := c.smallDisk()
@@ -279,6 +282,7 @@ func TestAFullDiskAlone(t *testing.T) {
 // TestAFullDiskAtTheStart: a coordinator that starts with a full disk says so, waits
 // for room, and begins.
 func TestAFullDiskAtTheStart(t *testing.T) {
+	t.Parallel()
 	for _, coordinators := range []int{1, 3} {
 		t.Run(fmt.Sprint(coordinators), func(t *testing.T) {
 			c := prepare(t, coordinators)
@@ -320,6 +324,7 @@ func fill(t *testing.T, path string) {
 // A coordinator that loses the majority sends its NATS clients away, refuses new ones,
 // and lets them in again once it hears a leader.
 func TestSendsClientsAway(t *testing.T) {
+	t.Parallel()
 	ctx := testkit.Context(t)
 	c := start(t, 3, 0)
 	c.leader(ctx)

@@ -122,6 +122,7 @@ var placeholder = regexp.MustCompile(`\{[a-z.]+\}`)
 // that protocol/PROTOCOL.md does not name. Each request has a twin, the roles that it names, which is
 // answered. Nothing is changed by all of them.
 func TestHostileHTTP(t *testing.T) {
+	t.Parallel()
 	h := newHostile(t)
 	ctx := deadline(t)
 	before := h.look(ctx)
@@ -267,6 +268,7 @@ func (x *intruder) refused(t *testing.T, do func() error) bool {
 // name, and with another name to the roles that it names. The twin with the right name may
 // use the subject. Callers without a certificate, users and model servers do not even connect.
 func TestHostileNATS(t *testing.T) {
+	t.Parallel()
 	h := newHostile(t)
 	ctx := deadline(t)
 	before := h.look(ctx)

@@ -35,6 +35,7 @@ import (
 // The blobs of a deleted dataset and the parts of a finished job go once they are
 // old, on every coordinator; what is young, or referred to, stays.
 func TestBlobsAreGathered(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	c.tune = func(cfg *coordinator.Config) { cfg.BlobGrace = 3 * time.Second }
@@ -124,6 +125,7 @@ func (a alike) Scan(f func(*dataset.Row) error) error {
 // TestPerfectFit: a job with losses of 0, up to rounding, ends, and its curve has all
 // losses. A job of folds has only the curves of its folds.
 func TestPerfectFit(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
 	if _, err := c.client.Import(ctx, "art", alike{dataset.Artificial(400, 1)}, dataset.ImportOptions{}); err != nil {
@@ -184,6 +186,7 @@ func smallMembers(steps int) string {
 // the leader stop while members are trained; then for each of two folds. The digests
 // are the same as with --local, and the outcome has the weights.
 func TestEnsemble(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := smallEnsemble()
 	want := localDigest(t, s)
@@ -234,6 +237,7 @@ func TestEnsemble(t *testing.T) {
 // TestValidatedEnsemble trains the best of three by one part of the training rows, while the leader goes
 // away after the first results: the second round trains the best member alone, to the digest of --local.
 func TestValidatedEnsemble(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := protocol.Spec{
 		Algorithm: "ensemble", Dataset: "art", Name: "validated", TestFraction: 0.1,
@@ -298,6 +302,7 @@ func (c *cluster) counter(name string) float64 {
 // which stops meanwhile. The digest is the same as with --local, and no finished tree
 // is grown again.
 func TestTreesAreGrownOnce(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	const trees = 60
 	s := protocol.Spec{
@@ -387,6 +392,7 @@ func outcomeHere(t *testing.T, s protocol.Spec, weights []byte) *pipeline.Outcom
 // same job has in one process, though the leader and a worker go away, alone and in folds. Weights
 // that were not sent, or are of another network, are refused.
 func TestWeights(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	w, err := network.ReadWeights(outcomeHere(t, deepSpec(map[string]string{"steps": "60"}), nil).Model)
 	if err != nil {
@@ -463,6 +469,7 @@ func (c *cluster) workers(ctx context.Context) []protocol.Worker {
 // recorded. If all tasks are audited, that happens at once, and the model is right.
 // With a sample it happens within the job.
 func TestAuditFindsALiar(t *testing.T) {
+	t.Parallel()
 	ldlf := testSpec(map[string]string{"steps": lasting(400), "trees": "2", "depth": "5"})
 	forest := protocol.Spec{Algorithm: "structrf", Dataset: "art", TestFraction: 0.1, Set: map[string]string{"trees": "6"}}
 	for _, run := range []struct {

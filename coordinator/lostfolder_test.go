@@ -57,6 +57,7 @@ func endOf(t *testing.T, ended chan error) (err error) {
 // deleted, the coordinator ends. It acknowledges nothing that it could only write into
 // deleted files.
 func TestFolderDeletedAlone(t *testing.T) {
+	t.Parallel()
 	for name, part := range map[string]string{"everything": "", "raft": "raft"} {
 		t.Run(name, func(t *testing.T) {
 			ctx := deadline(t)
@@ -86,6 +87,7 @@ func TestFolderDeletedAlone(t *testing.T) {
 // The leader's folder is deleted while a job runs: another leads, the job is done, and the
 // coordinator fetches everything once it is started again.
 func TestFolderOfTheLeaderDeleted(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	ended := c.ends()
@@ -114,6 +116,7 @@ func TestFolderOfTheLeaderDeleted(t *testing.T) {
 // TestBlobsReadOnly: a coordinator that cannot write blobs is not ready and transfers
 // the leadership, until it can write them again.
 func TestBlobsReadOnly(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "before")
@@ -136,6 +139,7 @@ func TestBlobsReadOnly(t *testing.T) {
 // A coordinator starts whatever is wrong with its list of members, in one copy or both: the
 // log has it, and it is written anew. What was damaged stays for people.
 func TestDamagedListOfMembers(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 3} {
 		ctx := deadline(t)
 		c := start(t, size, 0)
@@ -221,6 +225,7 @@ func (c *cluster) put(ctx context.Context, name string) {
 // emptied, the coordinator does not elect one that lacks acknowledged entries. It has
 // everything once the third coordinator is back.
 func TestEmptiedFolderLosesNothing(t *testing.T) {
+	t.Parallel()
 	for name, part := range map[string]string{"everything": "", "only raft": "raft"} {
 		t.Run(name, func(t *testing.T) {
 			ctx := deadline(t)
@@ -266,6 +271,7 @@ func TestEmptiedFolderLosesNothing(t *testing.T) {
 // At the first start a coordinator that is alone says for what it waits, and ends
 // when it is told to.
 func TestFirstStartWaits(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 3)
 	c.startCoordinator("a")
@@ -288,6 +294,7 @@ func TestFirstStartWaits(t *testing.T) {
 // folder was emptied. It starts again with the same flags, and has no vote until it has
 // fetched its log. No coordinator at another address can join under its name.
 func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "early")
@@ -322,6 +329,7 @@ func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
 // A coordinator is replaced by another at the same address, and the others start
 // again with the --peers that they had.
 func TestReplacedAtTheSameAddress(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "early")
@@ -352,6 +360,7 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 // A coordinator that is started in the folder of another, which runs or does not, ends
 // before it connects to the routes of anybody.
 func TestFolderOfAnotherCoordinator(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
 	c.leader(ctx)

@@ -79,6 +79,7 @@ func refused(t *testing.T, err error, why string) {
 // Every coordinator of a cluster is replaced, one after the other, while a job
 // runs; the job ends with the digest that it would have had.
 func TestReplaceEveryCoordinator(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := eventful()
 	s.Set["steps"] = lasting(4000)
@@ -136,6 +137,7 @@ func TestReplaceEveryCoordinator(t *testing.T) {
 
 // What would cost the majority, or makes no sense, is refused and says why.
 func TestMembersRefuse(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.leader(ctx)
@@ -191,6 +193,7 @@ func TestMembersRefuse(t *testing.T) {
 // A backup that is taken while a job runs makes a cluster of one, and one of three,
 // in which the job goes on to the same digest.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := eventful()
 	want := localDigest(t, s)
@@ -263,6 +266,7 @@ func stateIn(t *testing.T, backup []byte) *state.State {
 // What is no whole backup, and a folder that is not empty, is refused, and the
 // folder stays as it was.
 func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {

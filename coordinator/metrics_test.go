@@ -100,6 +100,7 @@ func longFolds() protocol.Spec {
 // TestFoldsMoveTheMetrics: steps, samples, rounds and progress move while folds run, and
 // what a fold did counts once though its worker goes away.
 func TestFoldsMoveTheMetrics(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
@@ -159,6 +160,7 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 // computed again. They move the metrics of the new leader too, and progress never
 // passes the end.
 func TestFoldsUnderAnotherLeader(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 1)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
@@ -191,6 +193,7 @@ func TestFoldsUnderAnotherLeader(t *testing.T) {
 // TestForestsMoveTheMetrics: trees count as they come, each as a step, and of a forest
 // that another leader began each tree counts in progress.
 func TestForestsMoveTheMetrics(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
 	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
@@ -226,6 +229,7 @@ func TestForestsMoveTheMetrics(t *testing.T) {
 
 // TestMetricsOfTheHouse: Raft, the disk, HTTP and backups.
 func TestMetricsOfTheHouse(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	leader := c.leader(ctx)

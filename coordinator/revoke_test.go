@@ -72,6 +72,7 @@ func cut(t *testing.T, from time.Time, list []*bus.Conn) {
 // coordinators cut the connections of the worker and refuse it. The job ends with the digest of
 // --local.
 func TestRevokedWorker(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	spec := eventful()
 	want := localDigest(t, spec)
@@ -120,6 +121,7 @@ func (s *secured) alive(ctx context.Context) (names []string) {
 // TestExpiredWorker: the connections of a worker end with its certificate, and the worker is
 // refused from then on. A job is computed by the other worker.
 func TestExpiredWorker(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	spec := testSpec(map[string]string{"steps": lasting(200), "trees": "2"})
 	want := localDigest(t, spec)
@@ -160,6 +162,7 @@ func TestExpiredWorker(t *testing.T) {
 // TestRevokedUser: the streams of a user end on every coordinator once the certificate is
 // revoked, and so do idle connections. The next request is refused.
 func TestRevokedUser(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
@@ -227,6 +230,7 @@ func TestRevokedUser(t *testing.T) {
 // TestRevokedCoordinator: Raft and routes refuse a coordinator with a revoked certificate, and
 // their connections end. The others go on.
 func TestRevokedCoordinator(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(1)

@@ -72,6 +72,7 @@ func (s *secured) at(offset int) string { return fmt.Sprintf("127.0.0.1:%d", s.p
 // TestRotation: all certificates and the authority are replaced while 20 jobs run. Their models
 // have the digests of --local, and no process connects again.
 func TestRotation(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	specs := []protocol.Spec{eventful()}
 	for i := range 19 {
@@ -213,6 +214,7 @@ func refusal(t *testing.T, address, dir string, version uint16, long time.Durati
 // TestCertificatesOfOthers: each port refuses certificates of other roles, of another cluster
 // with the same authority, and of another authority. It refuses TLS 1.2 as well.
 func TestCertificatesOfOthers(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := secure(t, 1)
 	s.startAll(1)
@@ -257,6 +259,7 @@ func TestCertificatesOfOthers(t *testing.T) {
 
 // TestAnswersOfHTTP: callers hear what to do.
 func TestAnswersOfHTTP(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := secure(t, 1)
 	s.startAll(0)
@@ -295,6 +298,7 @@ func TestAnswersOfHTTP(t *testing.T) {
 // TestConnectionsWithoutHandshake: 200 connections to each port that never finish a handshake
 // stop neither a job nor another coordinator.
 func TestConnectionsWithoutHandshake(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	spec := testSpec(map[string]string{"steps": lasting(200), "trees": "2"})
 	want := localDigest(t, spec)
@@ -340,6 +344,7 @@ func silence(t *testing.T, address string, n int) {
 // TestMixedStart: a coordinator in the clear and one with TLS found no cluster. Each says
 // which side is in the clear.
 func TestMixedStart(t *testing.T) {
+	t.Parallel()
 	s := secure(t, 3)
 	tune, source := s.tune, s.source(certs.Coordinator, "a")
 	s.tune = func(c *coordinator.Config) {
@@ -372,6 +377,7 @@ func TestMixedStart(t *testing.T) {
 
 // TestExposed: an address that other machines reach needs certificates or --insecure.
 func TestExposed(t *testing.T) {
+	t.Parallel()
 	block := freeBlock(t)
 	for name, c := range map[string]struct {
 		config coordinator.Config

@@ -73,6 +73,7 @@ func submission(name string) protocol.Spec {
 // TestTokens: a token is valid at every coordinator as soon as it is made. Its role, its owner and its
 // quota hold.
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
@@ -165,6 +166,7 @@ func (s *secured) stream(ctx context.Context, text, job string, port int) <-chan
 // TestRevokedToken: the streams of a revoked token end within a second at every coordinator, and further
 // requests are refused. The same holds for a token that expires. Streams of other tokens go on.
 func TestRevokedToken(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
@@ -228,6 +230,7 @@ func TestRevokedToken(t *testing.T) {
 // TestRestoredTokens: a restored cluster has the tokens of the backup, also a token that was revoked
 // afterwards, unless they are dropped.
 func TestRestoredTokens(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	s := secure(t, 1)
 	s.startAll(0)

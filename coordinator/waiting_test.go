@@ -23,6 +23,7 @@ import (
 // and the text of /readyz, and the status of /readyz stays 200. The job goes on once it
 // has what it needs.
 func TestWhatIsWaitedForIsTold(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "art")
@@ -72,6 +73,7 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 // TestNoMajorityIsTold: without a majority, the remaining coordinator says so. It names
 // the coordinators that do not answer, and how many are needed.
 func TestNoMajorityIsTold(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	last := c.leader(ctx)
@@ -110,6 +112,7 @@ func (c *cluster) gauge(id, series string) float64 {
 
 // A leader's metrics have the reasons that the protocol has, before any job waits.
 func TestMetricsHaveTheReasons(t *testing.T) {
+	t.Parallel()
 	r := prometheus.NewRegistry()
 	metrics.NewCoordinator(r)
 	families, err := r.Gather()
@@ -137,6 +140,7 @@ func TestMetricsHaveTheReasons(t *testing.T) {
 // The cluster says why a worker computes nothing: because no job runs, because its memory is too small for the
 // tasks of the job that runs, or because the job is paused.
 func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := prepare(t, 1)
 	c.equip = func(cfg *worker.Config) {
@@ -201,6 +205,7 @@ func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
 // A client that asks for a blob and names the subject of a worker, or of all, for the answer
 // has none sent there.
 func TestAnswersGoToWhoAsks(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
 	c.leader(ctx)

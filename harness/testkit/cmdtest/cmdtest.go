@@ -15,11 +15,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -147,8 +146,8 @@ func Refused(t *testing.T, files map[string]string, args string, code int, says 
 			t.Errorf("%q does not say %q", e.Stderr, word)
 		}
 	}
-	if diff := cmp.Diff(before, Contents(t, dir)); diff != "" {
-		t.Errorf("it left something behind: %s", diff)
+	if after := Contents(t, dir); !slices.Equal(before, after) {
+		t.Errorf("the folder had %q, and now %q", before, after)
 	}
 }
 
