@@ -307,7 +307,7 @@ func (n *node) lead(ctx context.Context) (end func()) {
 		leadership.Run(ctx, leadership.Config{
 			ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
 			Store: n.store, Blobs: n.blobs, Conn: n.nats.conn, Subjects: n.subjects,
-			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable,
+			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect,
 			Metrics: n.metrics, Log: n.cfg.Log,
 		})
 	}()

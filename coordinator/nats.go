@@ -122,6 +122,13 @@ func hostPort(what, addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
+// disconnect closes the connections of a client to the embedded server.
+func (m *messaging) disconnect(client string) {
+	if m.server != nil {
+		m.server.Disconnect(client)
+	}
+}
+
 // admit accepts clients. Before the log is open, it is not known which certificates are revoked.
 func (m *messaging) admit() {
 	if m.server != nil {

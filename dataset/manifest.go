@@ -74,6 +74,14 @@ type ShardRef struct {
 	Bytes  int64  `json:"bytes"` // size of the encoded shard
 }
 
+// Check returns an error, which wraps ErrFormat, if no dataset has such a shard.
+func (r ShardRef) Check() error {
+	if digest, err := hex.DecodeString(r.Digest); err != nil || len(digest) != sha256.Size || r.Rows < 1 || r.Rows > MaxRows || r.Bytes < shardHeader {
+		return fmt.Errorf("dataset: a shard with the digest %.80q, %d samples and %d bytes is not possible: %w", r.Digest, r.Rows, r.Bytes, ErrFormat)
+	}
+	return nil
+}
+
 // Digest returns the SHA-256, in hex, of what the manifest describes: shape,
 // storage and the digests of the shards in order. Names are not part of it.
 func (m *Manifest) Digest() string {
@@ -132,7 +140,7 @@ func (m *Manifest) Check() error {
 	}
 	for i, ref := range m.Shards {
 		from, to := ShardSpan(i, s, m.Rows)
-		if digest, err := hex.DecodeString(ref.Digest); err != nil || len(digest) != 32 || ref.Rows != to-from || ref.Bytes < shardHeader {
+		if ref.Check() != nil || ref.Rows != to-from {
 			return fmt.Errorf("dataset: the manifest is damaged: entry %d of its list of shards is wrong: %w", i, ErrFormat)
 		}
 	}

@@ -12,31 +12,31 @@ import (
 // Heartbeat is a worker's heartbeat: published at every heartbeat interval, and at
 // once when Holds changes or a new leader shows up.
 type Heartbeat struct {
-	Worker   string `json:"worker"`
-	Version  string `json:"version"`
-	Protocol int    `json:"protocol"`
-	Numerics int    `json:"numerics"`
-	Slots    int    `json:"slots"`
-	Metrics  string `json:"metrics,omitempty"` // HTTP address of its /metrics
+	Worker   string `json:"worker" bound:"name"`
+	Version  string `json:"version" bound:"..64"`
+	Protocol int    `json:"protocol" bound:"0..1048576"`
+	Numerics int    `json:"numerics" bound:"0..1048576"`
+	Slots    int    `json:"slots" bound:"0..4096"`
+	Metrics  string `json:"metrics,omitempty" bound:"..256"` // HTTP address of its /metrics
 	// RoundTrip, in microseconds, is the smoothed round trip to the NATS server that the
 	// worker is connected to, Late after how long an answer is late; 0: not measured yet.
-	RoundTrip int64 `json:"round_trip_us,omitempty"`
-	Late      int64 `json:"late_us,omitempty"`
+	RoundTrip int64 `json:"round_trip_us,omitempty" bound:"0..3600000000"`
+	Late      int64 `json:"late_us,omitempty" bound:"0..3600000000"`
 	// Leaving is true if it finishes nothing more and leaves; give its tasks to others now.
-	Leaving bool `json:"leaving,omitempty"`
-	Busy    int  `json:"busy,omitempty"` // tasks that it computes now
+	Leaving bool `json:"leaving,omitempty" bound:"any"`
+	Busy    int  `json:"busy,omitempty" bound:"0..65536"` // tasks that it computes now
 	// Chunks is true if it takes values chunk by chunk, and keeps the results of gather rounds for that.
-	Chunks bool `json:"pieces,omitempty"`
+	Chunks bool `json:"pieces,omitempty" bound:"any"`
 	// Bundles is true if it takes several messages in one.
-	Bundles bool `json:"bundles,omitempty"`
+	Bundles bool `json:"bundles,omitempty" bound:"any"`
 	// Problem, if set, is why it takes no tasks just now: its folder cannot be written.
-	Problem string `json:"problem,omitempty"`
+	Problem string `json:"problem,omitempty" bound:"..65536"`
 	// Full heartbeats carry what follows; others leave what was said before in force.
-	Full    bool     `json:"full,omitempty"`
-	Holds   []string `json:"holds,omitempty"`   // digests of verified shards in its cache
-	Host    string   `json:"host,omitempty"`    // name of its machine
-	Address string   `json:"address,omitempty"` // from which it is connected to NATS
-	Load    float64  `json:"load,omitempty"`    // of its machine: the load average of a minute; 0: unknown
+	Full    bool     `json:"full,omitempty" bound:"any"`
+	Holds   []string `json:"holds,omitempty" bound:"..65536 digest"` // digests of verified shards in its cache
+	Host    string   `json:"host,omitempty" bound:"..256"`           // name of its machine
+	Address string   `json:"address,omitempty" bound:"..256"`        // from which it is connected to NATS
+	Load    float64  `json:"load,omitempty" bound:"0..1000000"`      // of its machine: the load average of a minute; 0: unknown
 }
 
 // Append encodes the message.
@@ -47,18 +47,18 @@ func (m *Heartbeat) Decode(b []byte) error {
 	if len(b) > MaxHeartbeatBytes {
 		return fmt.Errorf("%w: the heartbeat message has %d bytes, want at most %d", ErrMessage, len(b), MaxHeartbeatBytes)
 	}
-	return readJSON(b, KindHeartbeat, m)
+	return bounded(m, readJSON(b, KindHeartbeat, m))
 }
 
 // Partial is a node of a round's reduction tree: level 0 is a task, a higher level
 // the sum of tasks that one worker computed. Greatest size: MaxMessage.
 type Partial struct {
 	Stamp
-	Worker  string
-	Level   uint8
-	Index   uint32
-	Compute uint64 // nanoseconds that the worker computed
-	Partial *round.Partial
+	Worker  string         `bound:"..64"`
+	Level   uint8          `bound:"0..32"`
+	Index   uint32         `bound:"0..1048576"`
+	Compute uint64         `bound:"0..2592000000000000"` // nanoseconds that the worker computed
+	Partial *round.Partial `bound:"any"`
 }
 
 // Append encodes the message.
@@ -106,7 +106,7 @@ func (m *Partial) Decode(b []byte) error {
 			c.fail("a list of numbers has %d bytes, want a multiple of %d", len(*list), size)
 		}
 	}
-	if err := c.end(); err != nil {
+	if err := bounded(m, c.end()); err != nil {
 		return err
 	}
 	p := m.Partial
@@ -185,11 +185,11 @@ func PeekStamp(b []byte) (s Stamp, worker []byte, err error) {
 // leader fetches them by digest from the worker. Greatest size: 64 KiB + 200.
 type Result struct {
 	Stamp
-	Worker  string
-	Task    uint32
-	Compute uint64 // nanoseconds
-	Digest  string // SHA-256 in hex
-	Bytes   uint64
+	Worker  string `bound:"..64"`
+	Task    uint32 `bound:"0..1048576"`
+	Compute uint64 `bound:"0..2592000000000000"` // nanoseconds
+	Digest  string `bound:"digest"`              // SHA-256 in hex
+	Bytes   uint64 `bound:"0..68719476736"`
 }
 
 // Append encodes the message.
@@ -198,7 +198,7 @@ func (m *Result) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 // Decode reads the message.
 func (m *Result) Decode(b []byte) error {
 	c := m.code(coder{b: b, reads: true})
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *Result) code(c coder) coder {
@@ -216,9 +216,9 @@ func (m *Result) code(c coder) coder {
 // The leader sends it, and the Run again. Greatest size: 64 KiB + 1 KiB.
 type Need struct {
 	Stamp
-	Worker string
-	Setup  bool
-	Refs   []Ref
+	Worker string `bound:"..64"`
+	Setup  bool   `bound:"any"`
+	Refs   []Ref  `bound:"..64 any"`
 }
 
 // Append encodes the message.
@@ -227,7 +227,7 @@ func (m *Need) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 // Decode reads the message.
 func (m *Need) Decode(b []byte) error {
 	c := m.code(coder{b: b, reads: true})
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *Need) code(c coder) coder {
@@ -242,17 +242,17 @@ func (m *Need) code(c coder) coder {
 // Fail says that a worker could not compute a task. Greatest size: 128 KiB + 100.
 type Fail struct {
 	Stamp
-	Worker string
-	Task   uint32
+	Worker string `bound:"..64"`
+	Task   uint32 `bound:"0..1048576"`
 	// Permanent failures (a kernel's error, a damaged message) would happen
 	// anywhere; others are passing, and the task is given to another worker.
-	Permanent bool
+	Permanent bool `bound:"any"`
 	// NonFinite is true if the partial had a NaN or an infinity; another worker's answer
 	// tells whether that is the job's fault or the worker's.
-	NonFinite bool
+	NonFinite bool `bound:"any"`
 	// Unable is true if this worker never can (its --memory is too small), but another might.
-	Unable bool
-	Reason string
+	Unable bool   `bound:"any"`
+	Reason string `bound:"..65536"`
 }
 
 // Append encodes the message.
@@ -261,7 +261,7 @@ func (m *Fail) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 // Decode reads the message.
 func (m *Fail) Decode(b []byte) error {
 	c := m.code(coder{b: b, reads: true})
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *Fail) code(c coder) coder {
@@ -297,8 +297,8 @@ func (m *Fail) code(c coder) coder {
 // MaxMessage.
 type Checkpoint struct {
 	Stamp
-	Worker string
-	Task   uint32
+	Worker string `bound:"..64"`
+	Task   uint32 `bound:"0..1048576"`
 	Resume
 }
 
@@ -308,7 +308,7 @@ func (m *Checkpoint) Append(dst []byte) []byte { return m.code(coder{b: dst}).b 
 // Decode reads the message. State and Curve share the memory of b.
 func (m *Checkpoint) Decode(b []byte) error {
 	c := m.code(coder{b: b, reads: true})
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *Checkpoint) code(c coder) coder {
@@ -322,9 +322,9 @@ func (m *Checkpoint) code(c coder) coder {
 // Resume is the state from which a sub-job goes on: the payload of its task in a Run, empty at
 // its beginning.
 type Resume struct {
-	Rounds uint64 // folded into State
-	State  []byte // of the sub-job's trainer
-	Curve  []byte // encoded, of the rounds so far; empty: none
+	Rounds uint64 `bound:"0..9007199254740992"` // folded into State
+	State  []byte `bound:"any"`                 // of the sub-job's trainer
+	Curve  []byte `bound:"any"`                 // encoded, of the rounds so far; empty: none
 }
 
 // Append encodes the payload.
@@ -333,7 +333,7 @@ func (p *Resume) Append(dst []byte) []byte { return p.code(coder{b: dst}).b }
 // Decode reads the payload. State and Curve share the memory of b.
 func (p *Resume) Decode(b []byte) error {
 	c := p.code(coder{b: b, reads: true})
-	return c.end()
+	return bounded(p, c.end())
 }
 
 func (p *Resume) code(c coder) coder {
@@ -343,23 +343,24 @@ func (p *Resume) code(c coder) coder {
 	return c
 }
 
-// MaxCount bounds the counts of a Progress: float64 holds them all.
-const MaxCount = 1 << 53
-
 // Work counts what a job has done.
-type Work struct{ Rounds, Steps, Samples uint64 }
+type Work struct {
+	Rounds  uint64 `bound:"0..9007199254740992"`
+	Steps   uint64 `bound:"0..9007199254740992"`
+	Samples uint64 `bound:"0..9007199254740992"`
+}
 
 // Progress says how far a sub-job is that a worker runs: for people and metrics
 // only. It is sent at most twice a second, and once the job has ended. Greatest size:
 // 64 KiB + 200.
 type Progress struct {
 	Stamp
-	Worker string
-	Task   uint32
+	Worker string  `bound:"..64"`
+	Task   uint32  `bound:"0..1048576"`
 	Done   Work    // since the sub-job's beginning, on any worker
-	Steps  uint64  // that it takes; 0: unknown
-	Most   uint64  // that it takes at most, if it may end before; 0: it takes Steps
-	Loss   float64 // the last known loss, as K-L; negative: none yet
+	Steps  uint64  `bound:"0..9007199254740992"` // that it takes; 0: unknown
+	Most   uint64  `bound:"0..9007199254740992"` // that it takes at most, if it may end before; 0: it takes Steps
+	Loss   float64 `bound:"finite"`              // the last known loss, as K-L; negative: none yet
 	// Counted is the part of Done that the worker told an earlier leader.
 	Counted Work
 }
@@ -370,10 +371,7 @@ func (m *Progress) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 // Decode reads the message.
 func (m *Progress) Decode(b []byte) error {
 	c := m.code(coder{b: b, reads: true})
-	if m.Loss-m.Loss != 0 {
-		c.fail("the progress has a loss of %v, which is not possible", m.Loss)
-	}
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *Progress) code(c coder) coder {
@@ -381,23 +379,13 @@ func (m *Progress) code(c coder) coder {
 	numbers(&c, &m.Epoch, &m.Job, &m.Round)
 	c.text(&m.Worker, MaxText)
 	numbers(&c, &m.Task)
-	codeCounts(&c, &m.Done.Rounds, &m.Done.Steps, &m.Done.Samples, &m.Steps, &m.Most)
+	numbers(&c, &m.Done.Rounds, &m.Done.Steps, &m.Done.Samples, &m.Steps, &m.Most)
 	loss := math.Float64bits(m.Loss)
 	if numbers(&c, &loss); c.reads {
 		m.Loss = math.Float64frombits(loss)
 	}
-	codeCounts(&c, &m.Counted.Rounds, &m.Counted.Steps, &m.Counted.Samples)
+	numbers(&c, &m.Counted.Rounds, &m.Counted.Steps, &m.Counted.Samples)
 	return c
-}
-
-// codeCounts codes numbers. To read more than MaxCount is an error.
-func codeCounts(c *coder, counts ...*uint64) {
-	for _, n := range counts {
-		if numbers(c, n); *n > MaxCount && c.reads {
-			c.fail("want a count of at most %[2]d, got %[1]d", *n, uint64(MaxCount))
-			*n = 0
-		}
-	}
 }
 
 // Progress returns the message as what a Trainer says.
@@ -421,10 +409,10 @@ func (w Work) Beyond(v Work) Work {
 
 // BlobData answers a BlobGet. Greatest size: BlobChunk + 32 bytes.
 type BlobData struct {
-	Found      bool
-	Unreadable bool   // never with Found: it is there, and cannot be read just now
-	Total      uint64 // size of the whole blob
-	Data       []byte
+	Found      bool   `bound:"any"`
+	Unreadable bool   `bound:"any"`            // never with Found: it is there, and cannot be read just now
+	Total      uint64 `bound:"0..68719476736"` // size of the whole blob
+	Data       []byte `bound:"any"`
 }
 
 // Append encodes the message.
@@ -433,7 +421,7 @@ func (m *BlobData) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 // Decode reads the message. Data shares the memory of b.
 func (m *BlobData) Decode(b []byte) error {
 	c := m.code(coder{b: b, reads: true})
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *BlobData) code(c coder) coder {
@@ -459,11 +447,11 @@ func (m *BlobData) code(c coder) coder {
 
 // Reply answers a request: an empty Error is success.
 type Reply struct {
-	Error string `json:"error,omitempty"`
+	Error string `json:"error,omitempty" bound:"..1048576"`
 }
 
 // Append encodes the message.
 func (m *Reply) Append(dst []byte) []byte { return appendJSON(dst, KindReply, m) }
 
 // Decode reads the message.
-func (m *Reply) Decode(b []byte) error { return readJSON(b, KindReply, m) }
+func (m *Reply) Decode(b []byte) error { return bounded(m, readJSON(b, KindReply, m)) }

@@ -11,11 +11,11 @@ import (
 // Fragment is a part of a message that is larger than what NATS carries at
 // once. The fragments of one message come from one sender in order.
 type Fragment struct {
-	Sender  uint64 // drawn at random by each process
-	Message uint64 // counts up at the sender
-	Offset  uint64
-	Total   uint64 // size of the whole message, at most MaxMessage
-	Data    []byte
+	Sender  uint64 `bound:"any"` // drawn at random by each process
+	Message uint64 `bound:"any"` // counts up at the sender
+	Offset  uint64 `bound:"0..1073741824"`
+	Total   uint64 `bound:"0..1073741824"` // size of the whole message, at most MaxMessage
+	Data    []byte `bound:"any"`
 }
 
 // fragmentHead is the size of a Fragment without its data.
@@ -35,7 +35,7 @@ func (m *Fragment) Decode(b []byte) error {
 	if c.err == nil && (m.Total > MaxMessage || m.Offset+size > m.Total || m.Offset > m.Total) {
 		c.fail("the fragment does not fit into its message: %d bytes at offset %d of %d", size, m.Offset, m.Total)
 	}
-	return c.end()
+	return bounded(m, c.end())
 }
 
 // code codes all but the data, which has size bytes.

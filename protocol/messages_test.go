@@ -55,8 +55,8 @@ var (
 		Cells: &round.Cells{Repeats: 2, Folds: 10, Rows: []round.CellRow{{Algorithm: "ldlf", Params: json.RawMessage(`{"trees":5}`), Only: []int{3, 11}}}},
 	}
 	sampleManifest = &dataset.Manifest{
-		Format: 1, Rows: 213, Features: 243, Labels: 6, NonZeros: 51000, Sparse: false,
-		Shards:       []dataset.ShardRef{{Digest: sampleText, Rows: 213, Bytes: 218000}},
+		Format: 1, Rows: 13, Features: 1, Labels: 2, NonZeros: 12, Sparse: false,
+		Shards:       []dataset.ShardRef{{Digest: sampleText, Rows: 13, Bytes: 2180}},
 		FeatureNames: []string{"f<1>"}, LabelNames: []string{"calm", "sad"}, HasRowNames: true, MeanLabel: []float64{0.25, 0.75},
 	}
 )
@@ -195,6 +195,14 @@ func drawStamp(t *rapid.T) Stamp {
 	return Stamp{rapid.Uint64().Draw(t, "epoch"), rapid.Uint64().Draw(t, "job"), rapid.Uint64().Draw(t, "round")}
 }
 
+func drawCount(t *rapid.T, what string) uint64 { return rapid.Uint64Range(0, MaxCount).Draw(t, what) }
+
+func drawTask(t *rapid.T) uint32 { return rapid.Uint32Range(0, MaxTasks).Draw(t, "task") }
+
+func drawCompute(t *rapid.T) uint64 { return rapid.Uint64Range(0, uint64(MaxCompute)).Draw(t, "compute") }
+
+func drawDigest(t *rapid.T) string { return rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "digest") }
+
 func drawRefs(t *rapid.T) (refs []Ref) {
 	for range rapid.IntRange(0, MaxVars).Draw(t, "values") {
 		refs = append(refs, Ref{rapid.Uint16().Draw(t, "id"), rapid.Uint64().Draw(t, "version")})
@@ -213,7 +221,7 @@ func drawRun(t *rapid.T) *Run {
 		Scope: rapid.SampledFrom([]round.Scope{round.Sharded, round.Whole, round.None}).Draw(t, "scope"),
 		How:   rapid.SampledFrom([]round.Combine{round.Reduce, round.Gather}).Draw(t, "how"),
 		Roles: dataset.Roles(rapid.Byte().Draw(t, "roles")), SubJob: rapid.Bool().Draw(t, "child"),
-		Steps: [2]uint64{rapid.Uint64().Draw(t, "from"), rapid.Uint64().Draw(t, "to")}, Keep: rapid.Uint64().Draw(t, "keep"),
+		Steps: [2]uint64{drawCount(t, "from"), drawCount(t, "to")}, Keep: rapid.Uint64().Draw(t, "keep"),
 		Shape: round.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), Rows: size.Draw(t, "rows"), Width: size.Draw(t, "width")},
 		Refs:  drawRefs(t), Tasks: rapid.SliceOfN(rapid.Uint32Range(0, 0), 0, 20).Draw(t, "units"),
 	}
@@ -229,8 +237,8 @@ func drawRun(t *rapid.T) *Run {
 func drawPartial(t *rapid.T) *Partial {
 	floats := rapid.SliceOfN(rapid.Float32(), 0, 9)
 	return &Partial{
-		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Level: rapid.Byte().Draw(t, "level"),
-		Index: rapid.Uint32().Draw(t, "index"), Compute: rapid.Uint64().Draw(t, "compute"),
+		Stamp: drawStamp(t), Worker: rapid.StringN(0, 9, -1).Draw(t, "worker"), Level: rapid.ByteRange(0, 32).Draw(t, "level"),
+		Index: drawTask(t), Compute: drawCompute(t),
 		Partial: &round.Partial{
 			F64: rapid.SliceOfN(rapid.Float64(), 0, 9).Draw(t, "f64"), F32: floats.Draw(t, "f32"), Width: int(rapid.Uint32().Draw(t, "width")),
 			Index: rapid.SliceOfN(rapid.Uint32(), 0, 9).Draw(t, "rows"), Values: floats.Draw(t, "values"),
@@ -240,8 +248,8 @@ func drawPartial(t *rapid.T) *Partial {
 
 func drawResult(t *rapid.T) *Result {
 	return &Result{
-		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"), rapid.Uint64().Draw(t, "compute"),
-		rapid.StringMatching(`[0-9a-f]{0,64}`).Draw(t, "digest"), rapid.Uint64().Draw(t, "bytes"),
+		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), drawTask(t), drawCompute(t),
+		drawDigest(t), rapid.Uint64Range(0, MaxBlob).Draw(t, "bytes"),
 	}
 }
 
@@ -273,7 +281,7 @@ func drawProbe(t *rapid.T) *Probe { return &Probe{rapid.Uint64().Draw(t, "epoch"
 
 func drawFail(t *rapid.T) *Fail {
 	return &Fail{
-		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"),
+		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), drawTask(t),
 		rapid.Bool().Draw(t, "permanent"), rapid.Bool().Draw(t, "non-finite"), rapid.Bool().Draw(t, "unable"),
 		rapid.StringN(0, 99, -1).Draw(t, "reason"),
 	}
@@ -281,8 +289,8 @@ func drawFail(t *rapid.T) *Fail {
 
 func drawCheckpoint(t *rapid.T) *Checkpoint {
 	return &Checkpoint{
-		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"),
-		Resume{rapid.Uint64().Draw(t, "rounds"), drawBytes(t, "state", 50), drawBytes(t, "curve", 20)},
+		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), drawTask(t),
+		Resume{drawCount(t, "rounds"), drawBytes(t, "state", 50), drawBytes(t, "curve", 20)},
 	}
 }
 
@@ -292,7 +300,7 @@ func drawProgress(t *rapid.T) *Progress {
 		return Work{count.Draw(t, "rounds"), count.Draw(t, "steps"), count.Draw(t, "samples")}
 	})
 	return &Progress{
-		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), rapid.Uint32().Draw(t, "unit"), work.Draw(t, "done"),
+		drawStamp(t), rapid.StringN(0, 9, -1).Draw(t, "worker"), drawTask(t), work.Draw(t, "done"),
 		count.Draw(t, "steps"), rapid.Uint64Range(0, MaxCount).Draw(t, "most"), rapid.Float64Range(-1, 1e300).Draw(t, "loss"), work.Draw(t, "counted"),
 	}
 }
@@ -305,12 +313,12 @@ func drawFragment(t *rapid.T) *Fragment {
 }
 
 func drawBlobGet(t *rapid.T) *BlobGet {
-	return &BlobGet{rapid.StringMatching(`[0-9a-f]{0,64}`).Draw(t, "digest"), rapid.Uint64().Draw(t, "offset"), rapid.Uint32Range(0, BlobChunk).Draw(t, "length")}
+	return &BlobGet{drawDigest(t), rapid.Uint64Range(0, MaxBlob).Draw(t, "offset"), rapid.Uint32Range(0, BlobChunk).Draw(t, "length")}
 }
 
 func drawBlobData(t *rapid.T) *BlobData {
 	found := rapid.IntRange(0, 2).Draw(t, "found")
-	return &BlobData{found == 1, found == 2, rapid.Uint64().Draw(t, "total"), drawBytes(t, "data", 50)}
+	return &BlobData{found == 1, found == 2, rapid.Uint64Range(0, MaxBlob).Draw(t, "total"), drawBytes(t, "data", 50)}
 }
 
 func drawRequest(t *rapid.T) *RequestEntry {

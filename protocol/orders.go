@@ -10,15 +10,15 @@ import (
 
 // Stamp fences and addresses a message: which leader, which job, which round.
 type Stamp struct {
-	Epoch uint64 // the log index of the leader's Lead entry
-	Job   uint64
-	Round uint64
+	Epoch uint64 `bound:"any"` // the log index of the leader's Lead entry
+	Job   uint64 `bound:"any"`
+	Round uint64 `bound:"any"`
 }
 
 // Ref names one version of a value.
 type Ref struct {
-	ID      uint16
-	Version uint64
+	ID      uint16 `bound:"any"`
+	Version uint64 `bound:"any"`
 }
 
 // codeRefs codes the versions of values that a message names. It reads them into the memory of refs.
@@ -45,28 +45,28 @@ func codeRefs(c *coder, refs *[]Ref) {
 
 // Setup gives a worker a job: what it needs to make the kernel and the data.
 type Setup struct {
-	Epoch uint64 `json:"epoch"`
+	Epoch uint64 `json:"epoch" bound:"0..9007199254740992"`
 	// Start grows whenever the leader of this epoch begins to drive the job again, from its
 	// last commit. A worker forgets what it has of an earlier start: it would take the rounds
 	// for late ones.
-	Start    uint64            `json:"start,omitempty"`
-	ID       uint64            `json:"id"`
-	Job      *round.Job        `json:"job"`
-	Manifest *dataset.Manifest `json:"manifest"`
+	Start    uint64            `json:"start,omitempty" bound:"0..9007199254740992"`
+	ID       uint64            `json:"id" bound:"0..9007199254740992"`
+	Job      *round.Job        `json:"job" bound:"checked"`
+	Manifest *dataset.Manifest `json:"manifest" bound:"checked"`
 }
 
 // Append encodes the message.
 func (m *Setup) Append(dst []byte) []byte { return appendJSON(dst, KindSetup, m) }
 
 // Decode reads the message.
-func (m *Setup) Decode(b []byte) error { return readJSON(b, KindSetup, m) }
+func (m *Setup) Decode(b []byte) error { return bounded(m, readJSON(b, KindSetup, m)) }
 
 // Value gives a worker one version of a value. Greatest size: MaxMessage.
 type Value struct {
-	Epoch uint64
-	Job   uint64
+	Epoch uint64 `bound:"any"`
+	Job   uint64 `bound:"any"`
 	Ref
-	Data []byte
+	Data []byte `bound:"any"`
 }
 
 // Append encodes the message.
@@ -83,7 +83,7 @@ func (m *Value) Decode(b []byte) error {
 	var size uint64
 	c := m.code(coder{b: b, reads: true}, &size)
 	m.Data = c.take(size)
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *Value) code(c coder, size *uint64) coder {
@@ -98,16 +98,16 @@ func (m *Value) code(c coder, size *uint64) coder {
 // worker made and may still have: the result of a task of a gather round. It is sent only to
 // workers with Heartbeat.Chunks. Greatest size: MaxMessage.
 type Chunk struct {
-	Epoch uint64
-	Job   uint64
+	Epoch uint64 `bound:"any"`
+	Job   uint64 `bound:"any"`
 	Ref
-	Index uint32 // of the chunk
-	Of    uint32 // chunks of the value, at most MaxTasks
+	Index uint32 `bound:"0..1048576"` // of the chunk
+	Of    uint32 `bound:"0..1048576"` // chunks of the value, at most MaxTasks
 	// Digest is the SHA-256 of the bytes, in hex.
-	Digest string
+	Digest string `bound:"digest"`
 	// Here is true if Data has the bytes; if not, Data is empty.
-	Here bool
-	Data []byte
+	Here bool   `bound:"any"`
+	Data []byte `bound:"any"`
 }
 
 // Append encodes the message.
@@ -119,7 +119,7 @@ func (m *Chunk) Decode(b []byte) error {
 	if c.err == nil && (m.Index >= m.Of || !m.Here && len(m.Data) > 0) {
 		c.fail("a chunk of a value is not valid: chunk %d of %d, %d bytes, included in the message: %v", m.Index, m.Of, len(m.Data), m.Here)
 	}
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *Chunk) code(c coder) coder {
@@ -140,21 +140,21 @@ func (m *Chunk) code(c coder) coder {
 // task, and the payloads.
 type Run struct {
 	Stamp
-	Kind    string // word for the tasks, for metrics: algorithms.ValidKind
-	Op      uint8
-	Of      uint32 // tasks in the round
-	Scope   round.Scope
-	How     round.Combine
-	Roles   dataset.Roles
-	Steps   [2]uint64
-	Keep    uint64
-	Shape   round.Shape
-	Refs    []Ref
-	Tasks   []uint32
-	Payload [][]byte // of a gather round: one for each of Tasks, may be empty
+	Kind    string        `bound:"..64"` // word for the tasks, for metrics: algorithms.ValidKind
+	Op      uint8         `bound:"any"`
+	Of      uint32        `bound:"1..1048576"` // tasks in the round
+	Scope   round.Scope   `bound:"any"`
+	How     round.Combine `bound:"any"`
+	Roles   dataset.Roles `bound:"any"`
+	Steps   [2]uint64     `bound:"0..9007199254740992"`
+	Keep    uint64        `bound:"any"`
+	Shape   round.Shape   `bound:"0..268435456"`
+	Refs    []Ref         `bound:"..64 any"`
+	Tasks   []uint32      `bound:"..1048576 0..1048576"`
+	Payload [][]byte      `bound:"any"` // of a gather round: one for each of Tasks, may be empty
 	// SubJob is true if the tasks are whole jobs: the worker makes them from the job and the
 	// task's number.
-	SubJob bool
+	SubJob bool `bound:"any"`
 }
 
 // Append encodes the message.
@@ -172,7 +172,7 @@ func (m *Run) Decode(b []byte) error {
 	if 8*m.Shape.F64+4*m.Shape.F32 > MaxMessage {
 		c.fail("partial results of %d float64 and %d float32 values are too large for a message", m.Shape.F64, m.Shape.F32)
 	}
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *Run) code(c coder) coder {
@@ -233,7 +233,7 @@ func (m *Run) Task(i int) round.Task {
 // Bundle is messages for one worker that come as one, to be taken in order: what takes them
 // is woken once. It is sent only to workers with Heartbeat.Bundles. Greatest size: MaxMessage.
 type Bundle struct {
-	Messages [][]byte // one at least; none is a Bundle
+	Messages [][]byte `bound:"any"` // one at least; none is a Bundle
 }
 
 // bundleHead is the size of what comes before the first message: version, kind and count.
@@ -273,39 +273,41 @@ func (m *Bundle) Decode(b []byte) error {
 		}
 		m.Messages = append(m.Messages, one)
 	}
-	return c.end()
+	return bounded(m, c.end())
 }
 
 // Forget tells a worker to stop the tasks of a job and drop what it keeps of the job. With
 // Tasks, it concerns only these tasks of a gather round.
 type Forget struct {
-	Epoch uint64   `json:"epoch"`
-	Job   uint64   `json:"job"`
-	Round uint64   `json:"round,omitempty"`
-	Tasks []uint32 `json:"units,omitempty"`
+	Epoch uint64   `json:"epoch" bound:"0..9007199254740992"`
+	Job   uint64   `json:"job" bound:"0..9007199254740992"`
+	Round uint64   `json:"round,omitempty" bound:"any"`
+	Tasks []uint32 `json:"units,omitempty" bound:"..1048576 0..1048576"`
 }
 
 // Append encodes the message.
 func (m *Forget) Append(dst []byte) []byte { return appendJSON(dst, KindForget, m) }
 
 // Decode reads the message.
-func (m *Forget) Decode(b []byte) error { return readJSON(b, KindForget, m) }
+func (m *Forget) Decode(b []byte) error { return bounded(m, readJSON(b, KindForget, m)) }
 
 // Hold tells a worker which shards it should have on disk, as owner or standby.
 type Hold struct {
-	Epoch  uint64             `json:"epoch"`
-	Shards []dataset.ShardRef `json:"shards"`
+	Epoch  uint64             `json:"epoch" bound:"0..9007199254740992"`
+	Shards []dataset.ShardRef `json:"shards" bound:"..262144 checked"`
 }
 
 // Append encodes the message.
 func (m *Hold) Append(dst []byte) []byte { return appendJSON(dst, KindHold, m) }
 
 // Decode reads the message.
-func (m *Hold) Decode(b []byte) error { return readJSON(b, KindHold, m) }
+func (m *Hold) Decode(b []byte) error { return bounded(m, readJSON(b, KindHold, m)) }
 
 // Probe asks nothing of a worker: the leader sends it so that NATS says at once
 // when nobody listens there any more. 10 bytes.
-type Probe struct{ Epoch uint64 }
+type Probe struct {
+	Epoch uint64 `bound:"any"`
+}
 
 // Append encodes the message.
 func (m *Probe) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
@@ -313,7 +315,7 @@ func (m *Probe) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 // Decode reads the message.
 func (m *Probe) Decode(b []byte) error {
 	c := m.code(coder{b: b, reads: true})
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *Probe) code(c coder) coder {
@@ -325,28 +327,28 @@ func (m *Probe) code(c coder) coder {
 // Lead says who leads: published by the leader at every heartbeat interval.
 // Workers obey the highest epoch that they have seen.
 type Lead struct {
-	Epoch uint64 `json:"epoch"`
+	Epoch uint64 `json:"epoch" bound:"0..9007199254740992"`
 	// Coordinator leads. If it is empty, the leader of this epoch leads no longer, and workers
 	// ask who leads.
-	Coordinator string `json:"coordinator"`
+	Coordinator string `json:"coordinator" bound:"name"`
 	// Refused names the workers that this leader does not use, and why: another
 	// protocol or numerics.
-	Refused map[string]string `json:"refused,omitempty"`
+	Refused map[string]string `json:"refused,omitempty" bound:"..4096"`
 }
 
 // Append encodes the message.
 func (m *Lead) Append(dst []byte) []byte { return appendJSON(dst, KindLead, m) }
 
 // Decode reads the message.
-func (m *Lead) Decode(b []byte) error { return readJSON(b, KindLead, m) }
+func (m *Lead) Decode(b []byte) error { return bounded(m, readJSON(b, KindLead, m)) }
 
 // BlobGet asks for bytes [Offset, Offset+Length) of a blob, Length at most
 // BlobChunk. A node that lacks the blob answers with Found false, or, on the subject that
 // all coordinators share, not at all.
 type BlobGet struct {
-	Digest string // SHA-256 in hex
-	Offset uint64
-	Length uint32
+	Digest string `bound:"digest"` // SHA-256 in hex
+	Offset uint64 `bound:"0..68719476736"`
+	Length uint32 `bound:"0..262144"`
 }
 
 // Append encodes the message.
@@ -355,7 +357,7 @@ func (m *BlobGet) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 // Decode reads the message.
 func (m *BlobGet) Decode(b []byte) error {
 	c := m.code(coder{b: b, reads: true})
-	return c.end()
+	return bounded(m, c.end())
 }
 
 func (m *BlobGet) code(c coder) coder {
@@ -369,13 +371,13 @@ func (m *BlobGet) code(c coder) coder {
 // Replicate asks a coordinator to fetch a blob from another and to sync it; the
 // reply comes once it is on disk.
 type Replicate struct {
-	Digest string `json:"digest"`
-	Bytes  uint64 `json:"bytes"`
-	From   string `json:"from"` // the coordinator that has it, on its CoordinatorBlobs subject
+	Digest string `json:"digest" bound:"digest"`
+	Bytes  uint64 `json:"bytes" bound:"0..68719476736"`
+	From   string `json:"from" bound:"name"` // the coordinator that has it, on its CoordinatorBlobs subject
 }
 
 // Append encodes the message.
 func (m *Replicate) Append(dst []byte) []byte { return appendJSON(dst, KindReplicate, m) }
 
 // Decode reads the message.
-func (m *Replicate) Decode(b []byte) error { return readJSON(b, KindReplicate, m) }
+func (m *Replicate) Decode(b []byte) error { return bounded(m, readJSON(b, KindReplicate, m)) }

@@ -101,6 +101,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%w: the folder is missing", ErrConfig)
 	case c.ID != "" && protocol.CheckID(c.ID) != nil:
 		return c, fmt.Errorf("%w: %w", ErrConfig, protocol.CheckID(c.ID))
+	case c.Slots > protocol.MaxSlots:
+		return c, fmt.Errorf("%w: want at most %d slots, got %d", ErrConfig, protocol.MaxSlots, c.Slots)
 	case c.Slots < 0 || c.CacheBytes < 0 || c.KeptBytes < 0 || c.MemoryBytes < 0:
 		return c, fmt.Errorf("%w: want no negative numbers, got slots %d, cache %d bytes, kept %d bytes, memory %d bytes",
 			ErrConfig, c.Slots, c.CacheBytes, c.KeptBytes, c.MemoryBytes)
@@ -122,7 +124,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.ID, c.last = nameIn(c.TLS.Identity())
 	}
 	if c.Slots == 0 {
-		c.Slots = runtime.GOMAXPROCS(0)
+		c.Slots = min(runtime.GOMAXPROCS(0), protocol.MaxSlots)
 	}
 	if c.CacheBytes == 0 {
 		c.CacheBytes = DefaultCacheBytes

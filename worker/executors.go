@@ -275,7 +275,7 @@ func (x *executor) result(ctx context.Context, w *work, a *batch.Action) (part [
 		options := x.reporting(a.Task)
 		if len(u.Payload) > 0 {
 			var resume protocol.Resume
-			if err := resume.Decode(u.Payload); err != nil {
+			if err := protocol.Read(&resume, u.Payload); err != nil {
 				return nil, fmt.Errorf("worker: the saved state of the fold cannot be read: %w", err)
 			}
 			options.Resume = local.Checkpoint(resume)

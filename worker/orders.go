@@ -36,7 +36,7 @@ func (o *orders) handle(m bus.Message) {
 	defer o.mu.Unlock()
 	if kind, _ := protocol.KindOf(m.Data); kind != protocol.KindBundle {
 		o.bundle.Messages = append(o.bundle.Messages[:0], m.Data)
-	} else if err := o.bundle.Decode(m.Data); err != nil {
+	} else if err := protocol.Read(&o.bundle, m.Data); err != nil {
 		o.malformed(m, err)
 		return
 	}
@@ -63,7 +63,7 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 	j := o.stepper.jobs
 	switch kind {
 	case protocol.KindRun:
-		if err := o.run.Decode(m.Data); err != nil {
+		if err := protocol.Read(&o.run, m.Data); err != nil {
 			return err
 		}
 		j.metrics.Rounds.Inc()
@@ -78,19 +78,19 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 		return o.onChunk(m)
 	case protocol.KindSetup:
 		var s protocol.Setup
-		if err := s.Decode(m.Data); err != nil {
+		if err := protocol.Read(&s, m.Data); err != nil {
 			return err
 		}
 		return o.onSetup(&s)
 	case protocol.KindForget:
 		var f protocol.Forget
-		if err := f.Decode(m.Data); err != nil {
+		if err := protocol.Read(&f, m.Data); err != nil {
 			return err
 		}
 		return o.submit(batch.Event{Kind: batch.Forget, Order: batch.Order{Epoch: f.Epoch, ID: f.Job, Round: f.Round, Tasks: f.Tasks}})
 	case protocol.KindHold:
 		var h protocol.Hold
-		if err := h.Decode(m.Data); err != nil {
+		if err := protocol.Read(&h, m.Data); err != nil {
 			return err
 		}
 		if j.hear(h.Epoch) {
@@ -98,7 +98,7 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 		}
 	case protocol.KindProbe: // it is not answered: the leader only wants to know whether somebody receives it
 		var p protocol.Probe
-		if err := p.Decode(m.Data); err != nil {
+		if err := protocol.Read(&p, m.Data); err != nil {
 			return err
 		}
 		j.hear(p.Epoch)
@@ -118,9 +118,6 @@ func (o *orders) submit(e batch.Event) error {
 
 // onSetup reports a job. Specs name their dataset by its digest, so their JSON tells jobs apart.
 func (o *orders) onSetup(s *protocol.Setup) error {
-	if s.Job == nil || s.Manifest == nil || len(s.Manifest.Shards) == 0 || s.Manifest.Rows <= 0 {
-		return fmt.Errorf("%w: the message that sets up job %d has no job or no dataset", protocol.ErrMessage, s.ID)
-	}
 	spec, err := json.Marshal(s.Job)
 	if err != nil {
 		spec = nil // it is like no other
@@ -133,7 +130,7 @@ func (o *orders) onSetup(s *protocol.Setup) error {
 func (o *orders) onValue(m bus.Message) error {
 	v := &o.value
 	defer func() { v.Data = nil }()
-	if err := v.Decode(m.Data); err != nil {
+	if err := protocol.Read(v, m.Data); err != nil {
 		return err
 	}
 	e := batch.Event{Kind: batch.Value, Order: batch.Order{Epoch: v.Epoch, ID: v.Job, Ref: v.Ref}, Bytes: len(v.Data)}
@@ -155,7 +152,7 @@ func (o *orders) onValue(m bus.Message) error {
 func (o *orders) onChunk(m bus.Message) error {
 	p := &o.chunk
 	defer func() { p.Data = nil }()
-	if err := p.Decode(m.Data); err != nil {
+	if err := protocol.Read(p, m.Data); err != nil {
 		return err
 	}
 	if p.Here && blobs.Sum(p.Data) != p.Digest {

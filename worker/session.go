@@ -394,11 +394,13 @@ func (h *heartbeat) send(s *session, full, leaving bool) {
 		Problem: h.disk.trouble(),
 	}
 	if trip := h.link.roundTrip.Load(); trip != nil {
-		h.beat.RoundTrip, h.beat.Late = max(1, trip.Mean.Microseconds()), max(1, trip.Late().Microseconds())
+		h.beat.RoundTrip = max(1, min(trip.Mean, time.Hour).Microseconds())
+		h.beat.Late = max(1, min(trip.Late(), time.Hour).Microseconds())
 	}
 	if full {
 		h.beat.Holds, _ = h.cache.holdings()
-		h.beat.Host, h.beat.Load, h.beat.Address = machine.Name(), machine.Load(), s.conn.LocalAddress()
+		name := machine.Name()
+		h.beat.Host, h.beat.Load, h.beat.Address = name[:min(len(name), protocol.MaxShown)], machine.Load(), s.conn.LocalAddress()
 	}
 	h.buf = h.beat.Append(h.buf[:0])
 	h.link.send(s.subjects.Heartbeats(h.id), h.buf)

@@ -265,7 +265,7 @@ func (w *worker) unready() string {
 // holds.
 func (w *worker) lead(m bus.Message) {
 	var l protocol.Lead
-	if err := l.Decode(m.Data); err != nil {
+	if err := protocol.Read(&l, m.Data); err != nil {
 		w.jobs.drops.malformed.Inc()
 		return
 	}

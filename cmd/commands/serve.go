@@ -152,8 +152,8 @@ type workerCmd struct {
 
 // Run implements `coppice worker`.
 func (c *workerCmd) Run(a *app) error {
-	if c.Slots < 0 {
-		return usagef("--slots %d: want 0 or more", c.Slots)
+	if c.Slots < 0 || c.Slots > protocol.MaxSlots {
+		return usagef("--slots %d: want 0 to %d", c.Slots, protocol.MaxSlots)
 	}
 	if err := checkAddressSpace(); err != nil {
 		return err

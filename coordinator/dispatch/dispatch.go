@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/internal/wait"
@@ -44,6 +45,8 @@ type Config struct {
 	Verifier Verifier
 	// Lost, if set, reports whether a blob is on no coordinator that answers: no job fails for that.
 	Lost func(digest string) bool
+	// Disconnect, if set, closes the connection of a worker to NATS.
+	Disconnect func(worker string)
 }
 
 // ErrOver is wrapped by the errors of Results that no other try would spare: another coordinator leads, the job has ended,
@@ -106,6 +109,7 @@ type Dispatcher struct {
 	warned  map[string]time.Time         // when it was logged that a worker names another, by worker; at most schedule.MaxWorkers
 
 	verifies chan struct{} // has a token while the verifier computes
+	failed   chan error    // has the first error of guarded
 }
 
 // maxTick bounds the time between two Tick events.
@@ -118,7 +122,7 @@ func New(cfg Config) *Dispatcher {
 		cfg: cfg, results: results, prefix: protocol.ResultsOf(results, ""), began: time.Now(), lookAt: min(cfg.Heartbeat/2, maxTick),
 		workers: schedule.NewWorkers(limits(cfg.Heartbeat), cfg.Quarantined),
 		said:    make(map[string]*said), jobs: make(map[uint64]*Executor), budgets: make(map[string]*schedule.Budgets),
-		stops: make(map[uint64]stop), warned: make(map[string]time.Time), verifies: make(chan struct{}, 1),
+		stops: make(map[uint64]stop), warned: make(map[string]time.Time), verifies: make(chan struct{}, 1), failed: make(chan error, 1),
 	}
 }
 
@@ -134,14 +138,41 @@ func limits(h time.Duration) schedule.Limits {
 // probes is how often in a heartbeat workers are probed.
 const probes = 2
 
-// Run listens to workers and publishes the leader's heartbeat until ctx is done.
-func (d *Dispatcher) Run(ctx context.Context) error {
-	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Heartbeats("*"), d.onBeat)
+// guarded returns handle with a panic turned into the error of Run. All that handle does with the state of d, it does with
+// locked: the lock is free afterwards.
+func guarded[M any](d *Dispatcher, handle func(M)) func(M) {
+	return func(m M) {
+		var err error
+		func() {
+			defer engine.Guard(&err, "the handling of a worker's message")
+			handle(m)
+		}()
+		if err != nil {
+			select {
+			case d.failed <- err:
+			default:
+			}
+		}
+	}
+}
+
+// locked calls f with d.mu held.
+func (d *Dispatcher) locked(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f()
+}
+
+// Run listens to workers and publishes the leader's heartbeat until ctx is done. If the dispatcher panics, Run returns an
+// engine.Panic, and the dispatcher must not be used any longer.
+func (d *Dispatcher) Run(ctx context.Context) (err error) {
+	defer engine.Guard(&err, "the dispatcher")
+	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Heartbeats("*"), guarded(d, d.onBeat))
 	if err != nil {
 		return fmt.Errorf("cannot listen to workers: %w", err)
 	}
 	defer beats.Close()
-	results, err := d.cfg.Conn.SubscribeReplies(protocol.ResultsOf(d.results, "*"), d.onResult, d.onNobody)
+	results, err := d.cfg.Conn.SubscribeReplies(protocol.ResultsOf(d.results, "*"), guarded(d, d.onResult), guarded(d, d.onNobody))
 	if err != nil {
 		return fmt.Errorf("cannot listen to workers: %w", err)
 	}
@@ -158,6 +189,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			d.publish(d.cfg.Subjects.Lead(), "", (&protocol.Lead{Epoch: d.cfg.Epoch}).Append(nil)) // it leads no longer
 			return ctx.Err()
+		case err := <-d.failed:
+			return err
 		case <-tick.C:
 		}
 	}
@@ -166,16 +199,16 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 // publishLead publishes who leads, and which workers are refused.
 func (d *Dispatcher) publishLead() {
 	lead := protocol.Lead{Epoch: d.cfg.Epoch, Coordinator: d.cfg.ID}
-	d.mu.Lock()
-	for _, w := range d.workers.View(time.Now()) {
-		if w.Refused != "" {
-			if lead.Refused == nil {
-				lead.Refused = make(map[string]string)
+	d.locked(func() {
+		for _, w := range d.workers.View(time.Now()) {
+			if w.Refused != "" {
+				if lead.Refused == nil {
+					lead.Refused = make(map[string]string)
+				}
+				lead.Refused[w.Name] = w.Refused
 			}
-			lead.Refused[w.Name] = w.Refused
 		}
-	}
-	d.mu.Unlock()
+	})
 	d.publish(d.cfg.Subjects.Lead(), "", lead.Append(nil))
 }
 
@@ -183,15 +216,16 @@ func (d *Dispatcher) publishLead() {
 // so at once. While there is no job, silence tells soon enough.
 func (d *Dispatcher) probe() {
 	var to []address
-	d.mu.Lock()
-	if len(d.jobs) > 0 {
+	d.locked(func() {
+		if len(d.jobs) == 0 {
+			return
+		}
 		for name := range d.said {
 			if d.workers.Get(name) != nil {
 				to = append(to, d.addressOf(name))
 			}
 		}
-	}
-	d.mu.Unlock()
+	})
 	msg := (&protocol.Probe{Epoch: d.cfg.Epoch}).Append(nil)
 	for i := range to {
 		d.send(&to[i], msg)
@@ -200,17 +234,18 @@ func (d *Dispatcher) probe() {
 
 // expire forgets the workers that were silent for too long.
 func (d *Dispatcher) expire(now time.Time) {
-	d.mu.Lock()
-	if !d.cfg.Conn.Connected() {
-		d.workers.HeardAll(now) // the leader hears nobody
-	}
-	gone := d.workers.Expire(now)
-	for _, name := range gone {
-		delete(d.said, name)
-	}
-	maps.DeleteFunc(d.stops, func(_ uint64, s stop) bool { return now.Sub(s.at) > soon }) // too old to be told
-	d.workersChanged()
-	d.mu.Unlock()
+	var gone []string
+	d.locked(func() {
+		if !d.cfg.Conn.Connected() {
+			d.workers.HeardAll(now) // the leader hears nobody
+		}
+		gone = d.workers.Expire(now)
+		for _, name := range gone {
+			delete(d.said, name)
+		}
+		maps.DeleteFunc(d.stops, func(_ uint64, s stop) bool { return now.Sub(s.at) > soon }) // too old to be told
+		d.workersChanged()
+	})
 	d.cfg.Metrics.Shares.Expire(func(name string) bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -227,24 +262,25 @@ func (d *Dispatcher) expire(now time.Time) {
 // onBeat takes in a worker's heartbeat.
 func (d *Dispatcher) onBeat(m bus.Message) {
 	var b protocol.Heartbeat
-	if err := b.Decode(m.Data); err != nil || !isName(b.Worker) {
-		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+	sender := protocol.Sender(m.Subject)
+	if err := protocol.Read(&b, m.Data); err != nil || b.Worker == "" {
+		d.malformed(sender, err)
 		return
 	}
-	if sender := protocol.Sender(m.Subject); sender != b.Worker {
+	if sender != b.Worker {
 		d.dropForeign(sender, b.Worker)
 		return
 	}
-	d.mu.Lock()
-	changed, joined := d.hear(&b, time.Now())
+	var changed, joined bool
 	refused := ""
-	if joined {
-		refused = d.workers.Refused(b.Worker)
-	}
-	if changed { // otherwise each heartbeat would cost a time in proportion to the number of workers
-		d.workersChanged()
-	}
-	d.mu.Unlock()
+	d.locked(func() {
+		if changed, joined = d.hear(&b, time.Now()); joined {
+			refused = d.workers.Refused(b.Worker)
+		}
+		if changed { // otherwise each heartbeat would cost a time in proportion to the number of workers
+			d.workersChanged()
+		}
+	})
 	switch {
 	case joined && refused != "":
 		d.cfg.Log.Warn("a worker is refused", "worker", b.Worker, "reason", refused)
@@ -255,6 +291,18 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 	}
 	if changed {
 		d.wake(nil)
+	}
+}
+
+// malformed counts a message that is dropped because of err. If the decoder panicked, the connection of the sender is closed.
+func (d *Dispatcher) malformed(sender string, err error) {
+	d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+	if !errors.Is(err, protocol.ErrPanic) {
+		return
+	}
+	d.cfg.Log.Error("a message of a worker is dropped, and its connection is closed", "worker", protocol.Brief(sender), "error", err)
+	if d.cfg.Disconnect != nil {
+		d.cfg.Disconnect(sender)
 	}
 }
 
@@ -283,10 +331,11 @@ func (d *Dispatcher) dropForeign(sender, named string) {
 // onNobody takes a worker out of use that nobody listens for. If it only reconnects, its next heartbeat brings it back.
 func (d *Dispatcher) onNobody(reply string) {
 	name := strings.TrimPrefix(reply, d.prefix)
-	d.mu.Lock()
-	lost := d.workers.Unreachable(name)
-	d.workersChanged()
-	d.mu.Unlock()
+	lost := false
+	d.locked(func() {
+		lost = d.workers.Unreachable(name)
+		d.workersChanged()
+	})
 	if lost {
 		d.cfg.Log.Warn("the connection to a worker is lost", "worker", name)
 		d.wake(nil)
@@ -309,10 +358,11 @@ func (d *Dispatcher) onResult(m bus.Message) {
 		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropStale).Inc()
 		return
 	}
-	d.mu.Lock()
-	x := d.jobs[stamp.Job]
-	d.workers.Heard(sender, time.Now())
-	d.mu.Unlock()
+	var x *Executor
+	d.locked(func() {
+		x = d.jobs[stamp.Job]
+		d.workers.Heard(sender, time.Now())
+	})
 	if x == nil {
 		d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropStale).Inc()
 	} else if !x.mail.put(m.Data) {

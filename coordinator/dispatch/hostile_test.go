@@ -112,7 +112,7 @@ func TestHostileMessages(t *testing.T) {
 	result := func(m []byte) { // from the worker that it names, if that is a name
 		t.Helper()
 		_, worker, _ := protocol.PeekStamp(m)
-		if !isName(string(worker)) {
+		if protocol.CheckID(string(worker)) != nil {
 			worker = []byte("ghost")
 		}
 		send(protocol.ResultsOf(subjects.Results("a", epoch), string(worker)), m)
@@ -145,7 +145,7 @@ func TestHostileMessages(t *testing.T) {
 	l.d.mu.Lock()
 	views := l.d.workers.View(time.Now())
 	for i := range views {
-		if name := views[i].Name; !isName(name) {
+		if name := views[i].Name; protocol.CheckID(name) != nil {
 			t.Errorf("there is a worker called %q", name)
 		} else if name != "w1" {
 			l.d.workers.Heard(name, time.Now().Add(-2*never))
@@ -273,7 +273,7 @@ func FuzzResults(f *testing.F) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		for _, w := range d.workers.View(time.Now()) {
-			if !isName(w.Name) {
+			if protocol.CheckID(w.Name) != nil {
 				t.Fatalf("there is a worker called %q", w.Name)
 			}
 			if w.Name != "w1" {

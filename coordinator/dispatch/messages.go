@@ -10,7 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
-	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -226,7 +225,8 @@ func (x *Executor) receive(ctx context.Context) error {
 	for _, msg := range x.mem.msgs {
 		e, err := x.decode(msg)
 		if err != nil {
-			x.d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+			_, sender, _ := protocol.PeekStamp(msg)
+			x.d.malformed(string(sender), err)
 			continue
 		}
 		if err := x.step(ctx, e); err != nil {
@@ -272,7 +272,7 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 	case protocol.KindPartial:
 		return x.decodePart(msg)
 	case protocol.KindNeed:
-		if err := in.need.Decode(msg); err != nil {
+		if err := protocol.Read(&in.need, msg); err != nil {
 			return e, err
 		}
 		in.values = in.values[:0]
@@ -282,7 +282,7 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 		return schedule.Event{Kind: schedule.WorkerLacks, Round: in.need.Round, Worker: in.need.Worker, Setup: in.need.Setup, Values: in.values}, nil
 	case protocol.KindFail:
 		m := &in.fail
-		if err := m.Decode(msg); err != nil {
+		if err := protocol.Read(m, msg); err != nil {
 			return e, err
 		}
 		task = m.Task
@@ -292,7 +292,7 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 		}
 	case protocol.KindResult:
 		m := &in.gathered
-		if err := m.Decode(msg); err != nil {
+		if err := protocol.Read(m, msg); err != nil {
 			return e, err
 		}
 		digest, ok := digests.Parse(m.Digest)
@@ -302,19 +302,19 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 		task = m.Task
 		e = schedule.Event{
 			Kind: schedule.ResultAnnounced, Round: m.Round, Worker: m.Worker,
-			Result: schedule.Result{Digest: digest, Bytes: m.Bytes, Took: computeTime(m.Compute)},
+			Result: schedule.Result{Digest: digest, Bytes: m.Bytes, Took: time.Duration(m.Compute)},
 		}
 	case protocol.KindCheckpoint:
 		m := &in.checkpoint
 		*m = protocol.Checkpoint{}
-		if err := m.Decode(msg); err != nil {
+		if err := protocol.Read(m, msg); err != nil {
 			return e, err
 		}
 		task = m.Task
 		e = schedule.Event{Kind: schedule.CheckpointArrived, Round: m.Round, Worker: m.Worker}
 	case protocol.KindProgress:
 		m := &in.progress
-		if err := m.Decode(msg); err != nil {
+		if err := protocol.Read(m, msg); err != nil {
 			return e, err
 		}
 		task = m.Task
@@ -322,10 +322,10 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 	default:
 		return e, protocol.ErrMessage
 	}
-	if e.Task = int(task); e.Task >= max(1, x.r.Tasks) {
+	if e.Task = int(task); e.Round == x.number && e.Task >= max(1, x.r.Tasks) { // another round may have more tasks
 		return e, protocol.ErrMessage
 	}
-	if subJob := e.Kind == schedule.CheckpointArrived || e.Kind == schedule.ProgressArrived; subJob && x.r.SubJob == nil {
+	if subJob := e.Kind == schedule.CheckpointArrived || e.Kind == schedule.ProgressArrived; subJob && e.Round == x.number && x.r.SubJob == nil {
 		return e, protocol.ErrMessage
 	}
 	return e, nil
@@ -344,13 +344,13 @@ func (x *Executor) decodePart(msg []byte) (e schedule.Event, err error) {
 		in.part.Partial = x.sum.tree.Partial()
 	}
 	in.partial = in.part.Partial
-	if err := in.part.Decode(msg); err != nil {
+	if err := protocol.Read(&in.part, msg); err != nil {
 		x.sum.tree.Release(in.takePartial())
 		return e, err
 	}
 	m := &in.part
 	e = schedule.Event{
-		Kind: schedule.PartialArrived, Round: m.Round, Worker: m.Worker, Level: int(m.Level), Task: int(m.Index), Took: computeTime(m.Compute),
+		Kind: schedule.PartialArrived, Round: m.Round, Worker: m.Worker, Level: int(m.Level), Task: int(m.Index), Took: time.Duration(m.Compute),
 	}
 	if m.Round != x.number {
 		return e, nil
@@ -370,9 +370,3 @@ func (x *Executor) isBlobLost() bool {
 	return lost != nil && (lost(x.job.Split.Assigned) || lost(x.job.Weights) ||
 		slices.ContainsFunc(x.manifest.Shards, func(s dataset.ShardRef) bool { return lost(s.Digest) }))
 }
-
-// maxCompute bounds what is believed of a worker that says how long it computed.
-const maxCompute = 30 * 24 * time.Hour
-
-// computeTime is how long a worker says that it computed, in nanoseconds.
-func computeTime(ns uint64) time.Duration { return time.Duration(min(ns, uint64(maxCompute))) }

@@ -158,7 +158,7 @@ func TestWorkByWorker(t *testing.T) {
 	}
 	task1.partials()
 	nobody := &assignment{w1, task1.run, protocol.ResultsOf(subjects.Results("a", epoch), "nobody")}
-	nobody.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Compute = "nobody", math.MaxUint64 })
+	nobody.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Compute = "nobody", uint64(protocol.MaxCompute) })
 	nobody.partial(task1.run.Tasks[0], func(p *protocol.Partial) { p.Worker, p.Level = "nobody", 200 })
 	l.dropped(metrics.DropDuplicate, 1)
 	l.dropped(metrics.DropMisshapen, 1)
@@ -172,7 +172,7 @@ func TestWorkByWorker(t *testing.T) {
 		}
 	}
 	l.counted("leader_worker_tasks_total", metrics.Other, 1)
-	if seconds := l.metric("leader_worker_task_seconds_total", metrics.Other); total != 4 || seconds != maxCompute.Seconds() {
+	if seconds := l.metric("leader_worker_task_seconds_total", metrics.Other); total != 4 || seconds != protocol.MaxCompute.Seconds() {
 		t.Errorf("%v tasks, and %v s of a worker that nobody knows", total, seconds)
 	}
 	if n := l.metric("task_seconds", "step"); n < 3 {

@@ -15,8 +15,7 @@ import (
 
 // The bounds of what a worker says of itself for people.
 const (
-	maxShown = 256 // bytes of a field
-	maxKinds = 16  // kinds of tasks
+	maxKinds = 16 // kinds of tasks
 	maxLate  = 10 * time.Second
 )
 
@@ -29,20 +28,9 @@ type said struct {
 	lastOne time.Time          // when it computed the last of them
 }
 
-// isName reports whether a worker has a name that subjects can have: 1 to 64 letters, digits, "-" and "_".
-func isName(name string) bool {
-	for _, r := range name {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
-			return false
-		}
-	}
-	return len(name) >= 1 && len(name) <= 64
-}
-
 // hear takes in a heartbeat; d.mu is held.
 func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined bool) {
-	b.Host, b.Address = b.Host[:min(len(b.Host), maxShown)], b.Address[:min(len(b.Address), maxShown)]
-	b.RoundTrip, b.Late = max(0, min(b.RoundTrip, maxLate.Microseconds())), max(0, min(b.Late, maxLate.Microseconds()))
+	b.RoundTrip, b.Late = min(b.RoundTrip, maxLate.Microseconds()), min(b.Late, maxLate.Microseconds())
 	_, refusal := refusal(b)
 	changed, joined = d.workers.Hear(schedule.Report{
 		Name: b.Worker, Slots: b.Slots, Late: time.Duration(b.Late) * time.Microsecond, Chunks: b.Chunks,

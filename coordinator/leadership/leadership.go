@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/coordinator/verifier"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -45,17 +46,28 @@ type Config struct {
 	Leading func(*dispatch.Dispatcher)
 	Lean    func() (end func()) // see jobs.Config
 	// Lost, if set, reports whether a blob is on no coordinator that answers.
-	Lost    func(digest string) bool
-	Metrics *metrics.Coordinator
-	Log     *slog.Logger
+	Lost func(digest string) bool
+	// Disconnect, if set, closes the connection of a worker to NATS.
+	Disconnect func(worker string)
+	Metrics    *metrics.Coordinator
+	Log        *slog.Logger
 }
 
 // retryPause is the time between two tries of what a leadership needs.
 const retryPause = protocol.RetryOffice
 
-// Run is one leadership: it takes the epoch, then drives jobs until ctx is done. All that it started has stopped when it
-// returns.
+// Run leads until ctx is done: it takes an epoch, then drives jobs. If the dispatcher panics, that ends the leadership, and
+// the next one begins with another epoch. All that Run started has stopped when it returns.
 func Run(ctx context.Context, cfg Config) {
+	for broken := true; broken && ctx.Err() == nil; {
+		broken = cfg.lead(ctx)
+	}
+}
+
+// lead is one leadership. It reports whether the leadership ended because the dispatcher panicked.
+func (cfg *Config) lead(ctx context.Context) (broken bool) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	// A disk that stalls may hold up the entry while Raft still takes this coordinator for the leader. Nobody else would lead
 	// then, so it tries until the leadership is lost.
 	var epoch uint64
@@ -67,7 +79,7 @@ func Run(ctx context.Context, cfg Config) {
 			wait.For(ctx, retryPause)
 		}
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 	}
 	cfg.Log.Info("this coordinator leads", "epoch", epoch)
@@ -83,7 +95,7 @@ func Run(ctx context.Context, cfg Config) {
 		ID: cfg.ID, Epoch: epoch, Heartbeat: cfg.Heartbeat, Conn: cfg.Conn, Subjects: cfg.Subjects,
 		Results: &jobs.Results{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs},
 		Metrics: cfg.Metrics, Log: cfg.Log,
-		Quarantined: cfg.Store.State().Quarantined(), Verifier: &verifier.Verifier{Blobs: cfg.Blobs}, Lost: cfg.Lost,
+		Quarantined: cfg.Store.State().Quarantined(), Verifier: &verifier.Verifier{Blobs: cfg.Blobs}, Lost: cfg.Lost, Disconnect: cfg.Disconnect,
 		Quarantine: func(ctx context.Context, worker string, jobs []uint64, reason string) error {
 			return cfg.quarantine(ctx, epoch, worker, jobs, reason)
 		},
@@ -96,7 +108,11 @@ func Run(ctx context.Context, cfg Config) {
 	tasks.Go(func() {
 		for ctx.Err() == nil { // again if NATS was away: without the dispatcher no worker hears of this leader
 			err := d.Run(ctx)
-			if ctx.Err() == nil {
+			if stack := engine.PanicStack(err); stack != "" {
+				cfg.Log.Error("this leadership ends", "reason", err, "stack", stack)
+				broken = true
+				end()
+			} else if ctx.Err() == nil {
 				cfg.Log.Warn("tasks are sent to workers again", "error", err)
 			}
 			wait.For(ctx, retryPause)
@@ -115,6 +131,7 @@ func Run(ctx context.Context, cfg Config) {
 	cfg.Metrics.ForgetJob("")
 	cfg.Metrics.Shares.Reset()
 	cfg.Log.Info("this coordinator does not lead any more", "epoch", epoch)
+	return broken
 }
 
 // quarantine commits, under an epoch, that a worker's results are wrong.

@@ -124,7 +124,7 @@ func absent(err error) bool {
 // onReplicate fetches a blob from the coordinator that asks for it. A repeated request waits for the same fetch.
 func (b *Blobs) onReplicate(ctx context.Context, req []byte) []byte {
 	var m protocol.Replicate
-	err := m.Decode(req)
+	err := protocol.Read(&m, req)
 	if err == nil {
 		_, err, _ = b.requested.Do(m.From+" "+m.Digest, func() (any, error) {
 			ctx, cancel := context.WithTimeout(ctx, protocol.BlobWithin(m.Bytes))
@@ -316,7 +316,7 @@ func (b *Blobs) ask(peer string, req []byte, within time.Duration) error {
 		return fmt.Errorf("coordinator %s: %w", peer, err)
 	}
 	var reply protocol.Reply
-	if err := reply.Decode(answer); err != nil {
+	if err := protocol.Read(&reply, answer); err != nil {
 		return err
 	}
 	if reply.Error != "" {

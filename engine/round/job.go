@@ -70,6 +70,21 @@ func (j *Job) WithWeights(b []byte) (*Job, error) {
 	return &with, nil
 }
 
+// Check returns an error if a number of the job is out of its range. Only the job's algorithm can check Params.
+func (j *Job) Check() error {
+	if err := j.Split.Check(); err != nil {
+		return err
+	}
+	if j.Numerics < 0 || j.Folds < 0 || j.Folds > dataset.MaxFolds || j.Predictions < 0 || j.PredictedRows < 0 || j.LinearSamples < 0 {
+		return fmt.Errorf("the job has arithmetic version %d, %d folds, predictions of %d bytes and %d samples, and a linear baseline of %d samples, which is not possible",
+			j.Numerics, j.Folds, j.Predictions, j.PredictedRows, j.LinearSamples)
+	}
+	if j.Cells == nil {
+		return nil
+	}
+	return j.Cells.Check(j.Split.Folds, j.Split.Overlap)
+}
+
 // MaxCells bounds the runs of a job and of an experiment.
 const MaxCells = 1_000_000
 

@@ -142,10 +142,12 @@ func (g *gather) finishOrFeed() {
 
 // subJob takes in how far a sub-job is. A checkpoint of a checked task is not used: its two leases begin alike.
 func (g *gather) subJob(e *Event) {
+	if e.Round != g.number || !g.workers.Trusts(e.Worker) {
+		g.drop(Stale)
+		return
+	}
 	s := &g.tasks[e.Task]
 	switch {
-	case e.Round != g.number || !g.workers.Trusts(e.Worker):
-		g.drop(Stale)
 	case e.Kind == ProgressArrived:
 		if s.state == Leased && s.leaseOf(e.Worker) != nil {
 			g.do(Action{Kind: UseProgress, Task: e.Task, Worker: e.Worker})
@@ -160,15 +162,20 @@ func (g *gather) subJob(e *Event) {
 // resultAnnounced takes in that a worker has a result, which may be of a lease that it lost meanwhile.
 func (g *gather) resultAnnounced(e *Event) {
 	g.workers.answered(e.Worker, g.now)
+	if e.Round != g.number {
+		g.drop(Stale)
+		g.count(TasksWasted, 1)
+		return
+	}
 	s := &g.tasks[e.Task]
-	if to, has := g.sent[e.Worker]; has && e.Round == g.number && !g.spec.Apart && len(to.results) < maxResults { // values are made of results
+	if to, has := g.sent[e.Worker]; has && !g.spec.Apart && len(to.results) < maxResults { // values are made of results
 		if to.results == nil {
 			to.results = make(map[digests.Digest]struct{})
 			g.sent[e.Worker] = to
 		}
 		to.results[e.Result.Digest] = struct{}{}
 	}
-	if e.Round != g.number || !g.workers.Trusts(e.Worker) || !s.isOpen() {
+	if !g.workers.Trusts(e.Worker) || !s.isOpen() {
 		g.count(TasksWasted, 1)
 		return
 	}

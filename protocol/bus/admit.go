@@ -101,6 +101,15 @@ func (s *Server) TurnAway() int {
 	return n
 }
 
+// Disconnect closes the connections of the clients with a name.
+func (s *Server) Disconnect(name string) {
+	for _, c := range s.clients() {
+		if c.Name == name {
+			_ = s.s.DisconnectClientByID(c.Cid) // an error: it is gone
+		}
+	}
+}
+
 // Admit lets clients in again.
 func (s *Server) Admit() { s.admission.closed.Store(false) }
 

@@ -83,7 +83,7 @@ func (s *Served) add(sub *Subscription, err error) error {
 // cannot be sent, for the reason err.
 func (c *Conn) chunk(m Message, open func(string) (Blob, error), lack func(m Message, err error) []byte) []byte {
 	var get protocol.BlobGet
-	if err := get.Decode(m.Data); err != nil {
+	if err := protocol.Read(&get, m.Data); err != nil {
 		c.log.Warn("a request was dropped", "subject", m.Subject, "error", err)
 		return nil
 	}
@@ -119,7 +119,7 @@ func readChunk(b Blob, get *protocol.BlobGet) ([]byte, error) {
 
 const (
 	// MaxBlob is the greatest blob that FetchBlob takes, in bytes.
-	MaxBlob = 64 << 30
+	MaxBlob = protocol.MaxBlob
 	// chunkTimeout is how long one request waits for its chunk at least.
 	chunkTimeout = protocol.BlobChunkWait
 	// chunkTries is how often a chunk is asked for, while no other comes, before nobody has
@@ -312,7 +312,7 @@ func (f *fetch) try(ctx context.Context, req []byte, tries int) (outcome, error)
 		return outcome{}, err
 	}
 	var o outcome
-	if err := o.p.Decode(b); err != nil {
+	if err := protocol.Read(&o.p, b); err != nil {
 		return outcome{err: err}, nil
 	}
 	if o.p.Unreadable {
