@@ -60,7 +60,7 @@ type rule struct {
 	path   string // such as Resume.Rounds
 	index  []int  // of reflect.Value.FieldByIndex
 	bounds string // the tag
-	check  []func(reflect.Value) error
+	checks []func(reflect.Value) error
 }
 
 // rulesOf returns the rules of the fields of a message's type, in order.
@@ -83,7 +83,7 @@ func appendRules(rules *[]rule, t reflect.Type, prefix string, at []int) {
 		f := t.Field(i)
 		path, index := prefix+f.Name, append(at[:len(at):len(at)], i)
 		tag := f.Tag.Get("bound")
-		if tag == "" && f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == reflect.TypeFor[Stamp]().PkgPath() {
+		if tag == "" && f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == reflect.TypeFor[rule]().PkgPath() {
 			appendRules(rules, f.Type, path+".", index)
 			continue
 		}
@@ -93,7 +93,7 @@ func appendRules(rules *[]rule, t reflect.Type, prefix string, at []int) {
 		r := rule{path: path, index: index, bounds: tag}
 		for _, bound := range strings.Fields(tag) {
 			if check := checkOf(bound, f.Type); check != nil {
-				r.check = append(r.check, check)
+				r.checks = append(r.checks, check)
 			}
 		}
 		*rules = append(*rules, r)
@@ -174,10 +174,14 @@ func checkOf(bound string, t reflect.Type) func(reflect.Value) error {
 func rangeOf(low, high string, t reflect.Type) func(reflect.Value) error {
 	switch t.Kind() {
 	case reflect.Struct:
+		var fields []func(reflect.Value) error
+		for i := range t.NumField() {
+			fields = append(fields, rangeOf(low, high, t.Field(i).Type))
+		}
 		return func(v reflect.Value) error {
-			for i := range v.NumField() {
-				if err := rangeOf(low, high, v.Field(i).Type())(v.Field(i)); err != nil {
-					return fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
+			for i, check := range fields {
+				if err := check(v.Field(i)); err != nil {
+					return fmt.Errorf("%s: %w", t.Field(i).Name, err)
 				}
 			}
 			return nil
@@ -228,7 +232,7 @@ func bounded(m any, err error) error {
 	rules := rulesOf(v.Type())
 	for i := range rules {
 		r := &rules[i]
-		for _, check := range r.check {
+		for _, check := range r.checks {
 			if err := check(v.FieldByIndex(r.index)); err != nil {
 				return fmt.Errorf("%w: %s: %w", ErrMessage, r.path, err)
 			}

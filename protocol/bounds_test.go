@@ -142,29 +142,7 @@ func outside(t *testing.T, typ reflect.Type, bounds string) (all []reflect.Value
 				}
 			}
 		case isRange:
-			for _, x := range []float64{math.Inf(-1), math.MinInt64, -1, 0, 1 << 31, 1 << 53 * 2, math.MaxInt64, math.MaxUint64, math.NaN(), math.Inf(1)} {
-				v := reflect.New(element).Elem()
-				switch {
-				case element.Kind() == reflect.Float64:
-					v.SetFloat(x)
-				case x-x != 0:
-					continue
-				case v.CanInt() && x >= math.MinInt64 && x < math.MaxInt64:
-					v.SetInt(int64(x))
-				case v.CanInt():
-					v.SetInt(math.MaxInt64)
-				case x < 0:
-					continue
-				case x >= math.MaxUint64:
-					v.SetUint(math.MaxUint64 >> (64 - element.Bits()))
-				case v.OverflowUint(uint64(x)):
-					continue
-				default:
-					v.SetUint(uint64(x))
-				}
-				if inside(t, v, low, high) {
-					continue
-				}
+			for _, v := range beyond(t, element, low, high) {
 				all = append(all, wrap(v))
 			}
 		case bound == "name":
@@ -175,6 +153,34 @@ func outside(t *testing.T, typ reflect.Type, bounds string) (all []reflect.Value
 			all = append(all, reflect.ValueOf(math.NaN()), reflect.ValueOf(math.Inf(-1)))
 		case bound == "checked":
 			all = append(all, wrap(reflect.Zero(element)))
+		}
+	}
+	return all
+}
+
+// beyond returns extreme numbers of a type that are outside of a range.
+func beyond(t *testing.T, typ reflect.Type, low, high string) (all []reflect.Value) {
+	t.Helper()
+	for _, x := range []float64{math.Inf(-1), math.MinInt64, -1, 0, 1 << 31, 1 << 54, math.MaxInt64, math.MaxUint64, math.NaN(), math.Inf(1)} {
+		v := reflect.New(typ).Elem()
+		switch {
+		case v.CanFloat():
+			v.SetFloat(x)
+		case x-x != 0:
+			continue
+		case v.CanInt() && x < math.MaxInt64:
+			v.SetInt(int64(x))
+		case v.CanInt():
+			v.SetInt(math.MaxInt64)
+		case x >= math.MaxUint64:
+			v.SetUint(math.MaxUint64 >> (64 - typ.Bits()))
+		case x < 0 || v.OverflowUint(uint64(x)):
+			continue
+		default:
+			v.SetUint(uint64(x))
+		}
+		if !inside(t, v, low, high) {
+			all = append(all, v)
 		}
 	}
 	return all

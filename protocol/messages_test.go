@@ -199,7 +199,9 @@ func drawCount(t *rapid.T, what string) uint64 { return rapid.Uint64Range(0, Max
 
 func drawTask(t *rapid.T) uint32 { return rapid.Uint32Range(0, MaxTasks).Draw(t, "task") }
 
-func drawCompute(t *rapid.T) uint64 { return rapid.Uint64Range(0, uint64(MaxCompute)).Draw(t, "compute") }
+func drawCompute(t *rapid.T) uint64 {
+	return rapid.Uint64Range(0, uint64(MaxCompute)).Draw(t, "compute")
+}
 
 func drawDigest(t *rapid.T) string { return rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "digest") }
 

@@ -45,12 +45,12 @@ func codeRefs(c *coder, refs *[]Ref) {
 
 // Setup gives a worker a job: what it needs to make the kernel and the data.
 type Setup struct {
-	Epoch uint64 `json:"epoch" bound:"0..9007199254740992"`
+	Epoch uint64 `json:"epoch" bound:"any"`
 	// Start grows whenever the leader of this epoch begins to drive the job again, from its
 	// last commit. A worker forgets what it has of an earlier start: it would take the rounds
 	// for late ones.
-	Start    uint64            `json:"start,omitempty" bound:"0..9007199254740992"`
-	ID       uint64            `json:"id" bound:"0..9007199254740992"`
+	Start    uint64            `json:"start,omitempty" bound:"any"`
+	ID       uint64            `json:"id" bound:"any"`
 	Job      *round.Job        `json:"job" bound:"checked"`
 	Manifest *dataset.Manifest `json:"manifest" bound:"checked"`
 }
@@ -279,8 +279,8 @@ func (m *Bundle) Decode(b []byte) error {
 // Forget tells a worker to stop the tasks of a job and drop what it keeps of the job. With
 // Tasks, it concerns only these tasks of a gather round.
 type Forget struct {
-	Epoch uint64   `json:"epoch" bound:"0..9007199254740992"`
-	Job   uint64   `json:"job" bound:"0..9007199254740992"`
+	Epoch uint64   `json:"epoch" bound:"any"`
+	Job   uint64   `json:"job" bound:"any"`
 	Round uint64   `json:"round,omitempty" bound:"any"`
 	Tasks []uint32 `json:"units,omitempty" bound:"..1048576 0..1048576"`
 }
@@ -293,7 +293,7 @@ func (m *Forget) Decode(b []byte) error { return bounded(m, readJSON(b, KindForg
 
 // Hold tells a worker which shards it should have on disk, as owner or standby.
 type Hold struct {
-	Epoch  uint64             `json:"epoch" bound:"0..9007199254740992"`
+	Epoch  uint64             `json:"epoch" bound:"any"`
 	Shards []dataset.ShardRef `json:"shards" bound:"..262144 checked"`
 }
 
@@ -327,7 +327,7 @@ func (m *Probe) code(c coder) coder {
 // Lead says who leads: published by the leader at every heartbeat interval.
 // Workers obey the highest epoch that they have seen.
 type Lead struct {
-	Epoch uint64 `json:"epoch" bound:"0..9007199254740992"`
+	Epoch uint64 `json:"epoch" bound:"any"`
 	// Coordinator leads. If it is empty, the leader of this epoch leads no longer, and workers
 	// ask who leads.
 	Coordinator string `json:"coordinator" bound:"name"`

@@ -138,8 +138,8 @@ func limits(h time.Duration) schedule.Limits {
 // probes is how often in a heartbeat workers are probed.
 const probes = 2
 
-// guarded returns handle with a panic turned into the error of Run. All that handle does with the state of d, it does with
-// locked: the lock is free afterwards.
+// guarded returns handle with a panic turned into the error of Run. What handle does with the
+// state of d, it does in locked.
 func guarded[M any](d *Dispatcher, handle func(M)) func(M) {
 	return func(m M) {
 		var err error
@@ -156,17 +156,17 @@ func guarded[M any](d *Dispatcher, handle func(M)) func(M) {
 	}
 }
 
-// locked calls f with d.mu held.
-func (d *Dispatcher) locked(f func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// locked calls f with mu held, which is free afterwards even if f panics.
+func locked(mu *sync.Mutex, f func()) {
+	mu.Lock()
+	defer mu.Unlock()
 	f()
 }
 
 // Run listens to workers and publishes the leader's heartbeat until ctx is done. If the dispatcher panics, Run returns an
 // engine.Panic, and the dispatcher must not be used any longer.
 func (d *Dispatcher) Run(ctx context.Context) (err error) {
-	defer engine.Guard(&err, "the dispatcher")
+	defer engine.Guard(&err, "sending tasks to workers")
 	beats, err := d.cfg.Conn.Subscribe(d.cfg.Subjects.Heartbeats("*"), guarded(d, d.onBeat))
 	if err != nil {
 		return fmt.Errorf("cannot listen to workers: %w", err)
@@ -199,7 +199,7 @@ func (d *Dispatcher) Run(ctx context.Context) (err error) {
 // publishLead publishes who leads, and which workers are refused.
 func (d *Dispatcher) publishLead() {
 	lead := protocol.Lead{Epoch: d.cfg.Epoch, Coordinator: d.cfg.ID}
-	d.locked(func() {
+	locked(&d.mu, func() {
 		for _, w := range d.workers.View(time.Now()) {
 			if w.Refused != "" {
 				if lead.Refused == nil {
@@ -216,7 +216,7 @@ func (d *Dispatcher) publishLead() {
 // so at once. While there is no job, silence tells soon enough.
 func (d *Dispatcher) probe() {
 	var to []address
-	d.locked(func() {
+	locked(&d.mu, func() {
 		if len(d.jobs) == 0 {
 			return
 		}
@@ -235,7 +235,7 @@ func (d *Dispatcher) probe() {
 // expire forgets the workers that were silent for too long.
 func (d *Dispatcher) expire(now time.Time) {
 	var gone []string
-	d.locked(func() {
+	locked(&d.mu, func() {
 		if !d.cfg.Conn.Connected() {
 			d.workers.HeardAll(now) // the leader hears nobody
 		}
@@ -264,7 +264,7 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 	var b protocol.Heartbeat
 	sender := protocol.Sender(m.Subject)
 	if err := protocol.Read(&b, m.Data); err != nil || b.Worker == "" {
-		d.malformed(sender, err)
+		d.cfg.malformed(sender, err)
 		return
 	}
 	if sender != b.Worker {
@@ -273,7 +273,7 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 	}
 	var changed, joined bool
 	refused := ""
-	d.locked(func() {
+	locked(&d.mu, func() {
 		if changed, joined = d.hear(&b, time.Now()); joined {
 			refused = d.workers.Refused(b.Worker)
 		}
@@ -295,14 +295,14 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 }
 
 // malformed counts a message that is dropped because of err. If the decoder panicked, the connection of the sender is closed.
-func (d *Dispatcher) malformed(sender string, err error) {
-	d.cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
+func (cfg *Config) malformed(sender string, err error) {
+	cfg.Metrics.ResultsDropped.WithLabelValues(metrics.DropMisshapen).Inc()
 	if !errors.Is(err, protocol.ErrPanic) {
 		return
 	}
-	d.cfg.Log.Error("a message of a worker is dropped, and its connection is closed", "worker", protocol.Brief(sender), "error", err)
-	if d.cfg.Disconnect != nil {
-		d.cfg.Disconnect(sender)
+	cfg.Log.Error("a message of a worker is dropped, and its connection is closed", "worker", protocol.Brief(sender), "error", err)
+	if cfg.Disconnect != nil {
+		cfg.Disconnect(sender)
 	}
 }
 
@@ -332,7 +332,7 @@ func (d *Dispatcher) dropForeign(sender, named string) {
 func (d *Dispatcher) onNobody(reply string) {
 	name := strings.TrimPrefix(reply, d.prefix)
 	lost := false
-	d.locked(func() {
+	locked(&d.mu, func() {
 		lost = d.workers.Unreachable(name)
 		d.workersChanged()
 	})
@@ -359,7 +359,7 @@ func (d *Dispatcher) onResult(m bus.Message) {
 		return
 	}
 	var x *Executor
-	d.locked(func() {
+	locked(&d.mu, func() {
 		x = d.jobs[stamp.Job]
 		d.workers.Heard(sender, time.Now())
 	})

@@ -183,7 +183,7 @@ const labShards = 8
 
 // manifest describes a dataset of eight shards.
 func manifest() *dataset.Manifest {
-	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: 80, Features: 1, Labels: 1}
+	m := &dataset.Manifest{Format: dataset.ManifestFormat, Rows: 80, Features: 1, Labels: 1, NonZeros: 80}
 	for s := range labShards {
 		m.Shards = append(m.Shards, dataset.ShardRef{Digest: fmt.Sprintf("%064d", s), Rows: 10, Bytes: 100})
 	}

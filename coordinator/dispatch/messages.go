@@ -226,7 +226,7 @@ func (x *Executor) receive(ctx context.Context) error {
 		e, err := x.decode(msg)
 		if err != nil {
 			_, sender, _ := protocol.PeekStamp(msg)
-			x.d.malformed(string(sender), err)
+			x.d.cfg.malformed(string(sender), err)
 			continue
 		}
 		if err := x.step(ctx, e); err != nil {

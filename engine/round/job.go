@@ -76,7 +76,7 @@ func (j *Job) Check() error {
 		return err
 	}
 	if j.Numerics < 0 || j.Folds < 0 || j.Folds > dataset.MaxFolds || j.Predictions < 0 || j.PredictedRows < 0 || j.LinearSamples < 0 {
-		return fmt.Errorf("the job has arithmetic version %d, %d folds, predictions of %d bytes and %d samples, and a linear baseline of %d samples, which is not possible",
+		return fmt.Errorf("the job is damaged: arithmetic version %d, %d folds, predictions of %d bytes and %d samples, linear baseline of %d samples",
 			j.Numerics, j.Folds, j.Predictions, j.PredictedRows, j.LinearSamples)
 	}
 	if j.Cells == nil {

@@ -30,6 +30,20 @@ func TestTurnAway(t *testing.T) {
 	}
 }
 
+// TestDisconnect: the client with the name loses its connection and may connect again. Others stay.
+func TestDisconnect(t *testing.T) {
+	a, _ := pair(t)
+	var inside, other, closed counts
+	connect(t, Options{Server: a, Name: "w", Traffic: &inside})
+	connect(t, Options{URLs: []string{a.ClientURL()}, Name: "x", Traffic: &other})
+	connect(t, Options{URLs: []string{a.ClientURL()}, Name: "w", Traffic: &closed})
+	a.Disconnect("w")
+	eventually(t, "the client to connect again", func() bool { return closed.reconnected.Load() == 1 })
+	if inside.disconnected.Load()+other.disconnected.Load() != 0 || closed.disconnected.Load() != 1 {
+		t.Errorf("connections were lost: %d inside, %d of x, %d of w", inside.disconnected.Load(), other.disconnected.Load(), closed.disconnected.Load())
+	}
+}
+
 // Pauses between tries grow to a bound, and are never without some chance in them.
 func TestReconnectDelay(t *testing.T) {
 	for tries, most := range map[int]time.Duration{0: reconnectWait, 10: 2 * reconnectWait, 1000: reconnectMost} {

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -64,6 +65,9 @@ func (c *caller) perform(a Action) {
 	case Begin:
 		if c.began[a.Batch] {
 			c.t.Fatal("a batch begins and has not retired")
+		}
+		if slices.Contains(a.Batch.Values, nil) {
+			c.t.Fatal("a batch begins without its values")
 		}
 		c.began[a.Batch], c.computed[a.Batch] = true, make(map[int]bool)
 	case Wake:

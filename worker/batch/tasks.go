@@ -420,6 +420,7 @@ func (b *Batch) retire() {
 		j.reuse(v)
 	}
 	clear(b.Values)
+	b.Values = b.Values[:0] // a batch that fails at once has retired when Begin is performed
 	j.machine.do(Action{Kind: Retire, Batch: b})
 	j.live = slices.DeleteFunc(j.live, func(x *Batch) bool { return x == b })
 	j.shelve(b)

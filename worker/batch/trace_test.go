@@ -237,6 +237,9 @@ func (x *trace) action(a Action) string {
 	case KeepChunk:
 		return fmt.Sprintf("keep %d/%d index=%d", a.Version.ID, a.Version.Number, a.Index)
 	case Begin:
+		if slices.Contains(a.Batch.Values, nil) { // the batch has retired
+			x.t.Fatal("a batch begins without its values")
+		}
 		x.begun++
 		x.batches[a.Batch] = fmt.Sprintf("b%d", x.begun)
 		return "begin " + x.batches[a.Batch]
