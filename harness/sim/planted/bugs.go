@@ -73,7 +73,7 @@ var Bugs = []Bug{
 		{"engine/schedule/reduce.go", "	if e.Round != r.number || !r.workers.Trusts(e.Worker) {", "	if !r.workers.Trusts(e.Worker) {"},
 	}, nil},
 	{"a stale round's part accepted", []Edit{
-		{"engine/schedule/gather.go", "	if e.Round != g.number || !g.workers.Trusts(e.Worker) || !s.isOpen() {", "	if !g.workers.Trusts(e.Worker) || !s.isOpen() {"},
+		{"engine/schedule/gather.go", "	if e.Round != g.number {\n		g.drop(Stale)\n		g.count(", "	if e.Task >= len(g.tasks) {\n		g.drop(Stale)\n		g.count("},
 		{"coordinator/jobs/results.go", "Job: c.Job, Round: c.Round + 1, Task: c.Task,", "Job: c.Job, Round: r.Store.State().Job(c.Job).Round + 1, Task: c.Task,"},
 		{"coordinator/jobs/results.go", "j != nil && j.Round > c.Round {", "j != nil && false {"},
 	}, nil},
