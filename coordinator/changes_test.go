@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -46,7 +47,7 @@ func TestChangesOfAnExperiment(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 2)
-	repeats := 40 / slowdown
+	repeats := 40 / testkit.Slowdown
 	job := c.studied(ctx, repeats)
 	runs := 2 * 5 * repeats
 	var mu sync.Mutex // guards stops

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/freeport"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/job/local"
@@ -190,7 +191,7 @@ func testSpec(set map[string]string) protocol.Spec {
 
 // lasting is how many steps or trees a job has in place of n, so that it takes about as long
 // with the race detector as without.
-func lasting(n int) string { return strconv.Itoa(n / slowdown) }
+func lasting(n int) string { return strconv.Itoa(n / testkit.Slowdown) }
 
 // eventful is a job that lasts while something happens to the cluster.
 func eventful() protocol.Spec {

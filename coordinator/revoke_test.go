@@ -63,7 +63,7 @@ func cut(t *testing.T, from time.Time, list []*bus.Conn) {
 	for i, c := range list {
 		testkit.Until(t, fmt.Sprintf("the end of connection %d", i), func() bool { return !c.Connected() })
 	}
-	if took := time.Since(from); took > cutWithin*time.Duration(slowdown) {
+	if took := time.Since(from); took > cutWithin*time.Duration(testkit.Slowdown) {
 		t.Errorf("the connections ended after %v, want at most %v", took, cutWithin)
 	}
 }
@@ -200,7 +200,7 @@ func TestRevokedUser(t *testing.T) {
 	s.revoke(ctx, sam)
 	revoked := time.Now()
 	for range s.peers {
-		if took := testkit.Receive(t, "the end of a stream", ended).Sub(revoked); took > cutWithin*time.Duration(slowdown) {
+		if took := testkit.Receive(t, "the end of a stream", ended).Sub(revoked); took > cutWithin*time.Duration(testkit.Slowdown) {
 			t.Errorf("a stream ended after %v, want at most %v", took, cutWithin)
 		}
 	}

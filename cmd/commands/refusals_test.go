@@ -115,6 +115,7 @@ func TestRefusals(t *testing.T) {
 		{"a flag of labels for a dataset", nil, "train --dataset d --label-columns a", 2, []string{"--label-columns", "--data"}},
 		{"four coordinators", nil, "quickstart --coordinators 4", 2, []string{"1, 3 or 5"}},
 		{"memory in powers of ten", nil, "worker --dir @/d --join h:1 --memory 8GB", 2, []string{"--memory", `"8GB"`, "8GiB"}},
+		{"too many slots", nil, "worker --dir @/d --join h:1 --slots 5000", 2, []string{"--slots 5000", "4096"}},
 		{"a negative cache", nil, "worker --dir @/d --join h:1 --cache=-1GiB", 2, []string{"--cache", "not a size"}},
 		{"a snapshot of a size without number", nil, "coordinator --dir @/d --snapshot-bytes MiB", 2, []string{"--snapshot-bytes", "not a size"}},
 	}

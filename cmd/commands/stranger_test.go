@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// The port of NATS, given for that of a coordinator, is told in one line, at once.
+// TestNATSIsNoCoordinator: a command fails at once, with an error of one line, if its server is a NATS server.
 func TestNATSIsNoCoordinator(t *testing.T) {
 	address := testkit.FreeAddress(t)
 	cmd, _, _ := cmdtest.Process(t, t.TempDir(), "nats", "--listen", address)

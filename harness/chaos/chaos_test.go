@@ -42,9 +42,7 @@ func TestChaos(t *testing.T) {
 	if !slices.Equal(hit, faults) || r.Digests < 2 || r.Jobs < r.Digests {
 		t.Errorf("injected %v, %d jobs, %d digests", hit, r.Jobs, r.Digests)
 	}
-	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
-		t.Errorf("it left %v", left)
-	}
+	nothingIn(t, tmp)
 }
 
 // TestPartitions: the leader is cut off from its peers and not from workers and clients,
@@ -52,44 +50,19 @@ func TestChaos(t *testing.T) {
 // On a busy machine it may take longer than it should; without anything that brings
 // workers to the new leader it would take for ever.
 func TestPartitions(t *testing.T) {
-	faults := []string{"peers-cut", "peers-cut-out", "peers-cut-in"}
-	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "--max-stall", "60s", "-o", "json", "--faults", strings.Join(faults, ",")}
-	cmd, stdout, stderr := cmdtest.Process(t, t.TempDir(), args...)
-	err := cmd.Run()
-	if strings.Contains(stderr.String(), "cannot be injected here") {
-		t.Skip(stderr)
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s%s", err, stdout, stderr)
-	}
-	var r chaos.Report
-	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
+	r := cmdtest.Chaos(t, t.TempDir(), []string{"peers-cut", "peers-cut-out", "peers-cut-in"}, "--max-stall", "60s")
 	for _, s := range r.Strikes {
-		if !s.Recovered || s.Longest < s.Seconds {
+		if s.Longest < s.Seconds {
 			t.Errorf("%+v", s)
 		}
-	}
-	if len(r.Strikes) != len(faults) || r.Digests == 0 {
-		t.Errorf("%d partitions, %d digests", len(r.Strikes), r.Digests)
 	}
 }
 
-// recovered checks that a run injected so many faults, and recovered from each.
-func recovered(t *testing.T, report []byte, faults int) {
+// nothingIn checks that a run left nothing in its folder for temporary files.
+func nothingIn(t *testing.T, tmp string) {
 	t.Helper()
-	var r chaos.Report
-	if err := json.Unmarshal(report, &r); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range r.Strikes {
-		if !s.Recovered {
-			t.Errorf("%+v", s)
-		}
-	}
-	if len(r.Strikes) != faults || r.Digests == 0 {
-		t.Errorf("%d faults, %d digests", len(r.Strikes), r.Digests)
+	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
 	}
 }
 
@@ -98,20 +71,8 @@ func recovered(t *testing.T, report []byte, faults int) {
 func TestChaosOfDisks(t *testing.T) {
 	testkit.WithoutRace(t)
 	tmp := t.TempDir()
-	faults := []string{"io-errors", "disk-full-start"}
-	args := []string{"chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "-o", "json", "--faults", strings.Join(faults, ",")}
-	cmd, stdout, stderr := cmdtest.Process(t, tmp, args...)
-	err := cmd.Run()
-	if strings.Contains(stderr.String(), "cannot be injected here") {
-		t.Skip(stderr)
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s%s", err, stdout, stderr)
-	}
-	recovered(t, stdout.Bytes(), len(faults))
-	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
-		t.Errorf("it left %v", left)
-	}
+	cmdtest.Chaos(t, tmp, []string{"io-errors", "disk-full-start"})
+	nothingIn(t, tmp)
 }
 
 // TestChaosApart: a fault that has a cluster of its own, while that of the leg goes on. With
@@ -119,26 +80,15 @@ func TestChaosOfDisks(t *testing.T) {
 func TestChaosApart(t *testing.T) {
 	testkit.WithoutRace(t)
 	tmp := t.TempDir()
-	cmd, stdout, stderr := cmdtest.Process(t, tmp, "chaos", "--small", "--workers", "2", "--algorithm", "ldlf", "--seed", "1", "--rounds", "1", "-o", "json", "--faults", "port-in-use")
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s%s", err, stdout, stderr)
-	}
-	recovered(t, stdout.Bytes(), 1)
-	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
-		t.Errorf("it left %v", left)
-	}
+	cmdtest.Chaos(t, tmp, []string{"port-in-use"}, "--seed", "1")
+	nothingIn(t, tmp)
 }
 
 // TestChaosWithTLS: faults that start processes of their own, and an external NATS, with certificates.
 func TestChaosWithTLS(t *testing.T) {
 	testkit.WithoutRace(t)
-	faults := []string{"worker-version", "port-in-use", "nats-restart"}
 	tmp := t.TempDir()
-	cmd, stdout, stderr := cmdtest.Process(t, tmp, "chaos", "--small", "--tls", "--keep", "--workers", "2", "--algorithm", "ldlf", "--rounds", "1", "-o", "json", "--faults", strings.Join(faults, ","))
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s%s", err, stdout, stderr)
-	}
-	recovered(t, stdout.Bytes(), len(faults))
+	cmdtest.Chaos(t, tmp, []string{"worker-version", "port-in-use", "nats-restart"}, "--tls", "--keep")
 	for _, name := range []string{"embedded/certs/coordinator-a", "embedded/certs/worker-w2", "external/certs/coordinator-nats"} {
 		if found, err := filepath.Glob(filepath.Join(tmp, "*", name, certs.CertFile)); err != nil || len(found) != 1 {
 			t.Errorf("%s: %v, %v", name, found, err)

@@ -265,8 +265,8 @@ func introduction(name string) string {
 	return fmt.Sprintf("CONNECT {\"verbose\":false,\"name\":%q}\r\n", name)
 }
 
-// idle keeps n connections open that say nothing after hello, and opens others in place of those that were
-// opened first, for ever.
+// idle keeps n connections open until the end of the flood. A connection sends hello, and then nothing. Every 100 ms, a new
+// connection replaces the oldest one.
 func (f *greed) idle(address, hello string, n int) {
 	open := make([]net.Conn, n)
 	defer func() {

@@ -105,7 +105,7 @@ func (s *Server) TurnAway() int {
 func (s *Server) Disconnect(name string) {
 	for _, c := range s.clients() {
 		if c.Name == name {
-			_ = s.s.DisconnectClientByID(c.Cid) // an error: it is gone
+			_ = s.s.DisconnectClientByID(c.Cid) // fails if the client has left
 		}
 	}
 }
