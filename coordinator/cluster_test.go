@@ -29,9 +29,14 @@ import (
 	"github.com/coppice-ldl/coppice/worker"
 )
 
-// TestMain runs four tests at once: a cluster waits for most of its time, for elections, heartbeats and timeouts.
+// TestMain runs four tests at once, because a cluster waits for most of its time: for elections, heartbeats and timeouts.
+// With the race detector, it is two tests. A flag of the command line comes later, and wins.
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "4"); err != nil { // a flag of the command line comes later, and wins
+	parallel := "4"
+	if testkit.Race {
+		parallel = "2"
+	}
+	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
