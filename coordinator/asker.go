@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 const askTimeout = 2 * time.Second // of one question
@@ -65,7 +66,8 @@ func (k *asker) post(ctx context.Context, address, path string, v any) error {
 	return nil
 }
 
-// ask gets a JSON value from a coordinator.
+// ask gets a JSON value from a coordinator. The error wraps ErrRemoved if the coordinator answers that
+// this one was removed, and refuses its certificate.
 func (k *asker) ask(ctx context.Context, address, path string, v any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -77,6 +79,9 @@ func (k *asker) ask(ctx context.Context, address, path string, v any) error {
 	b, err := io.ReadAll(io.LimitReader(response.Body, protocol.MaxJSON))
 	if err != nil {
 		return fmt.Errorf("%s: %w", address, err)
+	}
+	if response.StatusCode == access.StatusRemoved {
+		return fmt.Errorf("%s: %w", address, ErrRemoved)
 	}
 	if response.StatusCode != http.StatusOK {
 		if certs.Clear(response.StatusCode, b) {

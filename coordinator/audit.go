@@ -10,23 +10,11 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/store"
-	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
-
-// cutEvery is the time between two looks for connections with a certificate that is revoked or
-// has expired.
-const cutEvery = 250 * time.Millisecond
-
-// cutConnections ends such connections until ctx is done.
-func cutConnections(ctx context.Context, source *certs.Source) {
-	for source != nil && wait.For(ctx, cutEvery) == nil {
-		source.CutInvalid(time.Now())
-	}
-}
 
 // logAudit writes a line for each audit record that the state gets while this coordinator leads.
 func logAudit(ctx context.Context, s *store.Store, leading func() bool, log *slog.Logger) {

@@ -231,6 +231,9 @@ func (n *node) connect() {
 	service := &members.Service{
 		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: cfg.asker.askSelf, Patience: cfg.patience(), Logger: cfg.Log,
 	}
+	if cfg.TLS != nil {
+		service.Certificates = cfg.TLS.Met
+	}
 	n.member = &membership{status: n.status, service: service, joins: n.start.joinedCluster != "", written: *book.kept.Load()}
 }
 
@@ -253,7 +256,6 @@ func (n *node) run(ctx context.Context) error {
 		})
 	})
 	tasks.Go(func() { observer.run(ctx) })
-	tasks.Go(func() { cutConnections(ctx, n.cfg.TLS) })
 	tasks.Go(func() { logAudit(ctx, n.store, n.isLeading, n.cfg.Log) })
 	tasks.Go(func() { n.refusals.run(ctx, n.status.putRecords, n.cfg.Log) })
 	tasks.Go(func() { observer.observeLoad(ctx) })
@@ -307,7 +309,7 @@ func (n *node) lead(ctx context.Context) (end func()) {
 		leadership.Run(ctx, leadership.Config{
 			ID: n.cfg.ID, Heartbeat: n.cfg.Heartbeat, Concurrent: n.cfg.Concurrent, Lean: n.cfg.Lean,
 			Store: n.store, Blobs: n.blobs, Conn: n.nats.conn, Subjects: n.subjects,
-			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect,
+			Members: n.start.book.known, Leading: n.leading.Store, Lost: n.copies.Unavailable, Disconnect: n.nats.disconnect, Secure: n.cfg.TLS != nil,
 			Metrics: n.metrics, Log: n.cfg.Log,
 		})
 	}()

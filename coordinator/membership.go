@@ -89,8 +89,12 @@ func (m *membership) doubt(ctx context.Context) error {
 	if err := m.peers.checkDuplicate(ctx, directory); err != nil {
 		return err
 	}
+	reissue := ""
+	if m.cfg.TLS != nil {
+		reissue = ", issue another certificate with coppice certs node, since the removal has revoked its own,"
+	}
 	if by := m.peers.removedBy(ctx, directory, m.store.State().Epoch()); by != "" {
-		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is not a member: to add it again, empty %s and start it with --join-cluster", ErrRemoved, by, m.cfg.ID, directory, m.cfg.Dir)
+		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is not a member: to add it again, empty %s%s and start it with --join-cluster", ErrRemoved, by, m.cfg.ID, directory, m.cfg.Dir, reissue)
 	}
 	return nil
 }

@@ -242,7 +242,8 @@ func (p *peers) checkDuplicate(ctx context.Context, directory string) error {
 }
 
 // removedBy asks the other coordinators whether this one was removed, and returns the
-// leader that says so, or "". It believes a leader of this cluster that a quorum obeys,
+// coordinator that says so, or "". It believes a coordinator that has revoked its certificate because of
+// the removal. It also believes a leader of this cluster that a quorum obeys,
 // with at least the given epoch. That leader says so if its members do not include this
 // coordinator with its current folder.
 func (p *peers) removedBy(ctx context.Context, directory string, epoch uint64) string {
@@ -252,6 +253,9 @@ func (p *peers) removedBy(ctx context.Context, directory string, epoch uint64) s
 		}
 		var list protocol.Members
 		err := p.cfg.asker.ask(ctx, m.HTTP, "/v1/members", &list)
+		if errors.Is(err, ErrRemoved) {
+			return m.ID
+		}
 		if err != nil || list.Cluster != p.clusterID || list.Leader == "" || len(list.Members) == 0 {
 			continue
 		}

@@ -58,5 +58,11 @@ func (r *registry) CatchUp(ctx context.Context, done func() bool) {
 	}
 }
 
+// Member implements access.Registry.
+func (r *registry) Member(name string) bool {
+	_, ok := r.store.State().Member(name)
+	return ok
+}
+
 // Revoked implements access.Registry.
 func (r *registry) Revoked(serial string) bool { return r.store.State().Revoked(serial) }

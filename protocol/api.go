@@ -235,6 +235,8 @@ type Members struct {
 	Members []Member `json:"members"` // by id
 	// Warning, if set, is what is not as it should be after a change.
 	Warning string `json:"warning,omitempty"`
+	// Revoked lists the certificates that were revoked because a coordinator was removed.
+	Revoked []Revocation `json:"revoked,omitempty"`
 }
 
 // The roles of a Member.

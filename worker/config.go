@@ -41,8 +41,9 @@ type Config struct {
 	Insecure bool
 	// OpenMetrics is true if callers without an identity may read /metrics at Listen.
 	OpenMetrics bool
-	// MetricsToken, if set, is the SHA-256 of a token with which callers may read /metrics.
-	MetricsToken *[sha256.Size]byte
+	// MetricsToken, if set, returns the SHA-256 of the token with which callers may read /metrics now.
+	// ok is false if there is none.
+	MetricsToken func() (hash [sha256.Size]byte, ok bool)
 	// CacheBytes bounds the shard cache on disk. Shards in use may exceed it. 0: DefaultCacheBytes.
 	CacheBytes int64
 	// KeptBytes bounds the derived values that all jobs together keep in memory, such as routing

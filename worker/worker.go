@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,6 +42,7 @@ type worker struct {
 	procs     *processors
 	jobs      *jobs
 	executors [batch.Executors]*executors
+	revoked   atomic.Pointer[[]string] // serial numbers of certificates, in order; nil: the leader has named none
 	orders    *orders
 	leader    *leadership
 	heartbeat *heartbeat
@@ -111,6 +114,14 @@ func openWorker(cfg Config) (*worker, error) {
 		env: w.env, Traffic: &w.metrics.Traffic, coordinators: newCoordinators(&cfg), leader: w.leader, jobs: w.jobs, heartbeat: w.heartbeat,
 		onLead: w.lead, onOrder: w.orders.handle, openBlob: w.blob, ctx: w.ctx, cancel: w.cancel, news: make(chan struct{}, 1),
 	}
+	cfg.TLS.Revoked(func(serial string) bool {
+		list := w.revoked.Load()
+		if list == nil {
+			return false
+		}
+		_, found := slices.BinarySearch(*list, serial)
+		return found
+	})
 	w.sessions.coordinators.use(folder)
 	w.leader.changed = w.sessions.check
 	return w, nil
@@ -269,7 +280,13 @@ func (w *worker) lead(m bus.Message) {
 		w.jobs.drops.malformed.Inc()
 		return
 	}
-	if w.jobs.hear(l.Epoch) && w.leader.hears(&l) {
+	if !w.jobs.hear(l.Epoch) {
+		return
+	}
+	if len(l.Revoked) > 0 {
+		w.revoked.Store(&l.Revoked)
+	}
+	if w.leader.hears(&l) {
 		w.heartbeat.full()
 	}
 }

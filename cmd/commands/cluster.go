@@ -209,6 +209,9 @@ func (c *removeCmd) Run(a *app) error {
 	}
 	warned(a, m)
 	a.note("coordinator %s was removed; if it is running, it stops by itself", c.ID)
+	for _, r := range m.Revoked {
+		a.note("certificate %s of %s was revoked", r.Serial, r.Identity)
+	}
 	return showMembers(a, cl)
 }
 

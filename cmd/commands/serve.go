@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -145,7 +147,7 @@ type workerCmd struct {
 	Memory units.Bytes `placeholder:"SIZE" help:"Maximum memory of a task on the whole dataset (a tree, a fold), such as 8GiB. A task that needs more goes to another worker (default: no limit)."`
 	Kept   units.Bytes `name:"kept-memory" default:"256MiB" placeholder:"SIZE" help:"Memory for the routing probabilities that leaf updates of ldlf keep, such as 1GiB. With less memory they are computed again, and the results are the same to the bit."`
 
-	MetricsToken string `name:"metrics-token-file" placeholder:"FILE" help:"File with a text of at least 16 characters. With this text as bearer token, a caller may read /metrics of this worker, and nothing else. The file is read at the start."`
+	MetricsToken string `name:"metrics-token-file" placeholder:"FILE" help:"File with a text of at least 16 characters. With this text as bearer token, a caller may read /metrics of this worker, and nothing else. The worker looks at the file every second."`
 
 	serveFlags
 }
@@ -162,11 +164,12 @@ func (c *workerCmd) Run(a *app) error {
 	if os.Getenv("GOMAXPROCS") == "" {
 		processors = func(n int) { runtime.GOMAXPROCS(n) }
 	}
-	token, err := c.metricsToken()
+	var v *service
+	token, err := c.metricsToken(func() *slog.Logger { return v.log })
 	if err != nil {
 		return usagef("--metrics-token-file: %w", err)
 	}
-	v := c.start(a)
+	v = c.start(a)
 	source, err := c.certificates(v)
 	if err != nil {
 		return v.ended("worker", err)
@@ -180,8 +183,10 @@ func (c *workerCmd) Run(a *app) error {
 // leastMetricsToken is the least length of a token of --metrics-token-file.
 const leastMetricsToken = 16
 
-// metricsToken returns the hash of the token in the file of --metrics-token-file, or nil.
-func (c *workerCmd) metricsToken() (*[sha256.Size]byte, error) {
+// metricsToken returns a function that returns the hash of the token in the file of --metrics-token-file,
+// or nil without the flag. The function reads the file again if a second has passed. While the file cannot
+// be used, there is no token, and the log says why.
+func (c *workerCmd) metricsToken(log func() *slog.Logger) (func() ([sha256.Size]byte, bool), error) {
 	if c.MetricsToken == "" {
 		return nil, nil
 	}
@@ -191,15 +196,43 @@ func (c *workerCmd) metricsToken() (*[sha256.Size]byte, error) {
 	if c.TLSDir == "" {
 		return nil, errors.New("a token is never sent in the clear; the worker needs --tls-dir too")
 	}
-	text, err := readSecret(c.MetricsToken)
+	hash, err := readMetricsToken(c.MetricsToken)
 	if err != nil {
 		return nil, err
 	}
-	if len(text) < leastMetricsToken || strings.ContainsAny(text, " \t\r\n") {
-		return nil, fmt.Errorf("%s: want one word of at least %d characters", c.MetricsToken, leastMetricsToken)
+	if info, err := os.Stat(c.MetricsToken); err != nil || !info.Mode().IsRegular() { // a pipe has its text once
+		return func() ([sha256.Size]byte, bool) { return hash, true }, nil
 	}
-	hash := sha256.Sum256([]byte(text))
-	return &hash, nil
+	var mu sync.Mutex
+	read, said := time.Now(), ""
+	return func() ([sha256.Size]byte, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(read) >= time.Second {
+			read = time.Now()
+			text := ""
+			if hash, err = readMetricsToken(c.MetricsToken); err != nil {
+				text = err.Error()
+			}
+			if text != "" && text != said {
+				log().Warn("the file of --metrics-token-file cannot be used; nobody may read /metrics with a token", "error", err)
+			}
+			said = text
+		}
+		return hash, err == nil
+	}, nil
+}
+
+// readMetricsToken returns the hash of the token in a file.
+func readMetricsToken(path string) (hash [sha256.Size]byte, err error) {
+	text, err := readSecret(path)
+	if err != nil {
+		return hash, err
+	}
+	if len(text) < leastMetricsToken || strings.ContainsAny(text, " \t\r\n") {
+		return hash, fmt.Errorf("%s: want one word of at least %d characters", path, leastMetricsToken)
+	}
+	return sha256.Sum256([]byte(text)), nil
 }
 
 // limitFlags bound what users may put on a cluster, and the memory and connections of a coordinator.

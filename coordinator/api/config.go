@@ -224,6 +224,9 @@ func unheard(err error) bool {
 // statusOf returns the status of an error. A client sends a request again, to any
 // coordinator, after status 503, and after no other status.
 func statusOf(err error) int {
+	if status, refused := access.StatusOf(err); refused {
+		return status
+	}
 	var system syscall.Errno
 	var request *experiments.RequestError
 	switch {

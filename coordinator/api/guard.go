@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // Limits bound what all clients together take by HTTP.
@@ -86,9 +88,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			b.room = g.limits.Bodies
 		}
 		paced.Body = b
+		defer context.AfterFunc(r.Context(), func() { b.end(context.Cause(r.Context())) })()
 		defer b.finish()
 	}
-	g.h.ServeHTTP(&pacedWriter{w, conn, g.window}, &paced)
+	out := &pacedWriter{ResponseWriter: w, conn: conn, window: g.window, ctx: r.Context()}
+	defer context.AfterFunc(r.Context(), out.end)()
+	g.h.ServeHTTP(out, &paced)
+	if out.cut {
+		panic(http.ErrAbortHandler) // the client must not take the part for the whole
+	}
 }
 
 // pacedBody is a body that must come at the least rate. Time in which the handler does
@@ -142,6 +150,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	switch {
 	case b.over:
 		b.err = io.ErrUnexpectedEOF
+	case b.err != nil: // the context has ended
 	case !fits:
 		b.err = fmt.Errorf("%w: the bodies of other requests already take %d KiB of memory; try again", errBusy, b.room.Held()>>10)
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -155,11 +164,21 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, b.err
 }
 
-// fault returns why the body did not come, if the client or the limits are the reason.
+// end ends the reads because the context of the request has ended.
+func (b *pacedBody) end(cause error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err == nil && !b.over {
+		b.err = cause
+		_ = b.conn.SetReadDeadline(time.Now())
+	}
+}
+
+// fault returns why the body did not come, if the client, its identity or the limits are the reason.
 func (b *pacedBody) fault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if errors.Is(b.err, errSlow) || errors.Is(b.err, errBusy) {
+	if _, refused := access.StatusOf(b.err); refused || errors.Is(b.err, errSlow) || errors.Is(b.err, errBusy) {
 		return b.err
 	}
 	return nil
@@ -182,16 +201,49 @@ func (b *pacedBody) finish() {
 	}
 }
 
-// pacedWriter is a response that must be read at the least rate.
+// pacedWriter is a response that must be read at the least rate. If the context of the request ends, a
+// response that has begun ends too. An error can still be sent.
 type pacedWriter struct {
 	http.ResponseWriter
 	conn   *http.ResponseController
 	window time.Duration
+	ctx    context.Context // of the request
+
+	mu     sync.Mutex
+	status int  // 0: none was sent
+	cut    bool // true if a part of the response was not sent
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *pacedWriter) WriteHeader(status int) {
+	w.mu.Lock()
+	w.status = status
+	w.mu.Unlock()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// end ends a write that waits for the client to read.
+func (w *pacedWriter) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.status != 0 && w.status < http.StatusBadRequest {
+		_ = w.conn.SetWriteDeadline(time.Now())
+	}
 }
 
 // Write implements io.Writer.
 func (w *pacedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	if w.status < http.StatusBadRequest && w.ctx.Err() != nil {
+		w.cut = true
+		w.mu.Unlock()
+		return 0, context.Cause(w.ctx)
+	}
 	_ = w.conn.SetWriteDeadline(time.Now().Add(w.window + time.Duration(len(p))*time.Second/leastRate))
+	w.mu.Unlock()
 	return w.ResponseWriter.Write(p)
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +48,8 @@ type Config struct {
 	Lost func(digest string) bool
 	// Disconnect, if set, closes the connection of a worker to NATS.
 	Disconnect func(worker string)
+	// Revoked, if set, lists the serial numbers of revoked certificates, in order.
+	Revoked func() []string
 }
 
 // ErrOver is wrapped by the errors of Results that no other try would spare: another coordinator leads, the job has ended,
@@ -110,6 +113,8 @@ type Dispatcher struct {
 
 	verifies chan struct{} // has a token while the verifier computes
 	failed   chan error    // has the first error of guarded
+
+	revoked []string // as the workers were told; only Run uses it
 }
 
 // maxTick bounds the time between two Tick events.
@@ -181,7 +186,7 @@ func (d *Dispatcher) Run(ctx context.Context) (err error) {
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		if n%probes == 0 {
-			d.publishLead()
+			d.publishLead(n/probes%revokedEvery == 0)
 			d.expire(time.Now())
 		}
 		d.probe()
@@ -196,9 +201,19 @@ func (d *Dispatcher) Run(ctx context.Context) (err error) {
 	}
 }
 
-// publishLead publishes who leads, and which workers are refused.
-func (d *Dispatcher) publishLead() {
+// revokedEvery is the number of announcements from one list of revoked certificates to the next one that
+// is equal. A worker that has just joined, or has lost an announcement, hears of them so.
+const revokedEvery = 8
+
+// publishLead publishes who leads, and which workers are refused. It also publishes the revoked
+// certificates, if they have changed or again is true.
+func (d *Dispatcher) publishLead(again bool) {
 	lead := protocol.Lead{Epoch: d.cfg.Epoch, Coordinator: d.cfg.ID}
+	if d.cfg.Revoked != nil {
+		if list := d.cfg.Revoked(); again || !slices.Equal(list, d.revoked) {
+			lead.Revoked, d.revoked = list, list
+		}
+	}
 	locked(&d.mu, func() {
 		for _, w := range d.workers.View(time.Now()) {
 			if w.Refused != "" {

@@ -49,8 +49,10 @@ type Config struct {
 	Lost func(digest string) bool
 	// Disconnect, if set, closes the connection of a worker to NATS.
 	Disconnect func(worker string)
-	Metrics    *metrics.Coordinator
-	Log        *slog.Logger
+	// Secure is true if connections use TLS.
+	Secure  bool
+	Metrics *metrics.Coordinator
+	Log     *slog.Logger
 }
 
 // retryPause is the time between two tries of what a leadership needs.
@@ -91,11 +93,20 @@ func (cfg *Config) lead(ctx context.Context) (broken bool) {
 			cfg.Log.Warn("a coordinator could not be recorded as a member", "member", m.ID, "error", err)
 		}
 	}
+	var revoked func() []string
+	if cfg.Secure {
+		revoked = func() (serials []string) {
+			for _, r := range cfg.Store.State().Revocations() {
+				serials = append(serials, r.Serial)
+			}
+			return serials
+		}
+	}
 	d := dispatch.New(dispatch.Config{
 		ID: cfg.ID, Epoch: epoch, Heartbeat: cfg.Heartbeat, Conn: cfg.Conn, Subjects: cfg.Subjects,
 		Results: &jobs.Results{Epoch: epoch, Store: cfg.Store, Blobs: cfg.Blobs},
 		Metrics: cfg.Metrics, Log: cfg.Log,
-		Quarantined: cfg.Store.State().Quarantined(), Verifier: &verifier.Verifier{Blobs: cfg.Blobs}, Lost: cfg.Lost, Disconnect: cfg.Disconnect,
+		Quarantined: cfg.Store.State().Quarantined(), Verifier: &verifier.Verifier{Blobs: cfg.Blobs}, Lost: cfg.Lost, Disconnect: cfg.Disconnect, Revoked: revoked,
 		Quarantine: func(ctx context.Context, worker string, jobs []uint64, reason string) error {
 			return cfg.quarantine(ctx, epoch, worker, jobs, reason)
 		},

@@ -183,7 +183,8 @@ func (s *Service) checkSuits(who *protocol.Self, r protocol.AddRequest) error {
 	return nil
 }
 
-// Remove removes a member, whether it runs or not. It refuses if the remaining voters
+// Remove removes a member, whether it runs or not, and revokes the certificates that the member has
+// shown to this coordinator. It refuses if the remaining voters
 // would have no majority that answers and has all blobs. If the member is this
 // coordinator, the leader, Remove transfers the leadership; its error is then
 // store.ErrNotLeader, and the caller asks the next leader.
@@ -220,6 +221,12 @@ func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, erro
 		return now, fmt.Errorf("%s transfers the leadership before it is removed: %w", id, &store.NotLeaderError{})
 	}
 	s.Logger.Info("a coordinator is removed", "id", id)
+	// It may run, or somebody may have its certificate, so the certificate is revoked first: with it, a
+	// process can connect to Raft and to NATS. If this leader fails in between, the caller asks again.
+	revoked, err := s.revoke(ctx, id)
+	if err != nil {
+		return now, err
+	}
 	for _, one := range s.Log.Members() {
 		if one.ID != id {
 			continue
@@ -232,7 +239,10 @@ func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, erro
 		return now, err // Reconcile forgets it later
 	}
 	now = s.List(ctx)
-	now.Warning = sizeWarning(len(left))
+	now.Warning, now.Revoked = sizeWarning(len(left)), revoked
+	if s.Certificates != nil && len(revoked) == 0 {
+		now.Warning = strings.TrimPrefix(now.Warning+"; "+fmt.Sprintf("%s has shown no certificate to this leader, so none was revoked: revoke its certificate with coppice certs revoke", id), "; ")
+	}
 	return now, nil
 }
 

@@ -7,6 +7,7 @@ package members
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -61,6 +63,9 @@ type Service struct {
 	Find func(id string) (protocol.MemberEntry, bool)
 	// Ask asks the coordinator at an HTTP address to describe itself.
 	Ask func(ctx context.Context, http string) (protocol.Self, error)
+	// Certificates returns the certificates that a coordinator has shown to this one; nil: connections
+	// are in the clear.
+	Certificates func(id string) []*x509.Certificate
 	// Patience is how long a coordinator may take to answer.
 	Patience time.Duration
 	Logger   *slog.Logger
@@ -210,6 +215,28 @@ func (s *Service) ask(ctx context.Context, address string) (protocol.Self, error
 func (s *Service) propose(ctx context.Context, kind protocol.EntryKind, body any) error {
 	_, _, err := s.Log.Propose(ctx, protocol.EncodeEntry(kind, body))
 	return err
+}
+
+// revoke commits that the certificates of a coordinator that is removed are revoked, and returns them.
+func (s *Service) revoke(ctx context.Context, id string) (list []protocol.Revocation, err error) {
+	if s.Certificates == nil {
+		return nil, nil
+	}
+	now := time.Now()
+	for _, c := range s.Certificates(id) {
+		if now.After(c.NotAfter) || s.Log.State().Revoked(certs.Serial(c)) {
+			continue
+		}
+		r := protocol.Revocation{Serial: certs.Serial(c), Until: c.NotAfter.Unix(), Time: now.Unix()}
+		if who, err := certs.IdentityOf(c); err == nil {
+			r.Identity = who.String()
+		}
+		if err := s.propose(ctx, protocol.EntryRevoke, protocol.RevokeEntry{Revocation: r}); err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
 }
 
 // forget commits that a coordinator's addresses are deleted.

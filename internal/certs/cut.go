@@ -1,14 +1,14 @@
 package certs
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
-	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 )
 
 // ErrRevoked is wrapped by the error about a certificate that is revoked.
@@ -17,17 +17,19 @@ var ErrRevoked = errors.New("it is revoked; issue another one with coppice certs
 // ErrExpired is wrapped by the error about a certificate that has expired.
 var ErrExpired = errors.New("it has expired")
 
-// connections are the connections of a process to others with a certificate.
+// connections are the connections of a process to others with a certificate, and the coordinators
+// that it has met.
 type connections struct {
 	revoked atomic.Pointer[func(serial string) bool] // nil: no certificate is revoked
 
 	mu  sync.Mutex
 	all map[*connection]struct{}
+	met map[string]map[string]*x509.Certificate // by name of a coordinator, and serial number
 }
 
 // connection is a connection after the handshake.
 type connection struct {
-	leaf *x509.Certificate // of the other side
+	*shown
 	end  func()
 	over func() bool // reports whether the connection has ended; nil: it is removed then
 	made bool        // true if the entry stands for all connections that a library has made to a certificate
@@ -38,24 +40,22 @@ func (o *connections) isRevoked(leaf *x509.Certificate) bool {
 	return f != nil && (*f)(Serial(leaf))
 }
 
-// cut ends the connections with a certificate that has expired or is revoked.
-func (o *connections) cut(now time.Time, log *slog.Logger) {
-	for _, c := range o.list() {
-		why := ""
-		switch {
-		case c.over != nil && c.over():
-			o.remove(c)
-			continue
-		case now.After(c.leaf.NotAfter):
-			why = "the certificate of the other side has expired"
-		case o.isRevoked(c.leaf):
-			why = "the certificate of the other side is revoked"
-		default:
+// CutInvalid ends the connections to others that are not trusted any more: no authority in ca.crt has
+// signed their certificate, or it has expired, or it is revoked.
+func (s *Source) CutInvalid() {
+	for _, c := range s.open.list() {
+		if c.over != nil && c.over() {
+			s.open.remove(c)
 			continue
 		}
-		o.remove(c)
-		id, _ := IdentityOf(c.leaf) // it was verified
-		log.Warn("a connection was cut", "identity", id.String(), "serial", Serial(c.leaf), "reason", why)
+		_, err := s.verify(c.shown)
+		if err == nil {
+			continue
+		}
+		s.open.remove(c)
+		var why *PeerError
+		errors.As(err, &why)
+		s.log.Warn("a connection was cut", "identity", why.Found, "serial", Serial(c.list[0]), "reason", cmp.Or(why.Err, err))
 		c.end()
 	}
 }
@@ -71,13 +71,13 @@ func (o *connections) add(c *connection) {
 
 // addMade adds the connections that a library has made to a certificate. The library does not
 // say when they end, so there is one entry for each certificate.
-func (o *connections) addMade(leaf *x509.Certificate, end func()) {
+func (o *connections) addMade(p *shown, end func()) {
 	for _, c := range o.list() {
-		if c.made && c.leaf.Equal(leaf) {
+		if c.made && c.shown.list[0].Equal(p.list[0]) {
 			return
 		}
 	}
-	o.add(&connection{leaf: leaf, end: end, made: true})
+	o.add(&connection{shown: p, end: end, made: true})
 }
 
 func (o *connections) remove(c *connection) {
@@ -92,6 +92,54 @@ func (o *connections) list() (list []*connection) {
 	for c := range o.all {
 		list = append(list, c)
 	}
+	return list
+}
+
+const (
+	maxMet = 64 // coordinators that a process remembers, and certificates of each
+)
+
+// meet remembers the certificate of a coordinator. Of too many, the certificate that ends first is
+// forgotten.
+func (o *connections) meet(id Identity, leaf *x509.Certificate) {
+	if id.Role != Coordinator {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	of := o.met[id.Name]
+	if of == nil {
+		if len(o.met) >= maxMet {
+			return
+		}
+		if o.met == nil {
+			o.met = make(map[string]map[string]*x509.Certificate)
+		}
+		of = make(map[string]*x509.Certificate)
+		o.met[id.Name] = of
+	}
+	of[Serial(leaf)] = leaf
+	if len(of) > maxMet {
+		list := certificates(of)
+		delete(of, Serial(list[0]))
+	}
+}
+
+// Met returns the certificates that a coordinator has shown since this process started, the one that
+// ends first first.
+func (s *Source) Met(name string) []*x509.Certificate {
+	s.open.mu.Lock()
+	defer s.open.mu.Unlock()
+	return certificates(s.open.met[name])
+}
+
+func certificates(of map[string]*x509.Certificate) (list []*x509.Certificate) {
+	for _, c := range of {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *x509.Certificate) int {
+		return cmp.Or(a.NotAfter.Compare(b.NotAfter), cmp.Compare(Serial(a), Serial(b)))
+	})
 	return list
 }
 

@@ -191,16 +191,14 @@ func (l *listener) greet(at *list.Element) {
 		l.refuse(under, err)
 		return
 	}
-	conn := &Conn{Conn: secure}
-	chain := secure.ConnectionState().PeerCertificates
-	conn.peer.Identity, conn.peer.Err = l.source.verify(chain, x509.ExtKeyUsageClientAuth, l.terms.Port.Roles)
-	if len(chain) > 0 {
-		conn.peer.Serial, conn.peer.Ends = Serial(chain[0]), chain[0].NotAfter
+	peer := &Peer{source: l.source, shown: &shown{list: secure.ConnectionState().PeerCertificates, use: x509.ExtKeyUsageClientAuth, roles: l.terms.Port.Roles}}
+	if len(peer.list) > 0 {
+		peer.Serial = Serial(peer.list[0])
 	}
-	if conn.peer.Err == nil {
-		under.keep(chain[0])
+	if peer.Identity, peer.first = l.source.verify(peer.shown); peer.first == nil {
+		under.keep(peer.shown)
 	}
-	l.hand(accepted{conn: conn})
+	l.hand(accepted{conn: &Conn{secure, peer}})
 }
 
 // plainAnswer is what a server of Go answers to a request in the clear.
@@ -278,20 +276,32 @@ func (l *listener) Close() error {
 
 // Peer is who made a connection.
 type Peer struct {
-	Identity
-	Serial string    // serial number of the certificate, in hexadecimal digits
-	Ends   time.Time // when the certificate expires
-	Err    error     // why the certificate is refused; nil: it is valid
+	Identity        // empty if the certificate was not trusted at the handshake
+	Serial   string // serial number of the certificate, in hexadecimal digits
+
+	source *Source
+	*shown
+	first error // why the certificate was refused at the handshake; nil: it was trusted
+}
+
+// Refused returns why the certificate is not trusted, a *PeerError, or nil. The answer changes if its
+// authority is taken away, or it expires, or it is revoked.
+func (p *Peer) Refused() error {
+	if p.first != nil {
+		return p.first
+	}
+	_, err := p.source.verify(p.shown)
+	return err
 }
 
 // Conn is an accepted connection after the handshake.
 type Conn struct {
 	*tls.Conn
-	peer Peer
+	peer *Peer
 }
 
-// Peer returns who connected. Its Err is a *PeerError.
-func (c *Conn) Peer() *Peer { return &c.peer }
+// Peer returns who connected.
+func (c *Conn) Peer() *Peer { return c.peer }
 
 // below is a connection below TLS. Once it is kept, it can be cut.
 type below struct {
@@ -305,14 +315,14 @@ type below struct {
 	kept  *connection
 }
 
-// keep is called after the handshake with the certificate of the other side.
-func (b *below) keep(leaf *x509.Certificate) {
+// keep is called after the handshake with what the other side has shown.
+func (b *below) keep(p *shown) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended || b.kept != nil {
 		return
 	}
-	b.kept = &connection{leaf: leaf, end: func() { b.Conn.Close() }}
+	b.kept = &connection{shown: p, end: func() { b.Conn.Close() }}
 	b.of.add(b.kept)
 }
 
@@ -351,12 +361,13 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		return c, err
 	}
 	under := &below{Conn: c, of: &d.Source.open}
-	secure := tls.Client(under, d.Source.config(x509.ExtKeyUsageServerAuth, d.Roles, true))
+	const use = x509.ExtKeyUsageServerAuth
+	secure := tls.Client(under, d.Source.config(use, d.Roles, true))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
 		return nil, d.Source.explain(address, err)
 	}
-	under.keep(secure.ConnectionState().PeerCertificates[0])
+	under.keep(&shown{list: secure.ConnectionState().PeerCertificates, use: use, roles: d.Roles})
 	return &dialled{secure, d.Source, address}, nil
 }
 
@@ -457,12 +468,13 @@ func ExposedURLs(ctx context.Context, urls ...string) error {
 // and listens. CutInvalid ends connections that the library has accepted. OnDrop is for the
 // connections that it has made.
 func (s *Source) Mutual(p Port) *tls.Config {
-	config := s.config(x509.ExtKeyUsageAny, p.Roles, true)
+	const use = x509.ExtKeyUsageAny
+	config := s.config(use, p.Roles, true)
 	accepts, verify := config.Clone(), config.VerifyConnection
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		err := verify(state)
 		if err == nil {
-			s.open.addMade(state.PeerCertificates[0], func() {
+			s.open.addMade(&shown{list: state.PeerCertificates, use: use, roles: p.Roles}, func() {
 				if f := s.drop.Load(); f != nil {
 					(*f)()
 				}
@@ -475,7 +487,10 @@ func (s *Source) Mutual(p Port) *tls.Config {
 		one.VerifyConnection = func(state tls.ConnectionState) error {
 			err := verify(state)
 			if err == nil {
-				s.open.add(&connection{leaf: state.PeerCertificates[0], end: func() { c.Close() }, over: func() bool { return closed(c) }})
+				s.open.add(&connection{
+					shown: &shown{list: state.PeerCertificates, use: use, roles: p.Roles},
+					end:   func() { c.Close() }, over: func() bool { return closed(c) },
+				})
 			}
 			return err
 		}
@@ -485,5 +500,5 @@ func (s *Source) Mutual(p Port) *tls.Config {
 }
 
 // OnDrop sets a function that ends the connections that a library has made with the configuration
-// of Mutual. CutInvalid calls it if the certificate of one of them is revoked or has expired.
+// of Mutual. CutInvalid calls it if the certificate of one of them is not trusted any more.
 func (s *Source) OnDrop(f func()) { s.drop.Store(&f) }

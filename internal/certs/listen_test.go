@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -275,5 +276,56 @@ func TestNewConnections(t *testing.T) {
 		}
 		a.Folder(certs.Worker, "w")
 		source.Look()
+	}
+}
+
+// TestAuthorityIsTakenAway: connections end on either side if the authority of the other side's certificate
+// leaves ca.crt. Others stay. Watch finds the change itself.
+func TestAuthorityIsTakenAway(t *testing.T) {
+	noLeak(t)
+	old, next := certtest.New(t), certtest.New(t)
+	only := contents(t, next.Folder(certs.User, "x")+"/"+certs.AuthorityFile)
+	both := append(contents(t, old.Folder(certs.User, "x")+"/"+certs.AuthorityFile), only...)
+	open := func(a *certtest.Authority, role certs.Role, name string) *certs.Source {
+		dir := a.Folder(role, name)
+		write(t, dir+"/"+certs.AuthorityFile, both)
+		source, err := certs.Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return source
+	}
+	server, thief := open(next, certs.Coordinator, "a"), open(old, certs.Coordinator, "b")
+	client, guest := open(next, certs.Worker, "w"), open(old, certs.Worker, "v")
+	ends := func(source *certs.Source, address string) <-chan struct{} {
+		c, err := (&certs.Dialer{Source: source, Roles: []certs.Role{certs.Coordinator}}).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = c.Read(make([]byte, 1)) // until it ends
+		}()
+		return ended
+	}
+	mine, foreign := serve(t, server, certs.Terms{Port: certs.PortHTTP}), serve(t, thief, certs.Terms{Port: certs.PortHTTP})
+	stays, accepted, made := ends(client, mine), ends(guest, mine), ends(client, foreign)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	for _, source := range []*certs.Source{server, client} {
+		watch.Go(func() { source.Watch(ctx) })
+	}
+	t.Cleanup(func() { cancel(); watch.Wait() })
+	for _, source := range []*certs.Source{server, client} {
+		write(t, source.Dir()+"/"+certs.AuthorityFile, only)
+	}
+	testkit.Receive(t, "the end of the accepted connection", accepted)
+	testkit.Receive(t, "the end of the connection that was made", made)
+	select {
+	case <-stays:
+		t.Error("a connection of the other authority has ended")
+	default:
 	}
 }

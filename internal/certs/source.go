@@ -20,7 +20,9 @@ import (
 
 const (
 	// lookEvery is the time between two looks at the files.
-	lookEvery = 10 * time.Second
+	lookEvery = time.Second
+	// checkEvery is the time between two checks of the open connections.
+	checkEvery = 250 * time.Millisecond
 	// warnBefore is how long before its end a certificate is warned of.
 	warnBefore = 14 * 24 * time.Hour
 )
@@ -103,12 +105,18 @@ func (s *Source) OnChange(f func()) {
 	s.changed = append(s.changed, f)
 }
 
-// Watch looks at the files again and again until ctx is done. With a nil source it returns.
+// Watch looks at the files again and again until ctx is done, and ends the connections whose other
+// side is not trusted any more. With a nil source it returns.
 func (s *Source) Watch(ctx context.Context) {
 	if s == nil {
 		return
 	}
-	for s.Look(); wait.For(ctx, lookEvery) == nil; s.Look() {
+	s.Look()
+	for looked := time.Now(); wait.For(ctx, checkEvery) == nil; s.CutInvalid() {
+		if time.Since(looked) >= lookEvery {
+			s.Look()
+			looked = time.Now()
+		}
 	}
 }
 
@@ -224,20 +232,27 @@ func (s *Source) read() (*material, error) {
 		}
 		chain = append(chain, c)
 	}
-	if err := m.chain(chain, x509.ExtKeyUsageAny); err != nil {
+	if _, err := m.chain(chain, x509.ExtKeyUsageAny); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, CertFile), s.reason(err))
 	}
 	return m, nil
 }
 
-// chain verifies that an authority has signed the first certificate of a list.
-func (m *material) chain(list []*x509.Certificate, use x509.ExtKeyUsage) error {
+// chain verifies that an authority has signed the first certificate of a list, and returns until when
+// that holds.
+func (m *material) chain(list []*x509.Certificate, use x509.ExtKeyUsage) (until time.Time, err error) {
 	more := x509.NewCertPool()
 	for _, c := range list[1:] {
 		more.AddCert(c)
 	}
-	_, err := list[0].Verify(x509.VerifyOptions{Roots: m.roots, Intermediates: more, KeyUsages: []x509.ExtKeyUsage{use}})
-	return err
+	chains, err := list[0].Verify(x509.VerifyOptions{Roots: m.roots, Intermediates: more, KeyUsages: []x509.ExtKeyUsage{use}})
+	for _, chain := range chains {
+		ends := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
+		if ends.After(until) {
+			until = ends
+		}
+	}
+	return until, err
 }
 
 // reason says in plain words why a certificate was refused.
@@ -277,28 +292,54 @@ func (e *PeerError) Unwrap() error { return e.Err }
 // ErrNoCertificate is wrapped by the error about a peer that shows no certificate.
 var ErrNoCertificate = errors.New("no certificate was shown")
 
-// verify returns the identity of the other side. Its role must be one of roles. If the certificate
-// is revoked, it returns the identity with the error.
-func (s *Source) verify(list []*x509.Certificate, use x509.ExtKeyUsage, roles []Role) (Identity, error) {
+// shown is the certificates that the other side of a connection has shown, and what they are for.
+type shown struct {
+	list  []*x509.Certificate // the first one is the other side's
+	use   x509.ExtKeyUsage
+	roles []Role // the other side has one of them
+
+	trusted atomic.Pointer[trust] // nil: it was never found trusted
+}
+
+// trust is the result of a verification that found an authority.
+type trust struct {
+	by    *material // whose authorities were used
+	until time.Time // the first end of a certificate of the chain
+}
+
+// verify returns the identity of the other side of a connection if it is trusted now. A later call
+// costs little: chains are verified again if the files have changed. If the certificate has expired
+// or is revoked, verify returns the identity with the error.
+func (s *Source) verify(p *shown) (Identity, error) {
 	m := s.current.Load()
-	refused := &PeerError{Authorities: s.ca, Expected: expected(m.id.Cluster, roles)}
-	if len(list) == 0 {
+	refused := &PeerError{Authorities: s.ca, Expected: expected(m.id.Cluster, p.roles)}
+	if len(p.list) == 0 {
 		refused.Found, refused.Err = "nothing", ErrNoCertificate
 		return Identity{}, refused
 	}
-	id, err := IdentityOf(list[0])
+	id, err := IdentityOf(p.list[0])
 	if refused.Found = id.String(); err != nil {
-		refused.Found, refused.Err = fmt.Sprintf("%q", list[0].Subject.String()), err
+		refused.Found, refused.Err = fmt.Sprintf("%q", p.list[0].Subject.String()), err
 		return Identity{}, refused
 	}
-	if err := m.chain(list, use); err != nil {
-		refused.Err = s.reason(err)
-		return Identity{}, refused
+	if id.Cluster != m.id.Cluster || !slices.Contains(p.roles, id.Role) {
+		id = Identity{}
 	}
-	if id.Cluster != m.id.Cluster || !slices.Contains(roles, id.Role) {
-		return Identity{}, refused
+	if t := p.trusted.Load(); t == nil || t.by != m || time.Now().After(t.until) {
+		until, err := m.chain(p.list, p.use)
+		if err != nil {
+			if refused.Err = s.reason(err); t == nil || !errors.Is(refused.Err, ErrExpired) {
+				id = Identity{}
+			}
+			return id, refused
+		}
+		p.trusted.Store(&trust{m, until})
+		s.open.meet(id, p.list[0])
 	}
-	if s.open.isRevoked(list[0]) {
+	switch {
+	case id.Name == "":
+		return id, refused
+	case s.open.isRevoked(p.list[0]):
 		refused.Err = ErrRevoked
 		return id, refused // who it was is known
 	}
@@ -339,7 +380,7 @@ func (s *Source) config(use x509.ExtKeyUsage, roles []Role, verify bool) *tls.Co
 	if verify {
 		c.ClientAuth = tls.RequireAnyClientCert
 		c.VerifyConnection = func(state tls.ConnectionState) error {
-			_, err := s.verify(state.PeerCertificates, use, roles)
+			_, err := s.verify(&shown{list: state.PeerCertificates, use: use, roles: roles})
 			return err
 		}
 	}
@@ -396,6 +437,3 @@ func (s *Source) Revoked(revoked func(serial string) bool) {
 		s.open.revoked.Store(&revoked)
 	}
 }
-
-// CutInvalid ends the connections to others with a certificate that is revoked or has expired.
-func (s *Source) CutInvalid(now time.Time) { s.open.cut(now, s.log) }

@@ -50,6 +50,8 @@ type Registry interface {
 	Token(id string) (Token, bool)
 	// Revoked reports whether the certificate with a serial number is revoked.
 	Revoked(serial string) bool
+	// Member reports whether a coordinator is a member of the cluster.
+	Member(name string) bool
 	// CatchUp waits until done reports true, at most as long as this server may lack what the
 	// cluster has just accepted.
 	CatchUp(ctx context.Context, done func() bool)
@@ -71,9 +73,9 @@ type Gate struct {
 	Registry func() Registry
 	// OpenMetrics is true if callers without an identity may read /metrics.
 	OpenMetrics bool
-	// MetricsToken, if set, is the SHA-256 of a token with which a caller may read /metrics, and
-	// nothing else.
-	MetricsToken *[sha256.Size]byte
+	// MetricsToken, if set, returns the SHA-256 of the token with which a caller may read /metrics now, and
+	// nothing else. ok is false if there is none.
+	MetricsToken func() (hash [sha256.Size]byte, ok bool)
 	// Refused, if set, is called for each request that is refused, such as GET /v1/jobs. The name of
 	// the caller is empty if it is not known.
 	Refused func(c *Caller, request string, reason Reason, err error)
@@ -106,7 +108,10 @@ func (g *Gate) refused(r *http.Request, c Caller, err error) {
 		c.From = r.RemoteAddr
 	}
 	reason := ReasonCertificate
+	var untrusted *certificateError
 	switch {
+	case errors.As(err, &untrusted):
+		err = untrusted.reason
 	case errors.Is(err, errToken):
 		reason = ReasonToken
 	case errors.Is(err, certs.ErrNoCertificate):
@@ -122,13 +127,17 @@ func (g *Gate) mayScrape(r *http.Request) bool {
 	}
 	text, ok := bearer(r)
 	hash := sha256.Sum256([]byte(text))
-	return g.OpenMetrics || ok && subtle.ConstantTimeCompare(hash[:], g.MetricsToken[:]) == 1
+	want, valid := g.MetricsToken()
+	return g.OpenMetrics || ok && valid && subtle.ConstantTimeCompare(hash[:], want[:]) == 1
 }
 
 // bearer returns the token of a request.
 func bearer(r *http.Request) (string, bool) {
 	return strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
+
+// StatusRemoved answers a coordinator that was removed from the cluster, if its certificate is revoked.
+const StatusRemoved = http.StatusGone
 
 // callerHeader has the caller of a request that a coordinator forwards.
 const callerHeader = "Coppice-Caller"
@@ -139,6 +148,8 @@ var (
 	errToken      = errors.New("the token is not valid here: it does not exist, has expired or was revoked; an admin makes another one with coppice token create NAME --role ROLE")
 	errRevoked    = errors.New("the certificate of the caller is revoked; an admin issues another one with coppice certs")
 	errExpired    = errors.New("the certificate of the caller has expired; an admin issues another one with coppice certs")
+	errUntrusted  = errors.New("the certificate of the caller is not trusted here: another authority has signed it, or it is of another cluster, or of a role that this port refuses")
+	errRemoved    = errors.New("the coordinator of this certificate was removed from the cluster")
 	errStarting   = errors.New("this coordinator is starting and does not know the tokens of its cluster yet; try again")
 	errForged     = errors.New("only a coordinator forwards requests of other callers")
 	errWorker     = fmt.Errorf("this process takes a certificate of a user, or for /metrics the token of its --metrics-token-file: %w", certs.ErrNoCertificate)
@@ -169,12 +180,11 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 		case g.mayScrape(r):
 			caller = Caller{Role: rights.Read, From: r.RemoteAddr}
 		default:
-			status := http.StatusForbidden
+			status, known := StatusOf(err)
 			switch {
-			case errors.Is(err, errStarting):
-				status = http.StatusServiceUnavailable // the client asks again
-			case errors.Is(err, certs.ErrNoCertificate), errors.Is(err, errToken):
-				status = http.StatusUnauthorized
+			case !known:
+				status = http.StatusForbidden
+			case status == http.StatusUnauthorized:
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
 			if r.Header.Get(callerHeader) != "" && g.badPeer(certs.PeerOf(r)) {
@@ -196,6 +206,24 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// StatusOf returns the status of an answer to a caller without a valid identity. ok is false if the error
+// is another one. The identity may have ended while the request was answered: it is then the cause of the
+// request's context.
+func StatusOf(err error) (status int, ok bool) {
+	var untrusted *certificateError
+	switch {
+	case errors.Is(err, errStarting):
+		return http.StatusServiceUnavailable, true // the client asks again
+	case errors.Is(err, errRemoved):
+		return StatusRemoved, true
+	case errors.Is(err, certs.ErrNoCertificate), errors.Is(err, errToken):
+		return http.StatusUnauthorized, true
+	case errors.As(err, &untrusted), errors.Is(err, errExpired), errors.Is(err, errRevoked):
+		return http.StatusForbidden, true
+	}
+	return 0, false
 }
 
 // checkEvery is the time between two checks of the caller of a request that takes long.
@@ -230,8 +258,10 @@ func (g *Gate) whileValid(r *http.Request, c *Caller) (ctx context.Context, end 
 
 // check returns an error if the caller of a request is not valid any more.
 func (g *Gate) check(r *http.Request, c *Caller) error {
-	if peer := certs.PeerOf(r); peer != nil && peer.Err == nil && time.Now().After(peer.Ends) {
-		return errExpired
+	if peer := certs.PeerOf(r); peer != nil && c.Token == "" {
+		if err := peer.Refused(); err != nil {
+			return untrusted(err)
+		}
 	}
 	known := g.known()
 	if known == nil {
@@ -258,15 +288,34 @@ func (g *Gate) known() Registry {
 
 // badPeer reports whether the certificate of a connection is refused.
 func (g *Gate) badPeer(peer *certs.Peer) bool {
-	if peer == nil || errors.Is(peer.Err, certs.ErrNoCertificate) {
+	if peer == nil {
 		return false
 	}
-	revoked := false
-	if known := g.known(); known != nil {
-		revoked = known.Revoked(peer.Serial)
-	}
-	return peer.Err != nil || revoked || time.Now().After(peer.Ends)
+	err, known := peer.Refused(), g.known()
+	return err != nil && !errors.Is(err, certs.ErrNoCertificate) || known != nil && known.Revoked(peer.Serial)
 }
+
+// untrusted returns the error about a certificate that certs refuses. Its text names neither this
+// cluster nor its files, since the caller may be a stranger.
+func untrusted(err error) error {
+	text := errUntrusted
+	switch {
+	case errors.Is(err, certs.ErrExpired):
+		text = errExpired
+	case errors.Is(err, certs.ErrRevoked):
+		text = errRevoked
+	}
+	return &certificateError{text, err}
+}
+
+// certificateError is an error about the certificate of a caller.
+type certificateError struct {
+	error        // for the caller
+	reason error // for the audit records
+}
+
+// Unwrap returns the reason.
+func (e *certificateError) Unwrap() error { return e.reason }
 
 // caller finds who sends a request.
 func (g *Gate) caller(r *http.Request) (Caller, error) {
@@ -278,26 +327,28 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 		return c, nil
 	}
 	peer := certs.PeerOf(r)
-	known := g.known()
-	switch {
-	case peer == nil:
+	if peer == nil {
 		return Caller{}, g.unknown()
-	case errors.Is(peer.Err, certs.ErrNoCertificate):
-		return g.byToken(r, known)
-	case errors.Is(peer.Err, certs.ErrExpired):
-		return Caller{}, errExpired
-	case peer.Err != nil && !errors.Is(peer.Err, certs.ErrRevoked):
-		return Caller{}, peer.Err
 	}
-	c := Caller{Role: rights.Role(peer.Role), Name: peer.Name, Serial: peer.Serial, From: r.RemoteAddr}
+	known, refused := g.known(), peer.Refused()
+	if errors.Is(refused, certs.ErrNoCertificate) {
+		return g.byToken(r, known)
+	}
+	c := Caller{From: r.RemoteAddr}
+	if peer.Identity != (certs.Identity{}) {
+		c = Caller{Role: rights.Role(peer.Role), Name: peer.Name, Serial: peer.Serial, From: r.RemoteAddr}
+	}
 	if peer.Role == certs.User {
 		c.Role = rights.Role(peer.Rights)
 	}
 	switch {
-	case time.Now().After(peer.Ends):
-		return c, errExpired
-	case peer.Err != nil, known != nil && known.Revoked(peer.Serial):
+	case errors.Is(refused, certs.ErrRevoked), refused == nil && known != nil && known.Revoked(peer.Serial):
+		if peer.Role == certs.Coordinator && known != nil && !known.Member(peer.Name) {
+			return c, errRemoved
+		}
 		return c, errRevoked
+	case refused != nil:
+		return c, untrusted(refused)
 	}
 	text := r.Header.Get(callerHeader)
 	if text == "" {

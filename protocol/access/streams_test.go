@@ -127,6 +127,7 @@ func TestStreamsEnd(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	const secret = "a-text-of-prometheus"
 	hash := sha256.Sum256([]byte(secret))
+	token := func() ([sha256.Size]byte, bool) { return hash, true }
 	authority := certtest.New(t)
 	cluster, _, _ := access.NewToken()
 	for _, c := range []struct {
@@ -134,12 +135,12 @@ func TestMetrics(t *testing.T) {
 		gate        access.Gate
 		want        map[string]int
 	}{
-		{"with the token", secret, access.Gate{MetricsToken: &hash}, map[string]int{"/metrics": 200, "/v1/jobs": 401, "/metrics/x": 401}},
-		{"with another token", secret + "x", access.Gate{MetricsToken: &hash}, map[string]int{"/metrics": 401}},
-		{"without a token", "", access.Gate{MetricsToken: &hash}, map[string]int{"/metrics": 401}},
-		{"with a token of the cluster", cluster, access.Gate{MetricsToken: &hash}, map[string]int{"/metrics": 401}},
+		{"with the token", secret, access.Gate{MetricsToken: token}, map[string]int{"/metrics": 200, "/v1/jobs": 401, "/metrics/x": 401}},
+		{"with another token", secret + "x", access.Gate{MetricsToken: token}, map[string]int{"/metrics": 401}},
+		{"without a token", "", access.Gate{MetricsToken: token}, map[string]int{"/metrics": 401}},
+		{"with a token of the cluster", cluster, access.Gate{MetricsToken: token}, map[string]int{"/metrics": 401}},
 		{"open", "", access.Gate{OpenMetrics: true}, map[string]int{"/metrics": 200, "/v1/jobs": 401}},
-		{"open, with a token that is also there", "", access.Gate{OpenMetrics: true, MetricsToken: &hash}, map[string]int{"/metrics": 200}},
+		{"open, with a token that is also there", "", access.Gate{OpenMetrics: true, MetricsToken: token}, map[string]int{"/metrics": 200}},
 		{"closed", secret, access.Gate{}, map[string]int{"/metrics": 401}},
 		{"a coordinator that starts", cluster, access.Gate{Registry: func() access.Registry { return nil }}, map[string]int{"/metrics": 503}},
 	} {

@@ -14,19 +14,27 @@ import (
 // made the route, and refuses them from then on. Others stay.
 func TestCut(t *testing.T) {
 	a := certtest.New(t)
-	for name, dialled := range map[string]bool{"accepted": false, "made": true} {
+	for _, name := range []string{"accepted", "made", "made because another server has named the server"} {
 		t.Run(name, func(t *testing.T) {
 			mine := a.Source(certs.Coordinator, "a")
 			other := a.Source(certs.Coordinator, "b")
-			var one, two *Server
-			if dialled {
-				one = secureServer(t, other)
-				two = secureServer(t, mine, one.RouteURL())
-			} else {
+			last := a.Source(certs.Coordinator, "c")
+			var one, two, third *Server
+			switch name {
+			case "accepted":
 				two = secureServer(t, mine)
 				one = secureServer(t, other, two.RouteURL())
+				third = secureServer(t, last, two.RouteURL())
+			case "made":
+				one = secureServer(t, other)
+				two = secureServer(t, mine, one.RouteURL())
+				third = secureServer(t, last, two.RouteURL())
+			default:
+				two = secureServer(t, mine)
+				third = secureServer(t, last, two.RouteURL())
+				eventually(t, "a route", func() bool { return two.Routes() == 1 })
+				one = secureServer(t, other, third.RouteURL())
 			}
-			third := secureServer(t, a.Source(certs.Coordinator, "c"), two.RouteURL())
 			eventually(t, "routes", func() bool { return one.Routes() == 2 && two.Routes() == 2 && third.Routes() == 2 })
 			cut, lost := new(counts), new(counts)
 			worker := a.Source(certs.Worker, "w")
@@ -37,15 +45,15 @@ func TestCut(t *testing.T) {
 				r := revoked.Load()
 				return r != nil && *r == serial
 			})
-			mine.CutInvalid(time.Now())
+			mine.CutInvalid()
 			if two.Routes() != 2 || !client.Connected() {
 				t.Fatal("connections are cut though nothing is revoked")
 			}
 			route, ofWorker := certs.Serial(other.Own()), certs.Serial(worker.Own())
 			revoked.Store(&route)
-			eventually(t, "the end of the route", func() bool { mine.CutInvalid(time.Now()); return two.Routes() == 1 })
+			eventually(t, "the end of the route", func() bool { mine.CutInvalid(); return two.Routes() == 1 })
 			for range 20 {
-				if mine.CutInvalid(time.Now()); two.Routes() > 1 {
+				if mine.CutInvalid(); two.Routes() > 1 {
 					t.Fatal("the route is back")
 				}
 				if err := wait.For(t.Context(), 20*time.Millisecond); err != nil {
@@ -53,7 +61,7 @@ func TestCut(t *testing.T) {
 				}
 			}
 			revoked.Store(&ofWorker)
-			eventually(t, "the end of the client", func() bool { mine.CutInvalid(time.Now()); return cut.disconnected.Load() > 0 }) // it finds the other servers, which refuse nobody
+			eventually(t, "the end of the client", func() bool { mine.CutInvalid(); return cut.disconnected.Load() > 0 }) // it finds the other servers, which refuse nobody
 			if n := lost.disconnected.Load(); n > 0 {
 				t.Errorf("another client was disconnected %d times", n)
 			}

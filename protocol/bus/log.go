@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 )
@@ -13,6 +15,46 @@ import (
 type serverLog struct {
 	log   *slog.Logger
 	fatal chan string
+
+	mu    sync.Mutex
+	lines map[string]int // of this minute, by text without digits
+	since time.Time
+}
+
+const (
+	// maxLines bounds the warnings of one kind in a minute: while a coordinator is down, the library tries
+	// to connect each second.
+	maxLines = 10
+	maxKinds = 64 // kinds of warnings in a minute; further ones count as one
+)
+
+// warn logs a warning, unless there were too many of its kind in this minute. Warnings whose texts differ
+// only in digits, such as addresses, are of one kind.
+func (l *serverLog) warn(text string) {
+	kind := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
+	l.mu.Lock()
+	if now := time.Now(); now.Sub(l.since) >= time.Minute {
+		l.lines, l.since = make(map[string]int), now
+	}
+	if l.lines[kind] == 0 && len(l.lines) >= maxKinds {
+		kind = ""
+	}
+	l.lines[kind]++
+	n := l.lines[kind]
+	l.mu.Unlock()
+	switch {
+	case n < maxLines:
+		l.log.Warn(text)
+	case n == maxLines:
+		l.log.Warn(text, "note", "further warnings of this kind are left out until the next minute")
+	default:
+		l.log.Debug(text)
+	}
 }
 
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(text(format, v)) }
@@ -23,7 +65,7 @@ func (l *serverLog) Warnf(format string, v ...any) {
 	if t := text(format, v); strings.Contains(t, "solicited routes will not be verified") {
 		l.log.Debug(t)
 	} else {
-		l.log.Warn(t)
+		l.warn(t)
 	}
 }
 
@@ -33,7 +75,7 @@ func (l *serverLog) Errorf(format string, v ...any) {
 	if t := text(format, v); strings.HasSuffix(t, natsserver.ErrAuthentication.Error()) || strings.Contains(t, " Violation - ") {
 		l.log.Debug(t)
 	} else {
-		l.log.Warn(t)
+		l.warn(t)
 	}
 }
 

@@ -28,18 +28,26 @@ func (s *Server) SetRoutes(routes []string) error {
 	return nil
 }
 
-// remakeRoutes ends the routes that this server has made, and makes them again. The others verify
-// themselves then.
+// remakeRoutes ends the routes that this server has made, and makes those of its options again. The
+// others verify themselves then.
 func (s *Server) remakeRoutes() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	without := s.opts.Clone()
 	without.Routes = nil
-	for _, o := range []*natsserver.Options{without, s.opts} {
+	reload := func(o *natsserver.Options) {
 		if err := s.s.ReloadOptions(o.Clone()); err != nil {
 			s.log.Warn("the routes of the NATS server cannot be made again", "error", err)
 		}
 	}
+	reload(without)
+	// A route to a server that another server has named is not in the options. The library ends it only
+	// with all routes, if the size of the pool changes; all negative sizes mean one connection.
+	v, err := s.s.Routez(nil)
+	if err != nil || slices.ContainsFunc(v.Routes, func(r *natsserver.RouteInfo) bool { return r.DidSolicit }) {
+		s.opts.Cluster.PoolSize = -3 - s.opts.Cluster.PoolSize // -1 and -2 take turns
+	}
+	reload(s.opts)
 }
 
 // routeURLs parses the URLs of routes. They are in order: the library sorts them in place

@@ -32,19 +32,25 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "!t.Ends.IsZero() && time.Now().After(t.Ends)", "t.Ends.IsZero() && time.Now().IsZero()"},
 	}, &Test{"./protocol/access", "TestTokens"}},
 	{"a revoked certificate", []Edit{
-		{"protocol/access/access.go", "	case peer.Err != nil, known != nil && known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
+		{"protocol/access/access.go", "	case errors.Is(refused, certs.ErrRevoked), refused == nil && known != nil && known.Revoked(peer.Serial):\n", "	case known == nil && peer.Serial == \"\":\n"},
 	}, &Test{"./protocol/access", "TestRevoked"}},
 	{"requests of a token that was revoked meanwhile", []Edit{
 		{"protocol/access/access.go", "		if err := g.check(r, c); err != nil {\n", "		if err := g.check(r, c); err != nil && r == nil {\n"},
 	}, &Test{"./coordinator", "TestRevokedToken"}},
 	{"connections of a revoked certificate stay", []Edit{
-		{"internal/certs/cut.go", "		case o.isRevoked(c.leaf):\n", "		case c.leaf == nil:\n"},
+		{"internal/certs/cut.go", "		if err == nil {\n", "		if err == nil || errors.Is(err, ErrRevoked) {\n"},
 	}, &Test{"./coordinator", "TestRevokedWorker"}},
 	{"a revoked certificate connects again", []Edit{
-		{"internal/certs/source.go", "	if s.open.isRevoked(list[0]) {\n", "	if s.open.isRevoked(list[0]) && use < 0 {\n"},
+		{"internal/certs/source.go", "			return err\n		}\n	}\n	return c\n", "			if errors.Is(err, ErrRevoked) {\n				return nil\n			}\n			return err\n		}\n	}\n	return c\n"},
 	}, &Test{"./coordinator", "TestRevokedWorker"}},
+	{"connections of an authority that was taken away stay", []Edit{
+		{"internal/certs/source.go", "t == nil || t.by != m || ", "t == nil || "},
+	}, &Test{"./coordinator", "TestTrustIsTakenAway"}},
+	{"a coordinator that was removed keeps its certificate", []Edit{
+		{"coordinator/members/members.go", "	if s.Certificates == nil {\n", "	if s.Certificates != nil {\n"},
+	}, &Test{"./coordinator", "TestTrustIsTakenAway"}},
 	{"connections of an expired certificate stay", []Edit{
-		{"internal/certs/cut.go", "		case now.After(c.leaf.NotAfter):\n", "		case c.leaf == nil:\n"},
+		{"internal/certs/cut.go", "		if err == nil {\n", "		if err == nil || errors.Is(err, ErrExpired) {\n"},
 		{"protocol/bus/admit.go", "	user := &natsserver.User{ConnectionDeadline: end}\n", "	user := new(natsserver.User)\n"},
 	}, &Test{"./coordinator", "TestExpiredWorker"}},
 	{"a Raft server under another name", []Edit{
@@ -57,13 +63,13 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
 	}, &Test{"./protocol/access", "TestSettled"}},
 	{"a certificate of another authority", []Edit{
-		{"internal/certs/source.go", "	if err := m.chain(list, use); err != nil {\n", "	if err := m.chain(list, use); err != nil && len(roles) == 0 {\n"},
+		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err", "		if err != nil && len(p.roles) == 0 {\n			if refused.Err"},
 	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
 	{"a certificate of another cluster", []Edit{
 		{"internal/certs/source.go", "	if id.Cluster != m.id.Cluster || ", "	if "},
 	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
 	{"a certificate of another role", []Edit{
-		{"internal/certs/source.go", " || !slices.Contains(roles, id.Role) {\n", " || !slices.Contains(Every, id.Role) {\n"},
+		{"internal/certs/source.go", " || !slices.Contains(p.roles, id.Role) {\n", " || !slices.Contains(Every, id.Role) {\n"},
 	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
 	{"TLS 1.2", []Edit{
 		{"internal/certs/source.go", "		MinVersion: tls.VersionTLS13,\n", "		MinVersion: tls.VersionTLS12,\n"},
