@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,6 +29,9 @@ type asker struct {
 	mu   sync.Mutex
 	said time.Time // when the log last named certs.ErrSecure
 }
+
+// ErrRemoved ends a coordinator that was removed from its cluster.
+var ErrRemoved = errors.New("this coordinator was removed from its cluster")
 
 // newAsker returns an asker with the certificates of this process; nil: in the clear.
 func newAsker(source *certs.Source, log *slog.Logger) *asker {

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,9 +11,6 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 )
-
-// ErrRemoved ends a coordinator that was removed from its cluster.
-var ErrRemoved = errors.New("this coordinator was removed from its cluster")
 
 const (
 	membersEvery = time.Second // at most between two turns of membership

@@ -42,7 +42,8 @@ type held struct {
 type holder struct {
 	*secured
 	ctx     context.Context
-	metrics string // address of the worker's HTTP server
+	metrics string     // address of the worker's HTTP server
+	removed chan error // has the error of a coordinator that was removed
 }
 
 // folder issues a certificate of an authority, and returns its folder, which has the authorities of the cluster.
@@ -214,131 +215,159 @@ func (h *holder) all(prefix string, folder func(role certs.Role, name string) st
 	return append(list, h.coordinator(folder(certs.Coordinator, prefix+"c"), prefix+"c")...)
 }
 
+// start starts the cluster with two authorities, a worker and a job, which never ends. It returns the first
+// authority in PEM.
+func (h *holder) start(second *certtest.Authority) (only []byte) {
+	h.t.Helper()
+	equip := h.equip
+	h.equip = func(c *worker.Config) {
+		equip(c)
+		c.Listen = "127.0.0.1:0"
+	}
+	h.source(certs.Worker, "w0")
+	for _, p := range h.peers {
+		h.source(certs.Coordinator, p.ID)
+	}
+	only = h.get(h.sources["a"].Dir())
+	both := append(bytes.Clone(only), h.get(second.Folder(certs.User, "x"))...)
+	for _, source := range h.sources {
+		h.put(source.Dir(), both)
+		source.Look()
+	}
+	for _, p := range h.peers {
+		cfg := coordinator.Config{ID: p.ID, Dir: filepath.Join(h.dir, p.ID), Peers: h.peers, Heartbeat: 200 * time.Millisecond, Log: h.log.With("node", p.ID)}
+		h.tune(&cfg)
+		h.run(p.ID, func(ctx context.Context) error {
+			err := coordinator.Run(ctx, cfg)
+			if errors.Is(err, coordinator.ErrRemoved) {
+				h.removed <- err
+			}
+			return err
+		})
+	}
+	h.startWorker("w0")
+	if _, err := h.client.Import(h.ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		h.t.Fatal(err)
+	}
+	waiting := submission("waiting")
+	waiting.Set["steps"] = "1000000000"
+	if _, err := h.client.Submit(h.ctx, waiting); err != nil {
+		h.t.Fatal(err)
+	}
+	testkit.Until(h.t, "the worker", func() bool { return len(h.alive(h.ctx)) == 1 })
+	h.metrics = h.workers(h.ctx)[0].Metrics
+	return only
+}
+
+// take takes trust away, and checks that connections end soon, and that new ones are refused.
+func (h *holder) take(what string, list []*held, away func()) {
+	h.t.Helper()
+	for _, one := range list {
+		if !one.alive() {
+			h.t.Fatalf("%s, %s: it ended before the trust was taken away", what, one.kind)
+		}
+	}
+	away()
+	began := time.Now()
+	took := make(map[string]time.Duration)
+	for len(took) < len(list) {
+		for _, one := range list {
+			if _, ended := took[one.kind]; !ended && !one.alive() {
+				took[one.kind] = time.Since(began)
+			}
+		}
+		if time.Since(began) > testkit.Limit {
+			h.t.Fatalf("%s: only these have ended: %v", what, took)
+		}
+		if err := wait.For(h.ctx, 5*time.Millisecond); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	for kind, after := range took {
+		h.t.Logf("%s | %s | %v", what, kind, after.Round(10*time.Millisecond))
+		if after > cutWithin*time.Duration(testkit.Slowdown) {
+			h.t.Errorf("%s, %s: it ended after %v, want at most %v", what, kind, after, cutWithin)
+		}
+	}
+	for _, one := range list {
+		if one.again != nil && one.again() == nil {
+			h.t.Errorf("%s, %s: a new connection is accepted", what, one.kind)
+		}
+		if one.close != nil {
+			one.close()
+		}
+	}
+}
+
+// tokens opens connections with a token.
+func (h *holder) tokens(text string) []*held {
+	h.t.Helper()
+	list := h.requests("", "Authorization: Bearer "+text+"\r\n")
+	for _, one := range list {
+		one.again = func() error {
+			_, err := h.asToken(text, h.peers[0].Port).ListJobs(h.ctx, protocol.JobQuery{})
+			return err
+		}
+	}
+	return list
+}
+
+// issued returns a function that issues certificates of an authority, and the folders of those.
+func (h *holder) issued(a *certtest.Authority, valid time.Duration) (issue func(certs.Role, string) string, folders *[]string) {
+	folders = new([]string)
+	return func(role certs.Role, name string) string {
+		dir := h.folder(a, role, name, valid)
+		*folders = append(*folders, dir)
+		return dir
+	}, folders
+}
+
+// removable waits until b leads, since the connections are to a, and until c may be removed.
+func (h *holder) removable() {
+	h.t.Helper()
+	testkit.Until(h.t, "b to lead", func() bool {
+		return h.leader(h.ctx) == "b" || h.client.TransferLeadership(h.ctx, "b") == nil
+	})
+	testkit.Until(h.t, "the removal to be possible", func() bool {
+		m, err := h.client.Members(h.ctx)
+		ready := err == nil && len(m.Members) == 3
+		for i := 0; ready && i < 3; i++ {
+			ready = m.Members[i].Alive && m.Members[i].Missing == 0
+		}
+		return ready
+	})
+}
+
 // TestTrustIsTakenAway: whatever trust is taken away is taken away from open connections too, on every
 // port, and new connections are refused. All other connections stay.
 func TestTrustIsTakenAway(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	s := secure(t, 3)
+	h := &holder{secured: s, ctx: ctx, removed: make(chan error, 1)}
 	second := certtest.New(t)
-	equip := s.equip
-	s.equip = func(c *worker.Config) {
-		equip(c)
-		c.Listen = "127.0.0.1:0"
-	}
-	h := &holder{secured: s, ctx: ctx}
-	s.source(certs.Worker, "w0")
-	for _, p := range s.peers {
-		s.source(certs.Coordinator, p.ID)
-	}
-	only := h.get(s.sources["a"].Dir())
-	both := append(bytes.Clone(only), h.get(second.Folder(certs.User, "x"))...)
-	for _, source := range s.sources {
-		h.put(source.Dir(), both)
-		source.Look()
-	}
-	removed := make(chan error, 1)
-	for _, p := range s.peers {
-		cfg := coordinator.Config{ID: p.ID, Dir: filepath.Join(s.dir, p.ID), Peers: s.peers, Heartbeat: 200 * time.Millisecond, Log: s.log.With("node", p.ID)}
-		s.tune(&cfg)
-		s.run(p.ID, func(ctx context.Context) error {
-			err := coordinator.Run(ctx, cfg)
-			if errors.Is(err, coordinator.ErrRemoved) {
-				removed <- err
-			}
-			return err
-		})
-	}
-	s.startWorker("w0")
-	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	waiting := submission("waiting")
-	waiting.Set["steps"] = "1000000000"
-	if _, err := s.client.Submit(ctx, waiting); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Until(t, "the worker", func() bool { return len(s.alive(ctx)) == 1 })
-	h.metrics = s.workers(ctx)[0].Metrics
-	day := func(a *certtest.Authority) func(role certs.Role, name string) string {
-		return func(role certs.Role, name string) string { return h.folder(a, role, name, 24*time.Hour) }
-	}
-	trusted := h.all("t", day(s.authority))
-	trusted = slices.DeleteFunc(trusted, func(one *held) bool {
+	only := h.start(second)
+	issue, _ := h.issued(s.authority, 24*time.Hour)
+	trusted := slices.DeleteFunc(h.all("t", issue), func(one *held) bool {
 		if one.close != nil {
 			one.close() // the cluster must not hear of others from a server that cuts no connections
 		}
 		return one.kind != "HTTP, stream" && !strings.HasPrefix(one.kind, "NATS, client") // others end if nothing comes
 	})
-	take := func(what string, list []*held, away func()) {
-		t.Helper()
-		for _, one := range list {
-			if !one.alive() {
-				t.Fatalf("%s, %s: it ended before the trust was taken away", what, one.kind)
-			}
-		}
-		away()
-		began := time.Now()
-		took := make(map[string]time.Duration)
-		for len(took) < len(list) {
-			for _, one := range list {
-				if _, ended := took[one.kind]; !ended && !one.alive() {
-					took[one.kind] = time.Since(began)
-				}
-			}
-			if time.Since(began) > testkit.Limit {
-				t.Fatalf("%s: only these have ended: %v", what, took)
-			}
-			if err := wait.For(ctx, 5*time.Millisecond); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for kind, after := range took {
-			t.Logf("%s | %s | %v", what, kind, after.Round(10*time.Millisecond))
-			if after > cutWithin*time.Duration(testkit.Slowdown) {
-				t.Errorf("%s, %s: it ended after %v, want at most %v", what, kind, after, cutWithin)
-			}
-		}
-		for _, one := range list {
-			if one.again != nil && one.again() == nil {
-				t.Errorf("%s, %s: a new connection is accepted", what, one.kind)
-			}
-			if one.close != nil {
-				one.close()
-			}
-		}
-	}
 
 	text, made := s.token(ctx, protocol.TokenRequest{Role: "submit", Owner: "tom"})
-	tokens := func(text string) []*held {
-		list := h.requests("", "Authorization: Bearer "+text+"\r\n")
-		for _, one := range list {
-			one.again = func() error {
-				_, err := s.asToken(text, s.peers[0].Port).ListJobs(ctx, protocol.JobQuery{})
-				return err
-			}
-		}
-		return list
-	}
-	take("token revoked", tokens(text), func() {
+	h.take("token revoked", h.tokens(text), func() {
 		if _, err := (client.Tokens{Client: s.client}).Revoke(ctx, made.ID); err != nil {
 			t.Fatal(err)
 		}
 	})
 	expires := time.Now().Add(4 * time.Second)
 	text, _ = s.token(ctx, protocol.TokenRequest{Role: "submit", Owner: "tom", Expires: expires.Unix()})
-	take("token expired", tokens(text), func() {
-		if err := wait.For(ctx, time.Until(expires.Truncate(time.Second))); err != nil {
-			t.Fatal(err)
-		}
-	})
+	h.take("token expired", h.tokens(text), func() { _ = wait.For(ctx, time.Until(expires.Truncate(time.Second))) })
 
-	var folders []string
-	take("certificate revoked", h.all("r", func(role certs.Role, name string) string {
-		folders = append(folders, h.folder(s.authority, role, name, 24*time.Hour))
-		return folders[len(folders)-1]
-	}), func() {
-		for _, dir := range folders {
+	issue, folders := h.issued(s.authority, 24*time.Hour)
+	h.take("certificate revoked", h.all("r", issue), func() {
+		for _, dir := range *folders {
 			source, err := certs.Open(dir, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -348,46 +377,32 @@ func TestTrustIsTakenAway(t *testing.T) {
 	})
 	life := 4 * time.Second * time.Duration(testkit.Slowdown)
 	ends := time.Now().Add(life)
-	take("certificate expired", h.all("e", func(role certs.Role, name string) string {
-		return h.folder(s.authority, role, name, time.Until(ends))
-	}), func() {
-		if err := wait.For(ctx, time.Until(ends)); err != nil {
-			t.Fatal(err)
-		}
-	})
-	take("authority removed", h.all("a", day(second)), func() {
+	issue, _ = h.issued(s.authority, life)
+	h.take("certificate expired", h.all("e", issue), func() { _ = wait.For(ctx, time.Until(ends)+time.Second) })
+	issue, _ = h.issued(second, 24*time.Hour)
+	h.take("authority removed", h.all("a", issue), func() {
 		for _, source := range s.sources {
 			h.put(source.Dir(), only)
 		}
 	})
-	leader := s.leader(ctx)
-	if leader != "b" { // the connections are to a, so a stays
-		testkit.Until(t, "b to lead", func() bool { return s.client.TransferLeadership(ctx, "b") == nil && s.leader(ctx) == "b" })
+	for _, one := range trusted {
+		if !one.alive() {
+			t.Errorf("%s: the connection of a trusted process has ended", one.kind)
+		}
 	}
+
+	h.removable()
 	dir := filepath.Join(t.TempDir(), "c")
 	if err := os.CopyFS(dir, os.DirFS(s.sources["c"].Dir())); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Until(t, "the removal to be possible", func() bool {
-		m, err := s.client.Members(ctx)
-		ready := err == nil && len(m.Members) == 3
-		for i := 0; ready && i < 3; i++ {
-			ready = m.Members[i].Alive && m.Members[i].Missing == 0
-		}
-		return ready
-	})
-	take("member removed", h.coordinator(dir, "c"), func() {
+	h.take("member removed", h.coordinator(dir, "c"), func() {
 		m, err := s.client.RemoveMember(ctx, "c")
 		if err != nil || len(m.Revoked) != 1 || m.Revoked[0].Serial != certs.Serial(s.sources["c"].Own()) {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})
-	if err := testkit.Receive(t, "the end of the removed coordinator", removed); !strings.Contains(err.Error(), "coppice certs node") {
+	if err := testkit.Receive(t, "the end of the removed coordinator", h.removed); !strings.Contains(err.Error(), "coppice certs node") {
 		t.Error(err)
-	}
-	for _, one := range trusted {
-		if !one.alive() {
-			t.Errorf("%s: the connection of a trusted process has ended", one.kind)
-		}
 	}
 }

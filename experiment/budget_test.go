@@ -9,7 +9,7 @@ import (
 
 // TestBudgets: the rows of an algorithm share a budget, rows of an item with one of its own another.
 func TestBudgets(t *testing.T) {
-	s, err := Parse("s.yaml", []byte(`name: a
+	s, err := Parse(t.Context(), "s.yaml", []byte(`name: a
 datasets: [b]
 budget: 1h30m
 methods:

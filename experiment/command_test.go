@@ -12,12 +12,12 @@ import (
 // --normalize, takes none from the next word.
 func TestCommandOptions(t *testing.T) {
 	for _, value := range []string{"true", "yes", "1", "True", "no", "-1", "a,b"} {
-		s, err := Parse("e.yaml", []byte("name: e\ndatasets: [{file: a b.csv, name: a, normalize: \""+value+"\"}]\nfolds: 3\nmethods: [aa-knn]\n"))
+		s, err := Parse(t.Context(), "e.yaml", []byte("name: e\ndatasets: [{file: a b.csv, name: a, normalize: \""+value+"\"}]\nfolds: 3\nmethods: [aa-knn]\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		m, _ := datatest.Artificial(t, 30)
-		p, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m})
+		p, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,14 +77,14 @@ func manyRuns(b *testing.B) (*Spec, []*Plan) {
 	for k := range 10 {
 		text += fmt.Sprintf("  - {algorithm: aa-knn, name: knn%d, settings: {k: %d}}\n", k, k+1)
 	}
-	s, err := Parse("e.yaml", []byte(text))
+	s, err := Parse(b.Context(), "e.yaml", []byte(text))
 	if err != nil {
 		b.Fatal(err)
 	}
 	m, _ := datatest.Artificial(b, 300)
 	var plans []*Plan
 	for i := range s.Datasets {
-		p, err := NewPlan(s, &s.Datasets[i], &Data{Manifest: m})
+		p, err := NewPlan(b.Context(), s, &s.Datasets[i], &Data{Manifest: m})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func BenchmarkManyRuns(b *testing.B) {
 	for what, f := range map[string]func() error{
 		"plans": func() error {
 			for i := range s.Datasets {
-				if _, err := NewPlan(s, &s.Datasets[i], &Data{Manifest: plans[i].Manifest}); err != nil {
+				if _, err := NewPlan(b.Context(), s, &s.Datasets[i], &Data{Manifest: plans[i].Manifest}); err != nil {
 					return err
 				}
 			}

@@ -30,7 +30,7 @@ published:
   - {dataset: nowhere, method: x, values: {kl: a, foo: 1}}
   - {dataset: first, values: {kl: 1}}
 `
-	_, err := Parse("e.yaml", []byte(text))
+	_, err := Parse(t.Context(), "e.yaml", []byte(text))
 	var all Errors
 	if !errors.As(err, &all) {
 		t.Fatalf("%v", err)
@@ -72,7 +72,7 @@ func TestNoMistakeFollows(t *testing.T) {
 		rest + "measure: [euclidean]\npublished: [{dataset: a, method: x, values: {euclidean: 1}}]",
 		"name: " + strings.Repeat("a", 200) + "\ndatasets: [a.csv]\nmethods: [rf]",
 	} {
-		_, err := Parse("e.yaml", []byte(text))
+		_, err := Parse(t.Context(), "e.yaml", []byte(text))
 		var all Errors
 		if !errors.As(err, &all) || len(all) != 1 {
 			t.Errorf("%s:\n%v", text, err)

@@ -11,14 +11,14 @@ import (
 // sizes are the plans of a spec on datasets with these numbers of samples.
 func sizes(t *testing.T, text string, rows ...int) (*Spec, []*Plan) {
 	t.Helper()
-	s, err := Parse("s.yaml", []byte(text))
+	s, err := Parse(t.Context(), "s.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var plans []*Plan
 	for i, n := range rows {
 		m, _ := datatest.Artificial(t, n)
-		p, err := NewPlan(s, &s.Datasets[i], &Data{Manifest: m})
+		p, err := NewPlan(t.Context(), s, &s.Datasets[i], &Data{Manifest: m})
 		if err != nil {
 			t.Fatal(err)
 		}

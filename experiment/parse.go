@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strconv"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -25,9 +25,17 @@ var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods"
 
 // Parse reads the spec of an experiment from the text of a file. It checks all that does not
 // depend on the data. If it finds mistakes, the error is of type Errors and has all of them, and
-// the spec has what could be read.
-func Parse(file string, b []byte) (*Spec, error) {
-	s := &Spec{Seed: spec.DefaultSeed, file: file, Source: string(b)}
+// the spec has what could be read. If ctx is done first, the error is ctx's.
+func Parse(ctx context.Context, file string, b []byte) (s *Spec, err error) {
+	s = &Spec{Seed: spec.DefaultSeed, file: file, Source: string(b), ctx: ctx}
+	defer func() { s.ctx = nil }()
+	defer func() {
+		if p := recover(); p == any(stopped{}) {
+			err = ctx.Err()
+		} else if p != nil {
+			panic(p)
+		}
+	}()
 	s.try(func() {
 		root, wrong := kind.Mapping(b)
 		if wrong != nil {
@@ -90,7 +98,7 @@ func (s *Spec) read(list []entry) {
 	}) && len(s.Datasets) > 0
 	each("methods", func(e entry) {
 		for _, n := range s.sequence(e) {
-			if !s.try(func() { s.rows(n) }) && len(s.Rows) == round.MaxCells {
+			if !s.try(func() { s.rows(n) }) && len(s.Rows) == MaxMethods {
 				return // the other methods are too many
 			}
 		}
@@ -189,14 +197,13 @@ func (s *Spec) measure(at yamltree.Place, name string) {
 	}
 }
 
-// checkSize refuses more than a million cells, as far as the spec says their number: groups and
-// files are counted when the data is there.
+// checkSize refuses more than MaxRuns cells. Groups and files are counted when the data is there.
 func (s *Spec) checkSize() {
 	cells := 0
 	for _, d := range s.Datasets {
 		cells += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Rows)
-		if cells > round.MaxCells {
-			s.wrong(d.At, "the experiment has more than %s runs with this dataset (%s methods, %s repeats, %s folds)", units.Count(round.MaxCells), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
+		if cells > MaxRuns {
+			s.wrong(d.At, "the experiment has more than %s runs with this dataset (%s methods, %s repeats, %s folds)", units.Count(MaxRuns), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
 			return
 		}
 	}

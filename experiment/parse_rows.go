@@ -10,7 +10,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -155,8 +154,9 @@ func (s *Spec) addRow(r Row, settings []param.Pair) {
 		}
 		r.Settings[p.Key] = p.Value
 	}
-	if len(s.Rows) == round.MaxCells {
-		s.fail(r.At, "the experiment has more than %s methods", units.Count(round.MaxCells))
+	if len(s.Rows) == MaxMethods {
+		s.fail(r.At, "the experiment has more than %s methods", units.Count(MaxMethods))
 	}
+	goOn(s.ctx)
 	s.Rows = append(s.Rows, r)
 }

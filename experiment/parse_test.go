@@ -37,7 +37,7 @@ published:
 `
 
 func TestParse(t *testing.T) {
-	s, err := Parse("whole.yaml", []byte(whole))
+	s, err := Parse(t.Context(), "whole.yaml", []byte(whole))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {seed: 3}", "s.yaml:4:8: folds: the key that says how samples are divided is missing: give one of k, sklearn, groups, file"},
 		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {groups: true, seed: 3}", "s.yaml:4:8: folds: the kind groups has no seed"},
 		{"name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {sklearn: 10, repeats: 103}", "s.yaml:4:8: folds: 103 repeats of 10 folds make 1,030 splits, want at most 1,024"},
-		{"name: a\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {k: 10, repeats: 50001}", "s.yaml:2:12: the experiment has more than 1,000,000 runs with this dataset (2 methods, 50,001 repeats, 10"},
+		{"name: a\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {k: 10, repeats: 50001}", "s.yaml:2:12: the experiment has more than 250,000 runs with this dataset (2 methods, 50,001 repeats, 10"},
 		{"name: a\ndatasets: [b]\nmethods: [rf, ldlf]\nfolds: {sklearn: 10, repeats: 5001}", "s.yaml:4:8: folds: 5,001 repeats of 10 folds make 50,010 splits, want at most 1,024"},
 		{"name: a\ndatasets: [b]\nmethods: [rf, mean]", `s.yaml:3:15: algorithm: "mean" is unknown; a spec does not list the mean baseline, because each report has it`},
 		{"name: a\ndatasets: [{file: b, name: 'c d'}]\nmethods: [rf]", `s.yaml:2:12: the dataset's name "c d": a name can have only letters, digits, '.', '_' and '-', not ' '`},
@@ -136,7 +136,7 @@ func TestParseErrors(t *testing.T) {
 		{"name: a\ndatasets: [b]\nmethods: [rf]\npublished: [{dataset: b, method: x, values: {kl: 0.1±0x1p-3}}]", `s.yaml:4:50: kl: "0.1±0x1p-3" is not a number, nor a mean and a standard deviation such as 0.073±0.005`},
 		{"name: a\ndatasets: [b]\nmethods: [{algorithm: ldlf, search: {draws: 2, space: {learning_rate: {log: [1_0e-3, 1]}}}}]", `"1_0e-3" is not a number`},
 	} {
-		_, err := Parse("s.yaml", []byte(c.text))
+		_, err := Parse(t.Context(), "s.yaml", []byte(c.text))
 		var at *spec.Error
 		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &at) {
 			t.Errorf("%q: error %v, want %q", c.text, err, c.want)
@@ -146,7 +146,7 @@ func TestParseErrors(t *testing.T) {
 
 // TestNamesInBraces: a value takes the place of its setting once, and braces that are no word stay.
 func TestNamesInBraces(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: ldlf, name: ' {trees} in {1}, {preset} ', preset: auto, grid: {trees: [1, 5]}}]"))
+	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: ldlf, name: ' {trees} in {1}, {preset} ', preset: auto, grid: {trees: [1, 5]}}]"))
 	if err != nil || s.Rows[0].Name != "1 in {1}, auto" || s.Rows[1].Name != "5 in {1}, auto" {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -163,7 +163,7 @@ func TestDocumentedSpec(t *testing.T) {
 	if !ok {
 		t.Fatal("the page has no spec")
 	}
-	s, err := Parse("docs/reference/experiment-spec.md", []byte(text))
+	s, err := Parse(t.Context(), "docs/reference/experiment-spec.md", []byte(text))
 	if err != nil || len(s.Rows) != 7 || len(s.Datasets) != 4 {
 		t.Errorf("%+v, error %v", s, err)
 	}
@@ -189,7 +189,7 @@ func FuzzParse(f *testing.F) {
 		}
 		var s *Spec
 		var err error
-		allocs.AtMost(t, 1<<30, "a spec", func() { s, err = Parse("f.yaml", b) })
+		allocs.AtMost(t, 1<<30, "a spec", func() { s, err = Parse(t.Context(), "f.yaml", b) })
 		if err != nil {
 			var at *spec.Error
 			if !errors.As(err, &at) {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -60,8 +61,9 @@ func (s *Spec) overlapping(f *Folds) bool {
 }
 
 // NewPlan makes the plan of a spec for one of its datasets. Errors name the dataset's place in
-// the spec: folds that the rows cannot be divided into, or too many cells.
-func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
+// the spec: folds that the rows cannot be divided into, or too many cells. If ctx is done first, the error
+// is ctx's.
+func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	split, list, err := s.split(&d.Folds, data)
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
@@ -82,6 +84,9 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}
 	for i := range s.Rows {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		row, err := s.resolve(&s.Rows[i], split, data.Manifest)
 		if err != nil {
 			p.Refused[i] = err.Error()
@@ -98,6 +103,9 @@ func NewPlan(s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	}
 	if err := cells.Check(split.Folds, split.Overlap); err != nil {
 		return nil, s.Error(d.At, "dataset %s: %v", d.Name, err)
+	}
+	if n := cells.Count(); n > MaxRuns {
+		return nil, s.Error(d.At, "dataset %s: want at most %s runs in an experiment, got %s", d.Name, units.Count(MaxRuns), units.Count(n))
 	}
 	p.Job = &round.Job{
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(), Split: *split, Cells: cells,

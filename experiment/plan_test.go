@@ -26,12 +26,12 @@ import (
 // planned makes the plan of a spec for its only dataset, of 60 rows.
 func planned(t testing.TB, text string) (*Spec, *Plan) {
 	t.Helper()
-	s, err := Parse("s.yaml", []byte(text))
+	s, err := Parse(t.Context(), "s.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	p, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m})
+	p, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,15 +60,15 @@ func keysOf(t testing.TB, s *Spec, p *Plan) map[string]string {
 func TestLongList(t *testing.T) {
 	m, _ := datatest.Artificial(t, 60)
 	for text, bytes := range map[string]int64{"{sklearn: 4, repeats: 5}": 240, "{k: 4, repeats: 5, seed: 7}": 240, "{k: 4, repeats: 5}": 1} {
-		s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: "+text))
+		s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: "+text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, MaxList: bytes}); err != nil {
+		if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m, MaxList: bytes}); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 		const want = "the list of 20 folds of 60 samples takes 240 B, want at most 239 B"
-		if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, MaxList: bytes - 1}); bytes > 1 && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m, MaxList: bytes - 1}); bytes > 1 && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestKeysStay(t *testing.T) {
 // TestKeysOfLabels: a cell has measures of its own where the same distributions are classes, or a scale, so the
 // same bytes of another type are other cells, of a plan as of its outline.
 func TestKeysOfLabels(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl, mae_expected]"))
+	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl, mae_expected]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestKeysOfLabels(t *testing.T) {
 	} {
 		m, _ := datatest.Artificial(t, 60)
 		m.LabelType = labels
-		p, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m})
+		p, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,24 +183,24 @@ func TestSplits(t *testing.T) {
 
 // TestGroupsOfAPlan: groups of the dataset are folds, under the digest that jobs of groups have.
 func TestGroupsOfAPlan(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, settings: {min_samples: 2}}]\nfolds: groups"))
+	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, settings: {min_samples: 2}}]\nfolds: groups"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 6)
 	groups := []uint16{1, 0, 2, 1, 0, 2}
-	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: the dataset has no groups") {
+	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: the dataset has no groups") {
 		t.Errorf("without groups: %v", err)
 	}
 	m.Groups = &dataset.Groups{Names: []string{"a", "b", "c"}}
-	p, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, Groups: groups})
+	p, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m, Groups: groups})
 	if err != nil || p.Job == nil {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if p.Folds != 3 || !slices.Equal(p.Assigned, groups) || p.Job.Split.Overlap {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m, Groups: groups[:3]}); err == nil {
+	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m, Groups: groups[:3]}); err == nil {
 		t.Error("groups of other methods passed")
 	}
 }
@@ -215,9 +215,9 @@ func TestWholeFoldsOfAPlan(t *testing.T) {
 		list.Assigned[row] = uint16(row / 15)
 	}
 	paramsOf := func(folds string, data *Data) (p *Plan, params []string) {
-		s, err := Parse("s.yaml", []byte(rows+folds))
+		s, err := Parse(t.Context(), "s.yaml", []byte(rows+folds))
 		if err == nil {
-			p, err = NewPlan(s, &s.Datasets[0], data)
+			p, err = NewPlan(t.Context(), s, &s.Datasets[0], data)
 		}
 		if err != nil || len(p.Refused) > 0 {
 			t.Fatalf("%s: %+v, %v", folds, p, err)
@@ -249,12 +249,12 @@ func TestWholeFoldsOfAPlan(t *testing.T) {
 
 // TestPlanErrors: folds above the rows, and rows that do not go with the data.
 func TestPlanErrors(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 61"))
+	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 61"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: want 2 to 60 folds for 60 samples") {
+	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m}); err == nil || !strings.Contains(err.Error(), "s.yaml:4:8: dataset b: want 2 to 60 folds for 60 samples") {
 		t.Errorf("error %v", err)
 	}
 	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf]\nfolds: 2")
@@ -459,12 +459,12 @@ func TestOnlySomeFolds(t *testing.T) {
 
 // TestOnlyFoldsThatAreThere: a fold beyond the last is an error at the folds of the spec.
 func TestOnlyFoldsThatAreThere(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {k: 4, only: [1, 4]}"))
+	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: {k: 4, only: [1, 4]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	if _, err := NewPlan(s, &s.Datasets[0], &Data{Manifest: m}); err == nil || err.Error() != "s.yaml:4:8: dataset b: the key \"only\" lists fold 4, but folds are numbered 0 to 3" {
+	if _, err := NewPlan(t.Context(), s, &s.Datasets[0], &Data{Manifest: m}); err == nil || err.Error() != "s.yaml:4:8: dataset b: the key \"only\" lists fold 4, but folds are numbered 0 to 3" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // points lists the settings beside the common ones that a row is to be run with, one list for each
@@ -37,8 +37,8 @@ func (s *Spec) grids(r *Row, e entry) (points [][]param.Pair) {
 	}
 	for _, n := range s.sequence(e) {
 		points = append(points, s.grid(r, entry{key: e.key, at: placeOf(n), valueAt: placeOf(n), value: n})...)
-		if len(points) > round.MaxCells {
-			s.fail(placeOf(list), "grid: want at most %d points, got more", round.MaxCells)
+		if len(points) > MaxMethods {
+			s.fail(placeOf(list), "grid: want at most %s points, got more", units.Count(MaxMethods))
 		}
 	}
 	return points
@@ -52,8 +52,8 @@ func (s *Spec) grid(r *Row, e entry) [][]param.Pair {
 		if !s.try(func() { values = s.values(axis) }) {
 			continue
 		}
-		if len(points)*len(values) > round.MaxCells {
-			s.fail(axis.at, "grid: want at most %d points, got more", round.MaxCells)
+		if len(points)*len(values) > MaxMethods {
+			s.fail(axis.at, "grid: want at most %s points, got more", units.Count(MaxMethods))
 		}
 		for _, v := range values {
 			s.try(func() { s.check(r.Algorithm, axis, axis.key, v) })

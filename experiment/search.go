@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,21 +10,22 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 var searchKeys = []string{"draws", "seed", "space"}
 
-// tries bounds how often a search draws for each point that it is to have.
-const tries = 100
+// maxTries bounds how often a search draws for n points. All points of a space of n are drawn after about
+// n log n tries.
+func maxTries(n int64) int64 { return max(20*n, min(100*n, 100_000)) }
 
 // axis is a setting of a search, whose values are drawn.
 type axis struct {
 	key string
 	// value returns the value of a number from 0 to below 1.
-	value func(u float64) string
+	value  func(u float64) string
+	values float64 // no fewer than the number of values
 }
 
 // search draws points at random: from each axis a value by the seed, the setting's name and the number
@@ -34,7 +36,7 @@ func (s *Spec) search(r *Row, e entry) (points [][]param.Pair) {
 	for _, x := range s.mapping(e.value, "search", searchKeys) {
 		switch x.key {
 		case "draws":
-			draws = s.number(x, 1, round.MaxCells)
+			draws = s.number(x, 1, MaxMethods)
 		case "seed":
 			seed = s.seed(x)
 		case "space":
@@ -45,12 +47,20 @@ func (s *Spec) search(r *Row, e entry) (points [][]param.Pair) {
 		lack(s, before, e.at, "search: the keys draws (the number of points) and space (the values of each setting) are required")
 	}
 	axes := s.space(r, space)
+	size := 1.0
+	for _, a := range axes {
+		size = min(size*a.values, MaxMethods)
+	}
+	if size < float64(draws) {
+		s.fail(space.at, "search: space is too small: it has at most %s different points, want %s draws; numbers are rounded to %d digits", units.Count(int64(size)), units.Count(draws), digits)
+	}
 	seen := make(map[string]bool)
-	for n := uint64(0); int64(len(points)) < draws; n++ {
-		if n == tries*uint64(draws) {
-			s.fail(space.at, "search: space is too small: %s draws gave %s different points, want %s", units.Count(n), units.Count(len(points)), units.Count(draws))
+	for n := int64(0); int64(len(points)) < draws; n++ {
+		if n == maxTries(draws) {
+			s.fail(space.at, "search: space is too small: %s tries gave %s different points, want %s draws", units.Count(n), units.Count(len(points)), units.Count(draws))
 		}
-		point := pointOf(axes, seed, n)
+		goOn(s.ctx)
+		point := pointOf(axes, seed, uint64(n))
 		if name := rowName("", point); !seen[name] {
 			seen[name], points = true, append(points, point)
 		}
@@ -94,7 +104,7 @@ func (s *Spec) oneOf(r *Row, e entry) axis {
 	for _, v := range values {
 		s.check(r.Algorithm, e, e.key, v)
 	}
-	return axis{e.key, func(u float64) string { return values[int(float64(u*float64(len(values))))] }}
+	return axis{e.key, func(u float64) string { return values[int(float64(u*float64(len(values))))] }, float64(len(values))}
 }
 
 // intervalKeys are the ways to draw from an interval.
@@ -130,7 +140,19 @@ func (s *Spec) interval(r *Row, e entry) axis {
 	case way.key == "log" && low <= 0:
 		s.fail(way.valueAt, "%s: the lower bound %s of a logarithmic range is not above 0", e.key, ends[0])
 	}
-	return axis{e.key, between(way.key, low, high, whole)}
+	return axis{e.key, between(way.key, low, high, whole), valuesBetween(low, high, whole)}
+}
+
+// valuesBetween returns no fewer than the number of values that between makes.
+func valuesBetween(low, high float64, whole bool) float64 {
+	if whole {
+		return high - low + 1
+	}
+	if low <= 0 {
+		return math.Inf(1) // values near 0 have their digits too
+	}
+	perDecade := 9 * math.Pow10(digits-1)
+	return (math.Log10(high)-math.Log10(low)+1)*perDecade + 2 // the bounds keep all their digits
 }
 
 // isWhole reports whether a setting is a whole number.

@@ -1,11 +1,16 @@
 package experiment
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 const searching = `name: s
@@ -20,7 +25,7 @@ methods:
 func drawn(t *testing.T, draws int, seed, space string) (points []map[string]string) {
 	t.Helper()
 	text := strings.NewReplacer("DRAWS", strconv.Itoa(draws), "SEED", seed, "SPACE", space).Replace(searching)
-	s, err := Parse("s.yaml", []byte(text))
+	s, err := Parse(t.Context(), "s.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,35 +103,62 @@ func TestSearchIsSeeded(t *testing.T) {
 
 func TestSearchErrors(t *testing.T) {
 	for search, want := range map[string]string{
-		"{draws: 3}":                                                      "s.yaml:6:5: search: the keys draws",
-		"{space: {depth: [3, 4]}}":                                        "s.yaml:6:5: search: the keys draws",
-		"{draws: 0, space: {depth: [3]}}":                                 `s.yaml:6:21: draws: "0" is not a whole number from 1`,
-		"{draws: 3, spaces: {depth: [3]}}":                                `s.yaml:6:24: search: unknown key "spaces" (did you mean "space"?); the keys are draws, seed, space`,
-		"{draws: 3, space: {}}":                                           "s.yaml:6:24: space: the space is empty",
-		"{draws: 3, space: {deph: [3]}}":                                  `s.yaml:6:32: unknown setting deph of ldlf (did you mean "depth"?)`,
-		"{draws: 3, space: {depth: [3, x]}}":                              `depth: "x" is not a whole number`,
-		"{draws: 3, space: {depth: 3}}":                                   "s.yaml:6:39: depth: want a mapping",
-		"{draws: 3, space: {depth: {int: [3]}}}":                          "s.yaml:6:40: depth: int: want two numbers",
-		"{draws: 3, space: {depth: {int: [3, 99]}}}":                      `s.yaml:6:49: depth: "99" is not a whole number from 2 to 20`,
-		"{draws: 3, space: {depth: {real: [3, 4.5]}}}":                    `s.yaml:6:50: depth: "4.5" is not a number, or not a whole number if the setting needs one`,
-		"{draws: 3, space: {depth: {int: [5, 3]}}}":                       "s.yaml:6:45: depth: the lower bound 5 is not below the upper bound 3",
-		"{draws: 3, space: {momentum: {log: [0, 0.5]}}}":                  "s.yaml:6:48: momentum: the lower bound 0 of a logarithmic range is not above 0",
-		"{draws: 3, space: {depth: {int: [3, 4], real: [3, 4]}}}":         "s.yaml:6:32: depth: want a list of values, or one of the keys real, log, int",
-		"{draws: 5, space: {depth: {int: [3, 6]}}}":                       "s.yaml:6:24: search: space is too small: 500 draws gave 4 different points, want 5",
-		"{draws: 3, space: {depth: [3, 4]}}\n    grid: {trees: [1, 2]}":   "s.yaml:6:5: search: the keys grid and search exclude each other",
-		"{draws: 3, seed: -1, space: {depth: [3, 4]}}":                    `seed: "-1" is not a whole number`,
-		"{draws: 3, space: {depth: [3, 4, 5]}}\n    settings: {depth: 3}": "depth: the method gives this setting twice",
+		"{draws: 3}":                                               "s.yaml:6:5: search: the keys draws",
+		"{space: {depth: [3, 4]}}":                                 "s.yaml:6:5: search: the keys draws",
+		"{draws: 0, space: {depth: [3]}}":                          `s.yaml:6:21: draws: "0" is not a whole number from 1`,
+		"{draws: 3, spaces: {depth: [3]}}":                         `s.yaml:6:24: search: unknown key "spaces" (did you mean "space"?); the keys are draws, seed, space`,
+		"{draws: 3, space: {}}":                                    "s.yaml:6:24: space: the space is empty",
+		"{draws: 3, space: {deph: [3]}}":                           `s.yaml:6:32: unknown setting deph of ldlf (did you mean "depth"?)`,
+		"{draws: 3, space: {depth: [3, x]}}":                       `depth: "x" is not a whole number`,
+		"{draws: 3, space: {depth: 3}}":                            "s.yaml:6:39: depth: want a mapping",
+		"{draws: 3, space: {depth: {int: [3]}}}":                   "s.yaml:6:40: depth: int: want two numbers",
+		"{draws: 3, space: {depth: {int: [3, 99]}}}":               `s.yaml:6:49: depth: "99" is not a whole number from 2 to 20`,
+		"{draws: 3, space: {depth: {real: [3, 4.5]}}}":             `s.yaml:6:50: depth: "4.5" is not a number, or not a whole number if the setting needs one`,
+		"{draws: 3, space: {depth: {int: [5, 3]}}}":                "s.yaml:6:45: depth: the lower bound 5 is not below the upper bound 3",
+		"{draws: 3, space: {momentum: {log: [0, 0.5]}}}":           "s.yaml:6:48: momentum: the lower bound 0 of a logarithmic range is not above 0",
+		"{draws: 3, space: {depth: {int: [3, 4], real: [3, 4]}}}":  "s.yaml:6:32: depth: want a list of values, or one of the keys real, log, int",
+		"{draws: 5, space: {depth: {int: [3, 6]}}}":                "s.yaml:6:24: search: space is too small: it has at most 4 different points, want 5 draws",
+		"{draws: 20001, space: {momentum: [0, 0.5]}}":              `draws: "20001" is not a whole number from 1`,
+		"{draws: 20000, space: {learning_rate: {log: [1e-9, 1]}}}": "s.yaml:6:28: search: space is too small: it has at most 9,002 different points, want 20,000 draws; numbers are rounded to 3 digits",
+		"{draws: 20, space: {depth: [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4]}}": "s.yaml:6:25: search: space is too small: 2,000 tries gave 1 different points, want 20 draws",
+		"{draws: 3, space: {depth: [3, 4]}}\n    grid: {trees: [1, 2]}":                             "s.yaml:6:5: search: the keys grid and search exclude each other",
+		"{draws: 3, seed: -1, space: {depth: [3, 4]}}":                                              `seed: "-1" is not a whole number`,
+		"{draws: 3, space: {depth: [3, 4, 5]}}\n    settings: {depth: 3}":                           "depth: the method gives this setting twice",
 	} {
 		text := "name: s\nseed: 1\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    search: " + search
-		if _, err := Parse("s.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse(t.Context(), "s.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", search, err, want)
 		}
 	}
 }
 
+// TestSearchEnds: a search of any number of draws from any space ends soon, and with its context.
+func TestSearchEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	const text = "name: s\ndatasets: [b]\nmethods:\n  - algorithm: ldlf\n    search: {draws: %d, space: {learning_rate: {log: [%v, 1]}}}"
+	if _, err := Parse(ctx, "s.yaml", fmt.Appendf(nil, text, 100, 1e-3)); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		low := rapid.Float64Range(1e-9, 0.99).Draw(t, "low")
+		draws := rapid.IntRange(1, 1000).Draw(t, "draws")
+		s, err := Parse(context.Background(), "s.yaml", fmt.Appendf(nil, text, draws, low))
+		if err == nil && len(s.Rows) != draws || err != nil && !strings.Contains(err.Error(), "space is too small") {
+			t.Errorf("%d methods, error %v", len(s.Rows), err)
+		}
+		// The number of values is never underestimated: as many draws as there are values find most of them.
+		if whole := int(valuesBetween(low, 1, false)); err != nil && draws > whole {
+			return
+		} else if err != nil && draws*3 < whole {
+			t.Errorf("%d draws from %d values: %v", draws, whole, err)
+		}
+	})
+}
+
 // TestGrids: a list of grids has the points of each, one after the other.
 func TestGrids(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods:\n  - {algorithm: structrf, grid: [{}, {trees: 200, min_samples: [5, 10]}, {preset: auto}]}"))
+	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods:\n  - {algorithm: structrf, grid: [{}, {trees: 200, min_samples: [5, 10]}, {preset: auto}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +174,7 @@ func TestGrids(t *testing.T) {
 // TestChooseByValidation: a share of the training rows is one of equal parts.
 func TestChooseByValidation(t *testing.T) {
 	for share, folds := range map[string]string{"0.1": "10", "1/9": "9", "0.5": "2", "0.05": "20", ".33": "3"} {
-		s, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, search: {draws: 3, space: {trees: {int: [5, 50]}}}, choose: {validation: "+share+", measure: kl}}]"))
+		s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, search: {draws: 3, space: {trees: {int: [5, 50]}}}, choose: {validation: "+share+", measure: kl}}]"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +191,7 @@ func TestChooseByValidation(t *testing.T) {
 		"{validation: 1/0}":           "is not 1/n of the training samples",
 		"{inner: 3, validation: 0.1}": "s.yaml:3:69: choose: the keys validation and inner exclude each other",
 	} {
-		_, err := Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, grid: {trees: [1, 2]}, choose: "+choose+"}]"))
+		_, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, grid: {trees: [1, 2]}, choose: "+choose+"}]"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", choose, err, want)
 		}

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -37,7 +38,7 @@ func SpecOf(l *Layout) (*Spec, error) {
 	if l.Table.Spec != nil {
 		name = l.Table.Spec.File
 	}
-	return Parse(name, []byte(l.Text))
+	return Parse(context.Background(), name, []byte(l.Text)) // it was read before, so it is not long
 }
 
 // Compare says how the spec goes with the results of a layout, and lists what differs. A spec in a file of

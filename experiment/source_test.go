@@ -14,7 +14,7 @@ import (
 func TestCompare(t *testing.T) {
 	const text = "name: study\ndatasets: [a.csv]\nfolds: 3\nmethods: [aa-knn, {algorithm: rf, settings: {trees: 3}}]\n"
 	parse := func(file, text string) *Spec {
-		s, err := Parse(file, []byte(text))
+		s, err := Parse(t.Context(), file, []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func layoutOf(t *testing.T, s *Spec, rows int) *Layout {
 	}
 	var plans []*Plan
 	for i := range s.Datasets {
-		p, err := NewPlan(s, &s.Datasets[i], &Data{Manifest: m, Groups: groups})
+		p, err := NewPlan(t.Context(), s, &s.Datasets[i], &Data{Manifest: m, Groups: groups})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func layoutOf(t *testing.T, s *Spec, rows int) *Layout {
 
 // TestSameCells: rows and datasets whose cells have the same keys are one, however they are written.
 func TestSameCells(t *testing.T) {
-	s, err := Parse("s.yaml", []byte(`name: s
+	s, err := Parse(t.Context(), "s.yaml", []byte(`name: s
 datasets: [a.csv, {file: copy.csv, name: b}, {file: a.csv, name: c, folds: 3}]
 folds: 2
 methods:
@@ -117,7 +117,7 @@ func TestDivisions(t *testing.T) {
 		{"{groups: true, repeats: 3}", []int{0, 1, 0, 1, 0, 1}},
 		{"{groups: true}", nil},
 	} {
-		s, err := Parse("s.yaml", []byte("name: s\ndatasets: [a.csv]\nfolds: "+c.folds+"\nmethods: [aa-knn]\n"))
+		s, err := Parse(t.Context(), "s.yaml", []byte("name: s\ndatasets: [a.csv]\nfolds: "+c.folds+"\nmethods: [aa-knn]\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

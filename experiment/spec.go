@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,15 @@ import (
 )
 
 // Spec says what an experiment runs.
+const (
+	// MaxMethods bounds the methods of an experiment, and MaxRuns its runs on all datasets. The time and
+	// the memory of a plan grow with both.
+	MaxMethods = 20_000
+	MaxRuns    = 250_000
+)
+
 type Spec struct {
+	ctx      context.Context // of Parse, while it runs
 	Name     string
 	Seed     uint64 // of repeat 0; repeat r has Seed + r
 	Datasets []Dataset

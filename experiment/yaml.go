@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -47,6 +48,16 @@ func lack(s *Spec, before int, at yamltree.Place, format string, args ...any) {
 		s.wrong(at, format, args...)
 	}
 	panic(mistake{})
+}
+
+// stopped is the panic that ends Parse if its context is done.
+type stopped struct{}
+
+// goOn ends Parse if its context is done.
+func goOn(ctx context.Context) {
+	if ctx.Err() != nil {
+		panic(stopped{})
+	}
 }
 
 // try reads an item of the spec, and reports whether it has no mistake.

@@ -4,7 +4,9 @@ package registry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/aabp"
@@ -30,7 +32,9 @@ import (
 )
 
 // All lists every algorithm, in the order of help texts.
-func All() []algorithms.Algorithm {
+func All() []algorithms.Algorithm { return slices.Clone(all()) }
+
+var all = sync.OnceValue(func() []algorithms.Algorithm {
 	single := []algorithms.Algorithm{
 		ldlf.New(),
 		structrf.New(),
@@ -52,7 +56,7 @@ func All() []algorithms.Algorithm {
 		ndf.New(),
 	}
 	return append(single, ensemble.New(single))
-}
+})
 
 // extra are the algorithms that Register added.
 var extra []algorithms.Algorithm

@@ -44,7 +44,7 @@ func (f *cellFlags) set(s *experiment.Spec) error {
 
 // readFor reads the spec with the flags of a command. If the spec has mistakes, the error also lists mistakes in its data.
 func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spec, error) {
-	of, err := s.read()
+	of, err := s.read(a.ctx)
 	if of != nil && err != nil {
 		m := newMeter(a.stderr)
 		defer m.clear()

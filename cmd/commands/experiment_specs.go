@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,12 +28,12 @@ type specArg struct {
 }
 
 // read reads the spec. If it has mistakes, their error comes with what could be read.
-func (s *specArg) read() (*experiment.Spec, error) {
+func (s *specArg) read(ctx context.Context) (*experiment.Spec, error) {
 	text, err := s.specText()
 	if err != nil {
 		return nil, err
 	}
-	of, err := experiment.Parse(s.Spec, text)
+	of, err := experiment.Parse(ctx, s.Spec, text)
 	if of.Data = s.Data; s.NoBudget {
 		of.NoBudgets()
 	}
@@ -97,7 +98,7 @@ type shippedSpec struct {
 func listShipped(a *app) error {
 	var list []shippedSpec
 	for _, s := range shipped.Specs() {
-		of, err := experiment.Parse(s.Name, s.Text)
+		of, err := experiment.Parse(a.ctx, s.Name, s.Text)
 		if err != nil {
 			return err
 		}

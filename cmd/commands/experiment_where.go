@@ -2,6 +2,7 @@ package commands
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,7 @@ type whereabouts struct {
 }
 
 // whereabouts looks at the argument.
-func (w *whatArg) whereabouts() (*whereabouts, error) {
+func (w *whatArg) whereabouts(ctx context.Context) (*whereabouts, error) {
 	info, err := os.Stat(w.What)
 	_, ships := shipped.Find(w.What)
 	switch {
@@ -50,7 +51,7 @@ func (w *whatArg) whereabouts() (*whereabouts, error) {
 		// Also an experiment with another spec may have the name: it is not compared with the shipped one.
 		return &whereabouts{isSpec, cmp.Or(w.Dir, folderOf(w.What, w.What)), w.What, nil}, nil
 	case err == nil && !info.IsDir():
-		s, err := (&specArg{Spec: w.What}).read()
+		s, err := (&specArg{Spec: w.What}).read(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +111,7 @@ func (w *whatArg) find(a *app, bare bool) (*found, error) {
 	if err := a.apartFromCluster(flag, here); err != nil {
 		return nil, err
 	}
-	at, err := w.whereabouts()
+	at, err := w.whereabouts(a.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (w *whatArg) here(a *app, at *whereabouts) (*found, error) {
 		return nil, err
 	}
 	if at.is == isSpec {
-		if changes := (&specArg{Spec: w.What}).reader(a, newMeter(io.Discard), at.spec).Changes(e.Layout); len(changes) > 0 {
+		if changes := (&specArg{Spec: w.What}).reader(a, newMeter(io.Discard), at.spec).Changes(a.ctx, e.Layout); len(changes) > 0 {
 			notes = append(notes, fmt.Sprintf("The data files have changed since these results were computed. Changed: %s. To get results for the new files, run the experiment again.", strings.Join(changes, "; ")))
 		}
 	}

@@ -39,7 +39,7 @@ func TestShippedPlans(t *testing.T) {
 				t.Skip(err)
 			}
 			s := specArg{Spec: "../../experiment/shipped/" + c.name + ".yaml", Data: dir}
-			of, err := s.read()
+			of, err := s.read(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

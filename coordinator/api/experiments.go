@@ -30,7 +30,8 @@ type experimentHandlers struct {
 	submissions *submissionHandlers
 	jobs        *jobHandlers
 	reporting   chan struct{} // full while a report is made: one at a time takes memory and time of the leader
-	deciding    chan struct{} // full while a submission is decided
+	planning    *planners
+	committing  chan struct{} // full while a submission is committed
 }
 
 // list answers with all experiments, the newest first.
@@ -116,8 +117,8 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 // delete deletes an experiment that has ended, with its jobs: all of them or none.
 func (h *experimentHandlers) delete(r *http.Request) (any, error) {
 	select {
-	case h.deciding <- struct{}{}: // a submission that is decided counts on the runs of the experiment
-		defer func() { <-h.deciding }()
+	case h.committing <- struct{}{}: // a submission that is committed counts on the runs of the experiment
+		defer func() { <-h.committing }()
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}

@@ -64,43 +64,85 @@ func (h *experimentHandlers) retry(r *http.Request) (any, error) {
 	})
 }
 
-// queue queues the jobs of the submission that decide returns, unless this is a check. One submission is decided at a time:
-// two never add the same run.
+// maxDecisions bounds how often a submission is decided, if the experiment changes meanwhile each time.
+const maxDecisions = 5
+
+// queue queues the jobs of the submission that decide returns, unless this is a check. A submission is decided while others
+// are decided and queued, because that may take seconds. It is queued only if the experiment is still as it was read: two
+// submissions never add the same run.
 func (h *experimentHandlers) queue(r *http.Request, token string, check bool, decide func(context.Context) (*experiments.Submission, error)) (any, error) {
 	ctx := r.Context()
 	if !check && (token == "" || len(token) > protocol.MaxToken-8) {
 		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken-8)
 	}
-	select {
-	case h.deciding <- struct{}{}:
-		defer func() { <-h.deciding }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	leave, err := h.planning.enter(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if !check {
-		if answer, err := h.repeated(token); answer != nil || err != nil {
+	defer leave()
+	for range maxDecisions {
+		if !check {
+			if answer, err := h.repeated(token); answer != nil || err != nil {
+				return answer, err
+			}
+		}
+		sub, err := decide(ctx)
+		if err != nil {
+			return nil, planError(err)
+		}
+		if err := h.prepare(ctx, sub, check); err != nil {
+			return nil, err
+		}
+		if check {
+			return sub.Plan, nil
+		}
+		if answer, err := h.commit(r, token, sub); answer != nil || err != nil {
 			return answer, err
 		}
 	}
-	sub, err := decide(ctx)
-	if err != nil {
-		return nil, planError(err)
-	}
+	return nil, fmt.Errorf("%w: the experiment changed while this submission was decided, %d times; try again", errBusy, maxDecisions)
+}
+
+// prepare checks the jobs of a submission, and keeps its blobs.
+func (h *experimentHandlers) prepare(ctx context.Context, sub *experiments.Submission, check bool) error {
 	if n := len(sub.Jobs); n > protocol.MaxExperimentJobs {
-		return nil, fmt.Errorf("%w: the experiment has new runs on %d datasets; at most %d are allowed in a submission", errBad, n, protocol.MaxExperimentJobs)
+		return fmt.Errorf("%w: the experiment has new runs on %d datasets; at most %d are allowed in a submission", errBad, n, protocol.MaxExperimentJobs)
 	}
 	for i := range sub.Jobs {
 		if err := h.submissions.checkExperimentJob(&sub.Jobs[i], check); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if check || sub.Empty {
-		return sub.Plan, nil
+		return nil
 	}
 	for _, b := range sub.Blobs {
 		if err := h.submissions.blobs.keep(ctx, b); err != nil {
-			return nil, err
+			return err
 		}
+	}
+	return nil
+}
+
+// commit queues the jobs of a submission. A nil answer says that the experiment has changed since the submission was
+// decided. One submission is committed at a time.
+func (h *experimentHandlers) commit(r *http.Request, token string, sub *experiments.Submission) (any, error) {
+	ctx := r.Context()
+	select {
+	case h.committing <- struct{}{}:
+		defer func() { <-h.committing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	// An earlier try may have been accepted since this one began: its runs are then not new.
+	if answer, err := h.repeated(token); answer != nil || err != nil {
+		return answer, err
+	}
+	if current, err := sub.Current(ctx, h); err != nil || !current {
+		return nil, err
+	}
+	if sub.Empty {
+		return sub.Plan, nil
 	}
 	owner := access.Of(ctx).Name
 	if of, err := jobsOf(h.store.State(), sub.Name); err == nil { // the experiment exists: its owner stays

@@ -1,15 +1,23 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // specOf is a request for methods on the dataset art, in four folds.
@@ -195,5 +203,111 @@ func TestLabelsOfCells(t *testing.T) {
 	j.Job.Cells.Labels.Classes = true
 	if err := h.checkExperimentJob(&j, false); err == nil || !strings.Contains(err.Error(), "job j expects labels that are") {
 		t.Error(err)
+	}
+}
+
+// experimentsOf returns the handlers of a site, and a request of a caller.
+func (s *site) experimentsOf() *experimentHandlers {
+	respond := responder{s.cfg.Log}
+	blob := newBlobHandlers(&s.cfg, respond)
+	view := jobView{s.cfg.Store, s.cfg.Running}
+	return &experimentHandlers{
+		responder: respond, jobView: view, results: &resultHandlers{store: s.cfg.Store, blobs: s.cfg.Blobs}, submissions: &submissionHandlers{view, blob, s.cfg.Quotas},
+		planning: newPlanners(), committing: make(chan struct{}, 1),
+	}
+}
+
+// from returns a request of a user, which ends with ctx.
+func from(ctx context.Context, user string) *http.Request {
+	r := httptest.NewRequest("POST", "/v1/experiments", nil)
+	return r.WithContext(access.With(ctx, access.Caller{Name: user, Role: rights.Admin, From: "h:1"}))
+}
+
+// TestSubmissionMeanwhile: if the experiment changes while a submission is decided, the submission is decided again. If it is
+// itself accepted meanwhile, because its first try was slow, its answer has the jobs of that try.
+func TestSubmissionMeanwhile(t *testing.T) {
+	for _, c := range []struct {
+		name, token string // of the submission that is accepted meanwhile
+		jobs, runs  int    // of the answer
+		decisions   int
+	}{{"of the same token", "mine", 1, 4, 1}, {"of another token", "other", 0, 0, 2}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSite(t)
+			s.put("art", 200)
+			h, n := s.experimentsOf(), 0
+			answer, err := h.queue(from(t.Context(), "ana"), "mine", false, func(ctx context.Context) (*experiments.Submission, error) {
+				r := specOf("mine", "aa-knn")
+				sub, err := experiments.Decide(ctx, h, &r, false)
+				if n++; n == 1 {
+					s.get("POST", "/v1/experiments", specOf(c.token, "aa-knn"), nil)
+				}
+				return sub, err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := answer.(protocol.ExperimentPlan); len(p.Jobs) != c.jobs || p.Runs != c.runs || n != c.decisions {
+				t.Errorf("after %d decisions: %+v", n, p)
+			}
+			if jobs := s.cfg.Store.State().Jobs(); len(jobs) != 1 {
+				t.Errorf("there are %d jobs", len(jobs))
+			}
+		})
+	}
+	t.Run("before an empty decision", func(t *testing.T) {
+		s := newSite(t)
+		s.put("art", 200)
+		h := s.experimentsOf()
+		answer, err := h.queue(from(t.Context(), "ana"), "mine", false, func(ctx context.Context) (*experiments.Submission, error) {
+			s.get("POST", "/v1/experiments", specOf("mine", "aa-knn"), nil) // the first try is accepted late
+			r := specOf("mine", "aa-knn")
+			return experiments.Decide(ctx, h, &r, false)
+		})
+		if p, ok := answer.(protocol.ExperimentPlan); err != nil || !ok || len(p.Jobs) != 1 || p.Runs != 4 {
+			t.Errorf("%+v, %v", answer, err)
+		}
+	})
+}
+
+// TestDecisionsOfOthers: while a submission is decided, submissions of other users are decided and queued. Another one of the
+// same user waits, and its wait ends with its request.
+func TestDecisionsOfOthers(t *testing.T) {
+	s := newSite(t)
+	s.put("art", 200)
+	h := s.experimentsOf()
+	begun, end := make(chan struct{}), make(chan struct{})
+	slow := make(chan error, 1)
+	go func() {
+		_, err := h.queue(from(t.Context(), "eve"), "slow", true, func(ctx context.Context) (*experiments.Submission, error) {
+			close(begun)
+			<-end
+			return nil, errBusy
+		})
+		slow <- err
+	}()
+	testkit.Receive(t, "a decision", begun)
+	quick := func(ctx context.Context, user string) (err error) {
+		access.Route("POST /v1/experiments", func(_ http.ResponseWriter, r *http.Request) {
+			_, err = h.queue(r, user, false, func(ctx context.Context) (*experiments.Submission, error) {
+				r := specOf(user, "aa-knn")
+				return experiments.Decide(ctx, h, &r, false)
+			})
+		})(httptest.NewRecorder(), from(ctx, user))
+		return err
+	}
+	if err := quick(t.Context(), "ana"); err != nil {
+		t.Error(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := quick(short, "eve"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a second submission of the same user: %v", err)
+	}
+	close(end)
+	if err := testkit.Receive(t, "the end of the decision", slow); !errors.Is(err, errBusy) {
+		t.Error(err)
+	}
+	if n := len(h.planning.of) + len(h.planning.all); n != 0 {
+		t.Errorf("%d places are still taken", n)
 	}
 }

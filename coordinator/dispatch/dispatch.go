@@ -201,8 +201,8 @@ func (d *Dispatcher) Run(ctx context.Context) (err error) {
 	}
 }
 
-// revokedEvery is the number of announcements from one list of revoked certificates to the next one that
-// is equal. A worker that has just joined, or has lost an announcement, hears of them so.
+// revokedEvery is the number of announcements after which the revoked certificates are published again. So
+// a worker that has just joined, or has lost an announcement, hears of them.
 const revokedEvery = 8
 
 // publishLead publishes who leads, and which workers are refused. It also publishes the revoked

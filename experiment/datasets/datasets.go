@@ -52,7 +52,7 @@ type Set struct {
 func (r *Reader) Load(ctx context.Context, models bool) ([]*Set, *experiment.Layout, error) {
 	var sets []*Set
 	skipped, err := r.each(ctx, nil, r.refuseCluster, func(d *experiment.Dataset) error {
-		s, err := r.load(d)
+		s, err := r.load(ctx, d)
 		sets = append(sets, s)
 		return err
 	})
@@ -109,7 +109,7 @@ func (r *Reader) Send(ctx context.Context, cl *client.Client, check bool) (map[s
 func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Dataset, check bool) (sent protocol.ExperimentData, err error) {
 	var m *dataset.Manifest
 	if check {
-		s, err := r.load(d)
+		s, err := r.load(ctx, d)
 		if err != nil {
 			return sent, err
 		}
@@ -188,7 +188,7 @@ func (r *Reader) each(ctx context.Context, mistakes experiment.Errors, onCluster
 		case len(mistakes) == 0:
 			err = take(d)
 		case info.Size() <= maxChecked:
-			_, err = r.load(d)
+			_, err = r.load(ctx, d)
 		}
 		if err != nil && !collect(ctx, &mistakes, err) {
 			return nil, err
@@ -204,7 +204,7 @@ func collect(ctx context.Context, mistakes *experiment.Errors, err error) bool {
 }
 
 // load reads a dataset into memory and plans its runs.
-func (r *Reader) load(d *experiment.Dataset) (*Set, error) {
+func (r *Reader) load(ctx context.Context, d *experiment.Dataset) (*Set, error) {
 	src, checks, err := r.open(d)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (r *Reader) load(d *experiment.Dataset) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Plan, err = experiment.NewPlan(r.Spec, d, &experiment.Data{Manifest: s.Data.Manifest, Groups: s.groups, Splits: splits})
+	s.Plan, err = experiment.NewPlan(ctx, r.Spec, d, &experiment.Data{Manifest: s.Data.Manifest, Groups: s.groups, Splits: splits})
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +299,7 @@ func (r *Reader) filesOf(d *experiment.Dataset) (list []experiment.File, err err
 
 // Changes says which datasets of a layout have other files than when it was made. The spec is the layout's own. A file that
 // was not written since is not read, and a missing file is ignored.
-func (r *Reader) Changes(l *experiment.Layout) (list []string) {
+func (r *Reader) Changes(ctx context.Context, l *experiment.Layout) (list []string) {
 	spec, err := experiment.SpecOf(l)
 	if err != nil || l.Inputs == nil || len(l.Inputs.Sets) != len(l.Table.Datasets) {
 		return nil
@@ -319,7 +319,7 @@ func (r *Reader) Changes(l *experiment.Layout) (list []string) {
 			continue
 		}
 		r.Note(fmt.Sprintf("dataset %s is read again, because the size or time of a file has changed since the run", d.Name))
-		s, err := own.load(d)
+		s, err := own.load(ctx, d)
 		switch {
 		case err != nil:
 			list = append(list, fmt.Sprintf("the files of %s cannot be read now (%s)", d.Name, files.Message(err)))

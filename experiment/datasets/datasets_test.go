@@ -40,7 +40,7 @@ func newReader(t *testing.T, text string) (r *Reader, dir string, notes *[]strin
 		Options: func(checks dataset.Checks) dataset.ImportOptions { return dataset.ImportOptions{Checks: checks} },
 		Note:    func(text string) { *notes = append(*notes, text) },
 	}
-	r.Spec, mistakes = experiment.Parse(r.File, []byte(text))
+	r.Spec, mistakes = experiment.Parse(t.Context(), r.File, []byte(text))
 	return r, dir, notes, mistakes
 }
 
@@ -145,7 +145,7 @@ func TestChanges(t *testing.T) {
 	check := func(read int, want ...string) {
 		t.Helper()
 		*notes = nil
-		if got := r.Changes(l); !slices.Equal(got, want) || len(*notes) != read {
+		if got := r.Changes(t.Context(), l); !slices.Equal(got, want) || len(*notes) != read {
 			t.Errorf("%q, want %q; notes %q", got, want, *notes)
 		}
 	}
@@ -161,7 +161,7 @@ func TestChanges(t *testing.T) {
 	write(t, dir, "first.csv", string(text))
 	check(1, "the samples of first")
 	write(t, dir, "second.csv", "x")
-	if got := r.Changes(l); len(got) != 2 || !strings.HasPrefix(got[1], "the files of second cannot be read now (") {
+	if got := r.Changes(t.Context(), l); len(got) != 2 || !strings.HasPrefix(got[1], "the files of second cannot be read now (") {
 		t.Errorf("%q", got)
 	}
 	if err := os.Remove(filepath.Join(dir, "first.csv")); err != nil {

@@ -31,7 +31,7 @@ func newRun(t *testing.T, dir, text string) (*Run, *[]string) {
 		t.Fatal(err)
 	}
 	file, notes := filepath.Join(dir, "e.yaml"), new([]string)
-	s, err := experiment.Parse(file, []byte(text))
+	s, err := experiment.Parse(t.Context(), file, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,12 @@ import (
 // TestRunWithinBudget: cells do not begin if earlier runs have spent their budget. The cells of other rows are all run, also if
 // a lane has to wait for the time of the first one.
 func TestRunWithinBudget(t *testing.T) {
-	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nfolds: 4\nmethods:\n  - {algorithm: sa-bfgs, grid: {iterations: [2, 3, 4]}}"))
+	s, err := experiment.Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nfolds: 4\nmethods:\n  - {algorithm: sa-bfgs, grid: {iterations: [2, 3, 4]}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, shards := datatest.Build(t, dataset.Artificial(60, 1))
-	p, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m})
+	p, err := experiment.NewPlan(t.Context(), s, &s.Datasets[0], &experiment.Data{Manifest: m})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,13 @@ import (
 // sixCells is work of six cells that take milliseconds.
 func sixCells(t *testing.T) *Work {
 	t.Helper()
-	s, err := experiment.Parse("s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [aa-knn]\nfolds: 6"))
+	s, err := experiment.Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [aa-knn]\nfolds: 6"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, shards := datatest.Artificial(t, 60)
 	w := &Work{Data: &local.Data{Manifest: m, Shards: shards}}
-	if w.Plan, err = experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m}); err != nil {
+	if w.Plan, err = experiment.NewPlan(t.Context(), s, &s.Datasets[0], &experiment.Data{Manifest: m}); err != nil {
 		t.Fatal(err)
 	}
 	if w.Cells, err = w.Plan.Cells(); err != nil {

@@ -39,6 +39,9 @@ type Submission struct {
 	After   uint64   // the index of the log at which the experiment was read
 	Blobs   [][]byte // the outline and the lists of folds that Jobs name
 	Layout  *experiment.Layout
+
+	jobs    []jobState        // of the experiment, as they were read
+	digests map[string]string // of the datasets that were planned on, by name on the cluster
 }
 
 // Job is a job of runs on one dataset.
@@ -85,7 +88,7 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 	if err != nil { // there is no layout, or it is lost: this submission brings it
 		before = nil
 	}
-	sub := &Submission{Name: s.Name, Plan: describe(s, before, layout, known), Outline: hex.EncodeToString(sum[:]), Blobs: [][]byte{text}, Layout: layout}
+	sub := &Submission{Name: s.Name, Plan: describe(s, before, layout, known), Outline: hex.EncodeToString(sum[:]), Blobs: [][]byte{text}, Layout: layout, jobs: e.states()}
 	sub.Plan.Notes = notes(s, before, layout, known)
 	last := ""
 	for _, j := range e.Jobs {
@@ -126,7 +129,7 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 		return nil, err
 	}
 	on := e.datasets()
-	sub := &Submission{Name: e.Name, Plan: describe(s, nil, layout, known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout}
+	sub := &Submission{Name: e.Name, Plan: describe(s, nil, layout, known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout, jobs: e.states()}
 	spent := make([]float64, len(s.Rows)) // of budgets, which there are not
 	for i := range outline.Sets {
 		set, d := &outline.Sets[i], &outline.Table.Datasets[i]

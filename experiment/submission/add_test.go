@@ -75,12 +75,12 @@ func (c *cluster) ReadBlob(_ context.Context, digest string) ([]byte, error) {
 // submit submits a spec, and runs what is new: the runs of each method that fails tells fail.
 func (c *cluster) submit(t *testing.T, text string, o Options, fails string, state protocol.JobState, runs int) *Submission {
 	t.Helper()
-	s, err := experiment.Parse("e.yaml", []byte(text))
+	s, err := experiment.Parse(t.Context(), "e.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	p, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m})
+	p, err := experiment.NewPlan(t.Context(), s, &s.Datasets[0], &experiment.Data{Manifest: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,12 +128,12 @@ func TestOutlineUnread(t *testing.T) {
 	c := &cluster{outcomes: make(map[uint64]map[int][]byte), blobs: make(map[string][]byte)}
 	text := "name: e\ndatasets: [b]\nfolds: 4\nmethods: [aa-knn]\n"
 	c.submit(t, text, Options{}, "", protocol.Done, all)
-	s, err := experiment.Parse("e.yaml", []byte(strings.Replace(text, "aa-knn", "rf", 1)))
+	s, err := experiment.Parse(t.Context(), "e.yaml", []byte(strings.Replace(text, "aa-knn", "rf", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _ := datatest.Artificial(t, 60)
-	p, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m})
+	p, err := experiment.NewPlan(t.Context(), s, &s.Datasets[0], &experiment.Data{Manifest: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,14 +207,14 @@ func BenchmarkAdd(b *testing.B) {
 	for k := range 10 {
 		text += fmt.Sprintf("  - {algorithm: aa-knn, name: knn%d, settings: {k: %d}}\n", k, k+1)
 	}
-	s, err := experiment.Parse("e.yaml", []byte(text))
+	s, err := experiment.Parse(b.Context(), "e.yaml", []byte(text))
 	if err != nil {
 		b.Fatal(err)
 	}
 	var plans []Plan
 	for i := range s.Datasets {
 		m, _ := datatest.Artificial(b, 300+i)
-		p, err := experiment.NewPlan(s, &s.Datasets[i], &experiment.Data{Manifest: m})
+		p, err := experiment.NewPlan(b.Context(), s, &s.Datasets[i], &experiment.Data{Manifest: m})
 		if err != nil {
 			b.Fatal(err)
 		}

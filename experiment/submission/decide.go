@@ -33,7 +33,7 @@ func Decide(ctx context.Context, on Cluster, r *protocol.ExperimentRequest, chec
 	if len(r.File) > maxPath || len(r.Data) > maxPath || strings.ContainsFunc(r.File+r.Data, unicode.IsControl) {
 		return nil, requestErrorf("file and data: want names of at most %d bytes without control characters", maxPath)
 	}
-	s, err := experiment.Parse(cmp.Or(r.File, "spec"), []byte(r.Spec))
+	s, err := experiment.Parse(ctx, cmp.Or(r.File, "spec"), []byte(r.Spec))
 	var mistakes experiment.Errors
 	if err != nil && (s == nil || !mistakes.Add(err)) {
 		return nil, err
@@ -69,7 +69,28 @@ func Decide(ctx context.Context, on Cluster, r *protocol.ExperimentRequest, chec
 	if err == nil && sub.Empty && len(e.Jobs) == 0 {
 		err = requestErrorf("%s: no method supports any dataset, so there is nothing to run: %s", r.File, strings.Join(sub.Plan.Refused, "; "))
 	}
+	if err == nil {
+		sub.digests = make(map[string]string)
+		for _, p := range plans {
+			sub.digests[p.On] = p.Manifest.Digest()
+		}
+	}
 	return sub, err
+}
+
+// Current reports whether the experiment and its datasets are as they were when the submission was decided:
+// the experiment has the same jobs in the same states, and the datasets have the same content.
+func (s *Submission) Current(ctx context.Context, on Cluster) (bool, error) {
+	now, err := Read(ctx, on, s.Name)
+	if err != nil {
+		return false, err
+	}
+	for name, digest := range s.digests {
+		if d := on.FindDataset(name); d == nil || d.Digest != digest {
+			return false, nil
+		}
+	}
+	return slices.Equal(s.jobs, now.states()), nil
 }
 
 // planAll plans the runs of each dataset. Skipped are the names of the datasets without a file. The error lists what is
@@ -151,6 +172,6 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 			return none, s.Error(d.Folds.At, "the folds of dataset %s: %v", d.Name, err)
 		}
 	}
-	p, err := experiment.NewPlan(s, d, data)
+	p, err := experiment.NewPlan(ctx, s, d, data)
 	return Plan{p, name}, err
 }

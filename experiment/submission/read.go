@@ -71,6 +71,20 @@ func Read(ctx context.Context, from Source, name string) (*Experiment, error) {
 	return e, nil
 }
 
+// jobState is what a submission counts on.
+type jobState struct {
+	id      uint64
+	state   protocol.JobState
+	outline string
+}
+
+func (e *Experiment) states() (list []jobState) {
+	for _, j := range e.Jobs {
+		list = append(list, jobState{j.ID, j.State, j.Outline})
+	}
+	return list
+}
+
 // Layout reads the layout of the last submission.
 func (e *Experiment) Layout(ctx context.Context) (*experiment.Layout, error) {
 	o, err := e.outline(ctx)

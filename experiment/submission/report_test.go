@@ -44,12 +44,12 @@ func withRuns(b *testing.B, repeats int, record string) *equalRuns {
 	for k := range 10 {
 		text += fmt.Sprintf("  - {algorithm: aa-knn, name: knn%d, settings: {k: %d}}\n", k, k+1)
 	}
-	s, err := experiment.Parse("e.yaml", []byte(text))
+	s, err := experiment.Parse(b.Context(), "e.yaml", []byte(text))
 	if err != nil {
 		b.Fatal(err)
 	}
 	m, _ := datatest.Artificial(b, 1000)
-	p, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: m})
+	p, err := experiment.NewPlan(b.Context(), s, &s.Datasets[0], &experiment.Data{Manifest: m})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -43,11 +43,11 @@ methods:
 // newStudy plans the experiment on its data and runs it undisturbed, in this process.
 func newStudy(ctx context.Context, data *local.Data, steps int) (*study, error) {
 	y := &study{task: task{cells: true}, spec: fmt.Sprintf(studySpec, steps, 2*steps)}
-	s, err := experiment.Parse("study", fmt.Appendf(nil, y.spec, "study"))
+	s, err := experiment.Parse(ctx, "study", fmt.Appendf(nil, y.spec, "study"))
 	if err != nil {
 		return nil, fmt.Errorf("the experiment of the chaos test: %w", err)
 	}
-	plan, err := experiment.NewPlan(s, &s.Datasets[0], &experiment.Data{Manifest: data.Manifest})
+	plan, err := experiment.NewPlan(ctx, s, &s.Datasets[0], &experiment.Data{Manifest: data.Manifest})
 	if err != nil {
 		return nil, err
 	}

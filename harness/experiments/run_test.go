@@ -447,7 +447,7 @@ func TestShippedExperiments(t *testing.T) {
 			t.Errorf("%s is listed, but is not shipped", s.Name)
 			continue
 		}
-		of, err := experiment.Parse(s.Name, found.Text)
+		of, err := experiment.Parse(t.Context(), s.Name, found.Text)
 		if err != nil {
 			t.Error(err)
 			continue

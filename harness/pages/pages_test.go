@@ -3,6 +3,7 @@ package pages_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -215,7 +216,7 @@ func parseSpec(where, text string) (err error) {
 	case strings.HasPrefix(text, "algorithm:"):
 		_, err = spec.Parse(where, []byte(text), "")
 	case strings.HasPrefix(text, "name:"):
-		_, err = experiment.Parse(where, []byte(text))
+		_, err = experiment.Parse(context.Background(), where, []byte(text))
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // ErrRevoked is wrapped by the error about a certificate that is revoked.
@@ -16,6 +17,21 @@ var ErrRevoked = errors.New("it is revoked; issue another one with coppice certs
 
 // ErrExpired is wrapped by the error about a certificate that has expired.
 var ErrExpired = errors.New("it has expired")
+
+// shown is the certificates that the other side of a connection has shown, and what they are for.
+type shown struct {
+	list  []*x509.Certificate // the first one is the other side's
+	use   x509.ExtKeyUsage
+	roles []Role // the other side has one of them
+
+	trusted atomic.Pointer[trust] // nil: it was never found trusted
+}
+
+// trust is the result of a verification that found an authority.
+type trust struct {
+	by    *material // its authorities were used
+	until time.Time // the first end of a certificate of the chain
+}
 
 // connections are the connections of a process to others with a certificate, and the coordinators
 // that it has met.
@@ -38,26 +54,6 @@ type connection struct {
 func (o *connections) isRevoked(leaf *x509.Certificate) bool {
 	f := o.revoked.Load()
 	return f != nil && (*f)(Serial(leaf))
-}
-
-// CutInvalid ends the connections to others that are not trusted any more: no authority in ca.crt has
-// signed their certificate, or it has expired, or it is revoked.
-func (s *Source) CutInvalid() {
-	for _, c := range s.open.list() {
-		if c.over != nil && c.over() {
-			s.open.remove(c)
-			continue
-		}
-		_, err := s.verify(c.shown)
-		if err == nil {
-			continue
-		}
-		s.open.remove(c)
-		var why *PeerError
-		errors.As(err, &why)
-		s.log.Warn("a connection was cut", "identity", why.Found, "serial", Serial(c.list[0]), "reason", cmp.Or(why.Err, err))
-		c.end()
-	}
 }
 
 func (o *connections) add(c *connection) {
@@ -123,14 +119,6 @@ func (o *connections) meet(id Identity, leaf *x509.Certificate) {
 		list := certificates(of)
 		delete(of, Serial(list[0]))
 	}
-}
-
-// Met returns the certificates that a coordinator has shown since this process started, the one that
-// ends first first.
-func (s *Source) Met(name string) []*x509.Certificate {
-	s.open.mu.Lock()
-	defer s.open.mu.Unlock()
-	return certificates(s.open.met[name])
 }
 
 func certificates(of map[string]*x509.Certificate) (list []*x509.Certificate) {

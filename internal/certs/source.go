@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -46,13 +47,6 @@ type Source struct {
 	warned  *x509.Certificate // the last certificate that was warned of because it ends soon
 	expired *x509.Certificate // the last certificate that was reported because it has expired
 	changed []func()
-}
-
-// material is what the files say. It never changes.
-type material struct {
-	pair  *tls.Certificate // nil: the process has no certificate
-	id    Identity         // without a certificate, only its cluster is known
-	roots *x509.CertPool
 }
 
 // Open reads the certificates in a folder. It refuses a certificate that has expired, or that
@@ -105,8 +99,8 @@ func (s *Source) OnChange(f func()) {
 	s.changed = append(s.changed, f)
 }
 
-// Watch looks at the files again and again until ctx is done, and ends the connections whose other
-// side is not trusted any more. With a nil source it returns.
+// Watch looks at the files again and again until ctx is done, and calls CutInvalid. With a nil
+// source it returns.
 func (s *Source) Watch(ctx context.Context) {
 	if s == nil {
 		return
@@ -238,23 +232,6 @@ func (s *Source) read() (*material, error) {
 	return m, nil
 }
 
-// chain verifies that an authority has signed the first certificate of a list, and returns until when
-// that holds.
-func (m *material) chain(list []*x509.Certificate, use x509.ExtKeyUsage) (until time.Time, err error) {
-	more := x509.NewCertPool()
-	for _, c := range list[1:] {
-		more.AddCert(c)
-	}
-	chains, err := list[0].Verify(x509.VerifyOptions{Roots: m.roots, Intermediates: more, KeyUsages: []x509.ExtKeyUsage{use}})
-	for _, chain := range chains {
-		ends := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
-		if ends.After(until) {
-			until = ends
-		}
-	}
-	return until, err
-}
-
 // reason says in plain words why a certificate was refused.
 func (s *Source) reason(err error) error {
 	var unknown x509.UnknownAuthorityError
@@ -291,21 +268,6 @@ func (e *PeerError) Unwrap() error { return e.Err }
 
 // ErrNoCertificate is wrapped by the error about a peer that shows no certificate.
 var ErrNoCertificate = errors.New("no certificate was shown")
-
-// shown is the certificates that the other side of a connection has shown, and what they are for.
-type shown struct {
-	list  []*x509.Certificate // the first one is the other side's
-	use   x509.ExtKeyUsage
-	roles []Role // the other side has one of them
-
-	trusted atomic.Pointer[trust] // nil: it was never found trusted
-}
-
-// trust is the result of a verification that found an authority.
-type trust struct {
-	by    *material // whose authorities were used
-	until time.Time // the first end of a certificate of the chain
-}
 
 // verify returns the identity of the other side of a connection if it is trusted now. A later call
 // costs little: chains are verified again if the files have changed. If the certificate has expired
@@ -436,4 +398,32 @@ func (s *Source) Revoked(revoked func(serial string) bool) {
 	if s != nil {
 		s.open.revoked.Store(&revoked)
 	}
+}
+
+// CutInvalid ends the connections to others that are not trusted any more: no authority in ca.crt has
+// signed their certificate, or it has expired, or it is revoked.
+func (s *Source) CutInvalid() {
+	for _, c := range s.open.list() {
+		if c.over != nil && c.over() {
+			s.open.remove(c)
+			continue
+		}
+		_, err := s.verify(c.shown)
+		if err == nil {
+			continue
+		}
+		s.open.remove(c)
+		var why *PeerError
+		errors.As(err, &why)
+		s.log.Warn("a connection was cut", "identity", why.Found, "serial", Serial(c.list[0]), "reason", cmp.Or(why.Err, err))
+		c.end()
+	}
+}
+
+// Met returns the certificates that a coordinator has shown since this process started, ordered by their
+// ends.
+func (s *Source) Met(name string) []*x509.Certificate {
+	s.open.mu.Lock()
+	defer s.open.mu.Unlock()
+	return certificates(s.open.met[name])
 }

@@ -28,8 +28,8 @@ const (
 	maxKinds = 64 // kinds of warnings in a minute; further ones count as one
 )
 
-// warn logs a warning, unless there were too many of its kind in this minute. Warnings whose texts differ
-// only in digits, such as addresses, are of one kind.
+// warn logs a warning, unless there were too many of its kind in this minute. Warnings are of one
+// kind if their texts differ only in digits, as addresses do.
 func (l *serverLog) warn(text string) {
 	kind := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

@@ -28,8 +28,8 @@ func (s *Server) SetRoutes(routes []string) error {
 	return nil
 }
 
-// remakeRoutes ends the routes that this server has made, and makes those of its options again. The
-// others verify themselves then.
+// remakeRoutes ends the routes that this server has made, and makes the routes of its options again. The
+// other servers verify themselves then.
 func (s *Server) remakeRoutes() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

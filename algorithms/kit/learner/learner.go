@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
@@ -130,11 +132,14 @@ func Define[C any](d Definition[C]) algorithms.Algorithm {
 	if d.Weights == nil {
 		d.Weights = func(*C) string { return "" }
 	}
-	return &algorithm[C]{d}
+	return &algorithm[C]{d, sync.OnceValue(d.Settings.Params)}
 }
 
 // algorithm is a definition in which Check, Fits and Weights are set.
-type algorithm[C any] struct{ d Definition[C] }
+type algorithm[C any] struct {
+	d      Definition[C]
+	params func() []param.Param // computed once: an experiment of many methods asks for each
+}
 
 // Name implements algorithms.Algorithm.
 func (a *algorithm[C]) Name() string { return a.d.Name }
@@ -149,7 +154,7 @@ func (a *algorithm[C]) About() algorithms.About { return a.d.About }
 func (a *algorithm[C]) Predicts() algorithms.Output { return a.d.Predicts }
 
 // Params implements algorithms.Algorithm.
-func (a *algorithm[C]) Params() []param.Param { return a.d.Settings.Params() }
+func (a *algorithm[C]) Params() []param.Param { return slices.Clone(a.params()) }
 
 // Resolve implements algorithms.Algorithm: the defaults of the preset first, then the given
 // settings, then those that follow from them. Errors are *param.Error, or wrap ErrNoLabels.

@@ -169,10 +169,12 @@ func (s *Of[C, T]) preset(name string) string {
 // plain returns a value as users write it.
 func plain(v any) string {
 	if f, ok := v.(float64); ok {
-		return strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(f, 'g', -1, 64))
+		return plainExponent.Replace(strconv.FormatFloat(f, 'g', -1, 64))
 	}
 	return fmt.Sprint(v)
 }
+
+var plainExponent = strings.NewReplacer("e-0", "e-", "e+0", "e")
 
 func (s *Of[C, T]) isDefault(c *C, preset string) bool { return *s.field(c) == s.of(preset) }
 
