@@ -14,12 +14,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -346,4 +348,42 @@ func (h *hostile) names(cell, who string, own bool, subject string) bool {
 		return true
 	}
 	return cell == "that "+kind && (own || !strings.Contains(subject, "<"+kind+">"))
+}
+
+// TestHostileSearch: requests with searches that need as many draws as a spec can ask for keep nobody from
+// submitting experiments. Each is answered soon, or ends when its client has left.
+func TestHostileSearch(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t)
+	c := start(t, 1, 0)
+	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	send := func(ctx context.Context, methods string) (*protocol.ExperimentPlan, error) {
+		return c.client.Experiments().Check(ctx, protocol.ExperimentRequest{File: "e.yaml", Spec: "name: e\ndatasets: [{dataset: art}]\nfolds: 10\nmethods:\n  - " + methods + "\n"})
+	}
+	for _, draws := range []int{1_000_000, 20_000} {
+		if _, err := send(ctx, fmt.Sprintf("{algorithm: ldlf, search: {draws: %d, space: {learning_rate: {log: [1e-9, 1]}}}}", draws)); status(err) != http.StatusBadRequest {
+			t.Errorf("%d draws from too few values: %v", draws, err)
+		}
+	}
+	draws := 20_000
+	if testkit.Race {
+		draws = 2000
+	}
+	large := fmt.Sprintf("{algorithm: ldlf, search: {draws: %d, space: {learning_rate: {log: [1e-9, 1]}, momentum: {real: [0, 0.5]}}}}", draws)
+	gone, leave := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer leave()
+	var attacks sync.WaitGroup
+	for range 8 {
+		attacks.Go(func() { _, _ = send(gone, large) }) // its error says that the client has left
+	}
+	honest, err := send(ctx, "aa-knn")
+	if err != nil || honest.Runs != 10 {
+		t.Errorf("%+v, %v", honest, err)
+	}
+	attacks.Wait()
+	if p, err := send(ctx, large); err != nil || p.Runs != 10*draws {
+		t.Errorf("the largest experiment: %v", err)
+	}
 }

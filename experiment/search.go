@@ -151,8 +151,11 @@ func valuesBetween(low, high float64, whole bool) float64 {
 	if low <= 0 {
 		return math.Inf(1) // values near 0 have their digits too
 	}
-	perDecade := 9 * math.Pow10(digits-1)
-	return (math.Log10(high)-math.Log10(low)+1)*perDecade + 2 // the bounds keep all their digits
+	below := func(v float64) float64 { // about the number of values from 1 to below v
+		decade := math.Floor(math.Log10(v))
+		return (9*decade + v/math.Pow(10, decade) - 1) * math.Pow10(digits-1)
+	}
+	return math.Floor(below(high)-below(low)) + 3 // the bounds keep all their digits
 }
 
 // isWhole reports whether a setting is a whole number.

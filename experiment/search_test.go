@@ -119,7 +119,7 @@ func TestSearchErrors(t *testing.T) {
 		"{draws: 3, space: {depth: {int: [3, 4], real: [3, 4]}}}":  "s.yaml:6:32: depth: want a list of values, or one of the keys real, log, int",
 		"{draws: 5, space: {depth: {int: [3, 6]}}}":                "s.yaml:6:24: search: space is too small: it has at most 4 different points, want 5 draws",
 		"{draws: 20001, space: {momentum: [0, 0.5]}}":              `draws: "20001" is not a whole number from 1`,
-		"{draws: 20000, space: {learning_rate: {log: [1e-9, 1]}}}": "s.yaml:6:28: search: space is too small: it has at most 9,002 different points, want 20,000 draws; numbers are rounded to 3 digits",
+		"{draws: 20000, space: {learning_rate: {log: [1e-9, 1]}}}": "s.yaml:6:28: search: space is too small: it has at most 8,103 different points, want 20,000 draws; numbers are rounded to 3 digits",
 		"{draws: 20, space: {depth: [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4]}}": "s.yaml:6:25: search: space is too small: 2,000 tries gave 1 different points, want 20 draws",
 		"{draws: 3, space: {depth: [3, 4]}}\n    grid: {trees: [1, 2]}":                             "s.yaml:6:5: search: the keys grid and search exclude each other",
 		"{draws: 3, seed: -1, space: {depth: [3, 4]}}":                                              `seed: "-1" is not a whole number`,
@@ -147,11 +147,16 @@ func TestSearchEnds(t *testing.T) {
 		if err == nil && len(s.Rows) != draws || err != nil && !strings.Contains(err.Error(), "space is too small") {
 			t.Errorf("%d methods, error %v", len(s.Rows), err)
 		}
-		// The number of values is never underestimated: as many draws as there are values find most of them.
-		if whole := int(valuesBetween(low, 1, false)); err != nil && draws > whole {
-			return
-		} else if err != nil && draws*3 < whole {
-			t.Errorf("%d draws from %d values: %v", draws, whole, err)
+		if values := int(valuesBetween(low, 1, false)); err != nil && 20*draws < values {
+			t.Errorf("%d draws from %d values: %v", draws, values, err)
+		}
+		seen := make(map[string]bool)
+		value := between("real", low, 1, false)
+		for i := range 2000 {
+			seen[value(float64(i)/2000)] = true
+		}
+		if len(seen) > int(valuesBetween(low, 1, false)) {
+			t.Errorf("there are %d values from %v on, at most %v were expected", len(seen), low, valuesBetween(low, 1, false))
 		}
 	})
 }

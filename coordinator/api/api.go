@@ -47,7 +47,7 @@ func Handler(cfg Config) http.Handler {
 	view := jobView{cfg.Store, cfg.Running}
 	job, result := &jobHandlers{respond, view, cfg.Blobs}, &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
 	submission, model := &submissionHandlers{view, blob, cfg.Quotas}, &modelHandlers{respond, view, cfg.Blobs}
-	experiment := &experimentHandlers{respond, view, result, submission, job, make(chan struct{}, 1), newPlanners(), make(chan struct{}, 1)}
+	experiment := &experimentHandlers{respond, view, result, submission, job, newPlaces(1), newPlaces(2), make(chan struct{}, 1)}
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
 	audit, token, json := &auditHandlers{cfg.Store, cfg.TLS != nil}, &tokenHandlers{cfg.Store, cfg.TLS != nil}, respond.json

@@ -29,8 +29,8 @@ type experimentHandlers struct {
 	results     *resultHandlers
 	submissions *submissionHandlers
 	jobs        *jobHandlers
-	reporting   chan struct{} // full while a report is made: one at a time takes memory and time of the leader
-	planning    *planners
+	reporting   *places
+	deciding    *places       // a large submission takes a core for seconds, and some hundred MiB of memory
 	committing  chan struct{} // full while a submission is committed
 }
 
@@ -259,12 +259,11 @@ func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind stri
 	if err := report.Check(format, o); err != nil {
 		return nil, "", bad{err}
 	}
-	select {
-	case h.reporting <- struct{}{}:
-		defer func() { <-h.reporting }()
-	case <-r.Context().Done():
-		return nil, "", r.Context().Err()
+	leave, err := h.reporting.enter(r.Context())
+	if err != nil {
+		return nil, "", err
 	}
+	defer leave()
 	e, err := experiments.Read(r.Context(), h, r.PathValue("name"))
 	if err != nil {
 		return nil, "", err

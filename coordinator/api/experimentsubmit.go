@@ -75,7 +75,7 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check bool, de
 	if !check && (token == "" || len(token) > protocol.MaxToken-8) {
 		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken-8)
 	}
-	leave, err := h.planning.enter(ctx)
+	leave, err := h.deciding.enter(ctx)
 	if err != nil {
 		return nil, err
 	}

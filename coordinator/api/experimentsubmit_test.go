@@ -213,7 +213,7 @@ func (s *site) experimentsOf() *experimentHandlers {
 	view := jobView{s.cfg.Store, s.cfg.Running}
 	return &experimentHandlers{
 		responder: respond, jobView: view, results: &resultHandlers{store: s.cfg.Store, blobs: s.cfg.Blobs}, submissions: &submissionHandlers{view, blob, s.cfg.Quotas},
-		planning: newPlanners(), committing: make(chan struct{}, 1),
+		deciding: newPlaces(2), committing: make(chan struct{}, 1),
 	}
 }
 
@@ -307,7 +307,7 @@ func TestDecisionsOfOthers(t *testing.T) {
 	if err := testkit.Receive(t, "the end of the decision", slow); !errors.Is(err, errBusy) {
 		t.Error(err)
 	}
-	if n := len(h.planning.of) + len(h.planning.all); n != 0 {
+	if n := len(h.deciding.of) + len(h.deciding.all); n != 0 {
 		t.Errorf("%d places are still taken", n)
 	}
 }

@@ -16,8 +16,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "	case g.access == rights.Local && ", "	case g == nil && "},
 	}, &Test{"./coordinator", "TestHostileHTTP"}},
 	{"the certificates of HTTP are not verified", []Edit{
-		{"protocol/access/access.go", "	case peer.Err != nil && !errors", "	case peer.Role == \"\" && !errors"},
-		{"internal/certs/source.go", "	if err := m.chain(list, use); err != nil {\n", "	if m.chain(list, use) == nil && id.Name == \"\" {\n"},
+		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err", "		if err != nil && id.Name == \"\" {\n			if refused.Err"},
 	}, &Test{"./protocol/access", "TestRoles"}},
 	{"everybody forwards requests", []Edit{
 		{"protocol/access/access.go", "	if c.Role != rights.Coordinator {\n", "	if c.Role == \"\" {\n"},
@@ -38,7 +37,7 @@ var Holes = []Bug{
 		{"protocol/access/access.go", "		if err := g.check(r, c); err != nil {\n", "		if err := g.check(r, c); err != nil && r == nil {\n"},
 	}, &Test{"./coordinator", "TestRevokedToken"}},
 	{"connections of a revoked certificate stay", []Edit{
-		{"internal/certs/cut.go", "		if err == nil {\n", "		if err == nil || errors.Is(err, ErrRevoked) {\n"},
+		{"internal/certs/source.go", "		if err == nil {\n			continue\n", "		if err == nil || errors.Is(err, ErrRevoked) {\n			continue\n"},
 	}, &Test{"./coordinator", "TestRevokedWorker"}},
 	{"a revoked certificate connects again", []Edit{
 		{"internal/certs/source.go", "			return err\n		}\n	}\n	return c\n", "			if errors.Is(err, ErrRevoked) {\n				return nil\n			}\n			return err\n		}\n	}\n	return c\n"},
@@ -50,7 +49,7 @@ var Holes = []Bug{
 		{"coordinator/members/members.go", "	if s.Certificates == nil {\n", "	if s.Certificates != nil {\n"},
 	}, &Test{"./coordinator", "TestTrustIsTakenAway"}},
 	{"connections of an expired certificate stay", []Edit{
-		{"internal/certs/cut.go", "		if err == nil {\n", "		if err == nil || errors.Is(err, ErrExpired) {\n"},
+		{"internal/certs/source.go", "		if err == nil {\n			continue\n", "		if err == nil || errors.Is(err, ErrExpired) {\n			continue\n"},
 		{"protocol/bus/admit.go", "	user := &natsserver.User{ConnectionDeadline: end}\n", "	user := new(natsserver.User)\n"},
 	}, &Test{"./coordinator", "TestExpiredWorker"}},
 	{"a Raft server under another name", []Edit{

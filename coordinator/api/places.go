@@ -7,31 +7,29 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
-// maxPlans is how many submissions of experiments are decided at a time. A large one takes a core for
-// seconds, and some hundred MiB of memory.
-const maxPlans = 2
-
-// planners bounds the submissions that are decided at a time: maxPlans of all callers, and one of each. So
-// a caller does not keep others from their turn for longer than one of its submissions takes.
-type planners struct {
-	all chan struct{} // has an element for each submission
+// places bounds the requests of a kind that are answered at a time, because each takes seconds and much
+// memory: some of all callers, and one of each. So a caller does not keep others from their turn for longer
+// than one of its requests takes.
+type places struct {
+	all chan struct{} // has an element for each request
 
 	mu sync.Mutex
 	of map[string]*turn // by caller
 }
 
-func newPlanners() *planners {
-	return &planners{all: make(chan struct{}, maxPlans), of: make(map[string]*turn)}
+// newPlaces returns places for n requests.
+func newPlaces(n int) *places {
+	return &places{all: make(chan struct{}, n), of: make(map[string]*turn)}
 }
 
-// turn is held by one submission of a caller.
+// turn is held by one request of a caller.
 type turn struct {
 	held  chan struct{}
 	users int // requests that hold the turn or wait for it
 }
 
-// enter waits for the turn of the caller of ctx. The caller calls leave at the end.
-func (p *planners) enter(ctx context.Context) (leave func(), err error) {
+// enter waits for the turn of the caller of ctx, and then for a place. The caller calls leave at the end.
+func (p *places) enter(ctx context.Context) (leave func(), err error) {
 	caller := access.Of(ctx)
 	name := caller.Name
 	if name == "" {
