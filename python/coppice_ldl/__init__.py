@@ -11,6 +11,8 @@ Each algorithm is an estimator in the conventions of scikit-learn::
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import datasets, estimators, metrics
 from ._base import Estimator
 from ._build import VERSION as __version__
@@ -61,3 +63,12 @@ __all__ += estimators.__all__
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    def plain(text: str) -> str:
+        return text.replace("_", "").replace("-", "").lower()
+
+    meant = [one for one in __all__ if plain(one) == plain(name)]
+    meant += [kind.__name__ for algorithm, kind in ALGORITHMS.items() if plain(algorithm) == plain(name) and kind.__name__ not in meant]
+    raise AttributeError(f"module 'coppice_ldl' has no attribute {name!r}" + (f"; did you mean {meant[0]!r}?" if meant else ""))

@@ -15,12 +15,22 @@ from typing import Any, Iterator, Mapping, Optional, Sequence
 import numpy as np
 from numpy.lib import format as npy
 
+from . import _frames
 from ._errors import InputError
 
 # From linux/fcntl.h. Python has the names since 3.9 only where the C library has them.
 _F_ADD_SEALS = getattr(fcntl, "F_ADD_SEALS", 1033)
 _SEALS = 0x2 | 0x4 | 0x8  # no shrinking, growing or writing
 _PIECE = 1 << 30  # the largest number of bytes that one write takes on all systems
+
+
+def nameless(called: str) -> int:
+    """Return the descriptor of a new file without a name. On Linux it is in memory, and needs no folder."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(called, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    fd, path = tempfile.mkstemp(prefix="coppice-")
+    os.unlink(path)
+    return fd
 
 
 class Files:
@@ -44,11 +54,7 @@ class Files:
 
     def empty(self, name: str) -> str:
         """Make a file for output, and return its path in the process."""
-        if hasattr(os, "memfd_create"):
-            fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        else:
-            fd, path = tempfile.mkstemp(prefix="coppice-")
-            os.unlink(path)
+        fd = nameless(name)
         self._open.append((name, fd))
         return f"/dev/fd/@{len(self._open) - 1}"
 
@@ -126,37 +132,23 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
-def is_frame(X: Any) -> bool:
-    """Return True if X is a DataFrame."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "iloc")
-
-
 def names_of(X: Any) -> Optional[list[str]]:
-    """Return the names of the columns of a DataFrame if all are texts, and otherwise None."""
-    if not is_frame(X):
+    """Return the names of the columns of a frame if all are texts, and otherwise None."""
+    names = _frames.names(X)
+    if names is None:
         return None
-    texts = [isinstance(name, str) for name in X.columns]
+    texts = [isinstance(name, str) for name in names]
     if not any(texts):
         return None
     if not all(texts):
         raise TypeError("some column names are texts and others are not; convert them with X.columns = X.columns.astype(str)")
-    return _distinct([str(name).strip() for name in X.columns])
+    return _frames.texts(names)
 
 
 def label_names_of(D: Any) -> Optional[list[str]]:
-    """Return the names of the columns of a DataFrame, or None if they are the numbers from 0."""
-    if not is_frame(D) or list(D.columns) == list(range(len(D.columns))):
-        return None
-    return _distinct([str(name).strip() for name in D.columns])
-
-
-def _distinct(names: list[str]) -> list[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"several columns have the name {name!r}; rename them")
-        seen.add(name)
-    return names
+    """Return the names of the columns of a frame, or None if they are the numbers from 0."""
+    names = _frames.names(D)
+    return None if names is None or names == list(range(len(names))) else _frames.texts(names)
 
 
 def sparse_arrays(X: Any, name: str = "features") -> dict[str, np.ndarray]:
@@ -199,9 +191,13 @@ def numbers(X: Any, name: str) -> np.ndarray:
 
     A masked element and a missing value of pandas become NaN.
     """
-    if is_frame(X):
-        X = _frame_numbers(X, name)
-    elif isinstance(X, np.ma.MaskedArray):
+    X = _frames.known(X)
+    if _frames.is_pandas(X) and all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in X.dtypes):
+        return np.asarray(X.to_numpy())
+    frame = _frames.of(X)
+    if frame is not None:
+        return frame.numbers(name)
+    if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
     array = array_of(X, name)
     if array.dtype.kind == "c":
@@ -222,21 +218,3 @@ def numbers(X: Any, name: str) -> np.ndarray:
                     kind = TypeError if isinstance(one, TypeError) else InputError
                     raise kind(": ".join(part for part in (name, where, str(one)) if part)) from error
         raise InputError(f"{name}: the type {array.dtype} cannot be converted to numbers: {error}") from error
-
-
-def _frame_numbers(X: Any, name: str) -> np.ndarray:
-    """Return the numbers of a DataFrame."""
-    kinds = list(X.dtypes)
-    if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
-        return np.asarray(X.to_numpy())
-    array = np.empty(X.shape, np.float64)
-    for i, column in enumerate(X.columns):
-        try:
-            if getattr(kinds[i], "kind", "O") in "mMc":
-                raise TypeError("it has no order of numbers")
-            array[:, i] = X.iloc[:, i].to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError) as error:
-            texts = getattr(kinds[i], "kind", "O") == "O" and str(kinds[i]) in ("object", "str", "string", "category")
-            advice = "encode it, for example with pandas.get_dummies" if texts else "make it a column of numbers, or leave it out"
-            raise InputError(f"{name}: the column {column!r} has the type {kinds[i]}, not numbers; {advice} ({error})") from error
-    return array

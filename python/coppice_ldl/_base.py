@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
 import numpy as np
 
-from . import _arrays, _inputs
+from . import _arrays, _frames, _inputs
 from ._arrays import Files
 from ._errors import InputError, not_fitted
 from ._models import curve_of, describe
@@ -142,11 +142,15 @@ class Estimator:
     def _more_tags(self) -> dict[str, Any]:
         return {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled. It has no arrays, because a pickled array of NumPy 2 is not read by NumPy 1."""
+        return {name: _packed(value) for name, value in self.__dict__.items()}
+
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Restore a pickled estimator. A parameter that the pickle does not have gets its default."""
         defaults = inspect.signature(type(self).__init__).parameters
         self.__dict__.update({name: defaults[name].default for name in self._parameters()})
-        self.__dict__.update(state)
+        self.__dict__.update({name: _unpacked(value) for name, value in state.items()})
 
     # Training.
 
@@ -202,6 +206,7 @@ class Estimator:
         if name is not None and not where:
             raise InputError(f"name={name!r} is the name of a job on a cluster; give server or context, too")
         args = ["train", "--algorithm", self._algorithm, "-o", "jsonl", *training_flags(self)]
+        X, D = _frames.known(X), _frames.known(D)
         data = _inputs.dataset(X, D, self.labels, type(self).__name__)
         rows, columns = _inputs.shape_of(X, self._image_advice())
         args.append(seed_flag(self.random_state))
@@ -319,6 +324,7 @@ class Estimator:
         return found[kind]
 
     def _predict(self, X: Any) -> dict[str, np.ndarray]:
+        X = _frames.known(X)
         rows = self._check(X)
         with Files() as files:
             out = files.empty("predictions")
@@ -360,6 +366,7 @@ class Estimator:
 
     def _evaluate(self, X: Any, D: Any, values: Any) -> dict[str, Any]:
         """Evaluate for evaluate and score. The warning names the line that calls them."""
+        X, D = _frames.known(X), _frames.known(D)
         self._check(X)
         data = _inputs.dataset(X, D, self.labels, type(self).__name__, values=values, exact=True)
         with Files() as files:
@@ -418,6 +425,31 @@ class Estimator:
             raise not_fitted(self)
         with open(path, "wb") as file:
             file.write(self.model_)
+
+
+class _Array:
+    """An array in a pickle."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.dtype, self.shape, self.values = array.dtype.str, array.shape, array.ravel().tolist()
+
+
+def _packed(value: Any) -> Any:
+    """Return a value without arrays and numbers of NumPy, as far as an estimator has them."""
+    if type(value) is np.ndarray and value.dtype.kind in "biufUO":
+        return _Array(value)
+    if isinstance(value, (np.integer, np.floating, np.bool_)):
+        return value.item()
+    return {name: _packed(one) for name, one in value.items()} if type(value) is dict else value
+
+
+def _unpacked(value: Any) -> Any:
+    """Return what `_packed` was given."""
+    if isinstance(value, _Array):
+        array = np.empty(len(value.values), dtype=value.dtype)
+        array[:] = value.values
+        return array.reshape(value.shape)
+    return {name: _unpacked(one) for name, one in value.items()} if type(value) is dict else value
 
 
 def _other_names(found: Sequence[str], own: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
@@ -183,7 +184,8 @@ def experiment(
         working directory.
     folder : str or path, optional
         Folder for the results of an experiment without a cluster. They stay there: runs with a result are not repeated, and
-        ``Report(folder)`` reads them again (default: a temporary folder, which is deleted with the report).
+        ``Report(folder)`` reads them again (default: a temporary folder, which is deleted with the report; after an
+        interrupt it stays, and a line on the standard error names it).
     server, context, token_file, ca_file, tls_dir : str, optional
         The cluster, as for `Client`. Without them, the experiment runs on this machine.
     n_jobs : int, optional
@@ -237,7 +239,11 @@ def experiment(
             done = run([*args, "--", path], (), None, progress.note)
         except BaseException as error:
             temporary = kept.name if kept else ""
-            if kept:
+            if kept and isinstance(error, KeyboardInterrupt) and os.listdir(temporary):
+                kept.cleanup.detach()
+                text = f"experiment: interrupted; the results of runs that ended are in {temporary}; experiment(spec, folder={temporary!r}) does the other runs"
+                print(text, file=sys.stderr, flush=True)
+            elif kept:
                 kept.cleanup()
             if isinstance(error, CoppiceError):
                 raise _named(error, file, temporary, "another name" if where else "another folder") from None

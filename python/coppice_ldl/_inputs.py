@@ -9,7 +9,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from . import _arrays
+from . import _arrays, _frames
 from ._errors import InputError
 
 
@@ -25,7 +25,7 @@ _MISSING = (
 def dataset(
     X: Any, D: Any, labels: str = "distributions", called: str = "coppice", groups: Any = None, values: Any = None, exact: bool = False
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of features and labels, with the names of DataFrames.
+    """Return the arrays of features and labels, with the names of the columns of frames.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ def dataset(
     InputError
         If X and D do not belong together, or have no samples.
     """
+    X, D = _frames.known(X), _frames.known(D)
     rows, _ = shape_of(X)
     if D is None:
         raise InputError(f"This {called} estimator requires y to be passed, but the target y is None: give the label distributions D")
@@ -147,7 +148,8 @@ def shape_of(X: Any, images: str = "") -> tuple[int, int]:
 
 
 def features(X: Any) -> dict[str, np.ndarray]:
-    """Return the arrays of features, and their names if X is a DataFrame with names."""
+    """Return the arrays of features, and their names if X is a frame with names."""
+    X = _frames.known(X)
     if _arrays.is_sparse(X):
         return _arrays.sparse_arrays(X)
     arrays = {"features": _arrays.numbers(X, "X")}
@@ -165,9 +167,10 @@ def class_texts(D: Any, called: str = "D") -> tuple[np.ndarray, dict[str, Any]]:
     InputError
         If two values have the same name, such as 1 and "1", or are the same number, such as "1" and "1.0".
     """
+    D = _frames.known(D)
     masked = np.ma.getmaskarray(D).ravel() if isinstance(D, np.ma.MaskedArray) else None
     pandas = type(D).__module__.partition(".")[0] == "pandas"
-    values = D.to_numpy(dtype=object) if pandas else _arrays.array_of(D, called)  # whole numbers next to NA are no floats
+    values = D.to_numpy(dtype=object) if pandas else D.objects() if isinstance(D, _frames.Frame) else _arrays.array_of(D, called)  # whole numbers next to NA are no floats
     if values.dtype.kind in "mM" and any(isinstance(one, int) for one in values.ravel().tolist()):  # nanoseconds
         raise InputError(f"{called}: the type {values.dtype} is not supported; give texts, such as {called}.astype(str)")
     kind = "class" if called == "D" else "group"
@@ -226,16 +229,18 @@ def check_indexes(X: Any, D: Any, called: tuple[str, str] = ("X", "D")) -> None:
 
 
 def same_columns(D_true: Any, D_pred: Any) -> tuple[Any, Any]:
-    """Return two DataFrames with the same columns in the same order. Other objects are returned as they are."""
-    if not _arrays.is_frame(D_true) or not _arrays.is_frame(D_pred):
+    """Return two frames with the same columns in the same order. Other objects are returned as they are."""
+    true_names, pred_names = _frames.names(D_true), _frames.names(D_pred)
+    if true_names is None or pred_names is None:
         return D_true, D_pred
-    one, other = ([str(name).strip() for name in D.columns] for D in (D_true, D_pred))
+    one, other = ([str(name).strip() for name in names] for names in (true_names, pred_names))
     plain = [str(i) for i in range(len(one))]
     if one == other or (one == plain) != (other == plain) and sorted(one) != sorted(other):  # columns without names
         return D_true, D_pred
     if sorted(one) != sorted(other):
         raise InputError(f"D_true has the columns {one[:10]}, but D_pred has {other[:10]}")
-    return D_true, D_pred.iloc[:, [other.index(name) for name in one]]
+    columns = [other.index(name) for name in one]
+    return D_true, D_pred.iloc[:, columns] if _frames.is_pandas(D_pred) else D_pred.pick(columns)
 
 
 def classes_of(D: Any, label_names: np.ndarray) -> Optional[np.ndarray]:

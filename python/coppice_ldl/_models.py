@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
 from ._arrays import Files
+from ._errors import InputError
 from ._options import COMMON, READING, argument_of
 from ._parameters import value_of
 from ._process import run
@@ -39,6 +41,10 @@ def load(model: Any) -> Estimator:
 
     if isinstance(model, (bytes, bytearray, memoryview)):
         data = bytes(model)
+        if 0 < len(data) < 1024 and b"\0" not in data and os.path.exists(data):
+            raise InputError(f"{data!r} is a path in bytes, but bytes are the contents of a model file; give the path as a text")
+    elif isinstance(model, str) and "://" in model:
+        raise InputError(f"{model}: a URL is not read; download the file, and give its path")
     else:
         with open(model, "rb") as file:
             data = file.read()

@@ -18,8 +18,9 @@ import time
 import weakref
 from typing import Any, Callable, Iterable, Optional, Sequence
 
+from ._arrays import nameless
 from ._build import BUNDLED, VERSION
-from ._errors import InputError, ProcessError, failure
+from ._errors import CoppiceError, InputError, ProcessError, failure
 
 if sys.platform == "win32":
     raise ImportError("coppice_ldl supports Linux and macOS, not Windows; on Windows, use it in the Windows Subsystem for Linux")
@@ -165,7 +166,7 @@ class _Process:
         self.environment = _environment()
         path = binary()
         ours, theirs = (_above_standard(end) for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM))
-        self.stderr = tempfile.TemporaryFile()  # it has no name; a crash of the process writes to it
+        self.stderr = open(nameless("stderr"), "w+b")  # a crash of the process writes to it
         try:
             self.child = subprocess.Popen(
                 [path, "library", "--socket", str(theirs.fileno())],
@@ -179,7 +180,10 @@ class _Process:
         except OSError as error:
             ours.close()
             self.stderr.close()
-            raise ProcessError(f"{path}: cannot be started: {error.strerror}") from error
+            advice = ""
+            if isinstance(error, PermissionError):
+                advice = "; the file is not executable, or its file system is mounted with noexec: copy it to another folder, run chmod +x on the copy, and name it in COPPICE_BINARY"
+            raise ProcessError(f"{path}: cannot be started: {error.strerror}{advice}") from error
         finally:
             theirs.close()
         self.socket = ours
@@ -374,6 +378,8 @@ def _process() -> _Process:
             _current = None
         if _current is None:
             _current = _Process()
+            if "multiprocessing.util" in sys.modules:  # its children do not run atexit
+                sys.modules["multiprocessing.util"].Finalize(None, close, exitpriority=0)
         return _current
 
 
@@ -414,7 +420,11 @@ class Folder:
 
     def __init__(self, prefix: str) -> None:
         process = _process()
-        self.name = process.run((), (), None, None, folder=os.path.join(tempfile.gettempdir(), prefix)).out
+        try:
+            above = tempfile.gettempdir()
+        except FileNotFoundError as error:
+            raise CoppiceError(f"an experiment and figures need a temporary folder ({error.strerror}); name a folder in the variable TMPDIR") from error
+        self.name = process.run((), (), None, None, folder=os.path.join(above, prefix)).out
         self.cleanup = weakref.finalize(self, _remove, self.name, os.getpid())
         process.folders.add(self)
 

@@ -52,6 +52,7 @@ class Progress:
         self.shown = _visible() if self.verbose == "auto" else bool(verbose)
         self.began = time.monotonic()
         self.bar: Any = None
+        self.percent = False  # True if the progress is of an experiment, in percent
         self.last = 0.0
         self.result: dict[str, Any] = {}
         self.warnings: list[str] = []
@@ -59,12 +60,16 @@ class Progress:
     def __enter__(self) -> "Progress":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: Optional[type[BaseException]], *_: object) -> None:
         self._wait({})
         with self.lock:
             self.closed = True
-        if self.bar is not None:
-            self.bar.close()
+        if self.bar is None:
+            return
+        if kind is None:  # early stopping is success too, and the bar ends full
+            self.bar.n = self.bar.total = (self.bar.total if self.percent else self.bar.n) or 1
+            self.bar.refresh()
+        self.bar.close()
 
     def line(self, text: str) -> None:
         """Take lines of the standard output of the command."""
@@ -107,6 +112,11 @@ class Progress:
                 self.warnings.append(one)
             elif one.startswith("waiting for the cluster: "):
                 self._say(translated(one) + "; asking again")
+            else:
+                share, _, runs = one.strip().partition(" %  ")  # of an experiment
+                if runs and share.isdigit():
+                    self.percent = True
+                    self._show(int(share), 100, runs)
 
     def warn(self) -> None:
         """Pass on the warnings of the command to the caller of the function that calls this."""
@@ -124,24 +134,29 @@ class Progress:
             print(f"{self.title}: {text}", file=sys.stderr, flush=True)
 
     def _put(self, at: dict[str, Any]) -> None:
+        """Show the progress of a training."""
+        loss = at.get("loss", -1)
+        more = ([f"K-L {loss:.5f}"] if loss >= 0 else []) + ([at["phase"]] if at.get("phase") else [])
+        self._show(at.get("step", 0), at.get("steps") or at.get("most_steps") or None, " ".join(more))
+
+    def _show(self, step: int, total: Optional[int], more: str) -> None:
+        """Show how far the call is: `step` of `total` steps, or percent of an experiment."""
         now = time.monotonic()
         if not self.shown or now - self.began < QUIET:
             return
-        total = at.get("steps") or at.get("most_steps") or None
-        loss = at.get("loss", -1)
         if self.bar is None:
             try:
                 from tqdm.auto import tqdm  # type: ignore[import-not-found, import-untyped, unused-ignore]
             except ImportError:
                 if now - self.last >= QUIET:
                     self.last = now
-                    share = f"{100 * at.get('step', 0) / total:.0f} %, " if total else ""
-                    measure = f", K-L {loss:.5f}" if loss >= 0 else ""
-                    print(f"{self.title}: {share}step {at.get('step', 0)}{measure}", file=sys.stderr)
+                    parts = [f"{100 * step / total:.0f} %"] if total else []
+                    parts += ([] if self.percent else [f"step {step}"]) + ([more] if more else [])
+                    print(f"{self.title}: {', '.join(parts)}", file=sys.stderr)
                 return
-            self.bar = tqdm(total=total, desc=self.title, unit="step")
-        self.bar.n = at.get("step", 0)
-        self.bar.set_postfix_str(" ".join(([f"K-L {loss:.5f}"] if loss >= 0 else []) + ([at["phase"]] if at.get("phase") else [])))
+            self.bar = tqdm(total=total, desc=self.title, unit="%" if self.percent else "step")
+        self.bar.n = step
+        self.bar.set_postfix_str(more)
 
 
 def _visible() -> bool:

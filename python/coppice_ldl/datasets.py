@@ -5,6 +5,7 @@ The binary reads files, so every format and option of the command line works: se
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import warnings
@@ -126,14 +127,19 @@ def load(path: Union[str, "os.PathLike[str]", Mapping[str, Any]], **options: Any
 
 def _path(path: Union[str, "os.PathLike[str]"]) -> str:
     """Return the absolute path of a file that can be read twice."""
-    where = os.path.abspath(os.fspath(path))
-    if where.startswith(("/dev/", "/proc/")) or os.fspath(path) == "-":
-        raise InputError(f"{path}: a pipe or a device cannot be read twice; write its data to a file")
+    if "://" in os.fsdecode(path):
+        raise InputError(f"{os.fsdecode(path)}: a URL is not read; download the file, and give its path")
+    where = os.path.abspath(os.fsdecode(path))
+    if where.startswith(("/dev/", "/proc/")) or os.fsdecode(path) == "-":
+        raise InputError(f"{os.fsdecode(path)}: a pipe or a device cannot be read twice; write its data to a file")
+    if not os.path.exists(where):
+        near = sorted(name for name in glob.glob(glob.escape(where) + ".*"))
+        if near:
+            raise InputError(f"{os.fsdecode(path)}: no such file; there is {os.path.basename(near[0])}")
     try:
-        where.encode()
-    except UnicodeEncodeError as error:
+        return os.fsencode(where).decode()  # in the C locale, Python reads bytes above 127 as other characters
+    except UnicodeDecodeError as error:
         raise InputError(f"{path!r}: the path is not UTF-8; rename the file") from error
-    return where
 
 
 def generate(kind: str = "artificial", rows: Optional[int] = None, seed: int = 1, **options: Any) -> Dataset:

@@ -8,11 +8,11 @@ or more counts as 0 if it is negative.
 
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import Any, Literal, Optional, Union, overload
 
 import numpy as np
 
-from . import _arrays, _inputs
+from . import _arrays, _frames, _inputs
 from ._arrays import Files
 from ._errors import InputError
 from ._parameters import flags
@@ -44,7 +44,7 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None, normal
     Parameters
     ----------
     D_true, D_pred : array-like of shape (n_samples, n_labels)
-        True and predicted label distributions, in this order. The columns of two DataFrames are matched by name.
+        True and predicted label distributions, in this order. The columns of two frames are matched by name.
     clip : {None, "pyldl"}
     normalize : bool
         True accepts probabilities with any sum above 0, and divides them by it.
@@ -63,6 +63,7 @@ def all_measures(D_true: Any, D_pred: Any, *, clip: Optional[str] = None, normal
         raise InputError(f"normalize={normalize!r}: want True or False")
     if clip not in (None, "none", "pyldl"):
         raise InputError(f'clip={clip!r}: want None or "pyldl"')
+    D_true, D_pred = _frames.known(D_true), _frames.known(D_pred)
     _inputs.check_indexes(D_true, D_pred, ("D_true", "D_pred"))
     D_true, D_pred = _inputs.same_columns(D_true, D_pred)
     with Files() as files:
@@ -114,6 +115,12 @@ class Measure:
         self.__name__ = name
         self.greater_is_better = greater_is_better
         self.__doc__ = f"{name}: {formula}, where d is the true and p the predicted distribution of a sample."
+
+    @overload
+    def __call__(self, D_true: Any, D_pred: Any, *, clip: Optional[str] = None, normalize: bool = False, per_sample: Literal[False] = False) -> float: ...
+
+    @overload
+    def __call__(self, D_true: Any, D_pred: Any, *, clip: Optional[str] = None, normalize: bool = False, per_sample: Literal[True]) -> np.ndarray: ...
 
     def __call__(
         self, D_true: Any, D_pred: Any, *, clip: Optional[str] = None, normalize: bool = False, per_sample: bool = False

@@ -95,7 +95,7 @@ os.execv(path, [path, *sys.argv[1:]])
 `
 
 // extras are the packages of the optional extra "all".
-var extras = []string{"matplotlib", "pandas", "scikit-learn", "tqdm"}
+var extras = []string{"matplotlib", "narwhals", "pandas", "scikit-learn", "tqdm"}
 
 // metadata returns the file METADATA.
 func (w *wheel) metadata() string {

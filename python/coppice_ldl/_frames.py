@@ -1,0 +1,164 @@
+"""Frames of all libraries: the names and the values of their columns."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from ._errors import InputError
+
+
+def is_pandas(X: Any) -> bool:
+    """Return True if X is a DataFrame of pandas, or of a library with its interface."""
+    return hasattr(X, "iloc") and hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def known(X: Any) -> Any:
+    """Return X, or a Frame if X is a frame of a library other than pandas. A lazy frame is computed.
+
+    Raises
+    ------
+    InputError
+        If X is a frame, but the package that reads it is not installed, or does not know it.
+    """
+    if type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "compute"):
+        return X.compute()
+    return Frame(_read(X)) if _is_other(X) else X
+
+
+def of(X: Any) -> Optional["Frame"]:
+    """Return X as a Frame, or None if it is no frame."""
+    X = known(X)
+    if is_pandas(X):
+        return Frame([(name, X.iloc[:, i]) for i, name in enumerate(X.columns)])
+    return X if isinstance(X, Frame) else None
+
+
+def names(X: Any) -> Optional[list[Any]]:
+    """Return the names of the columns of a frame, or None if X is no frame."""
+    X = known(X)
+    if is_pandas(X):
+        return list(X.columns)
+    return X.names if isinstance(X, Frame) else None
+
+
+def texts(names: Sequence[Any]) -> list[str]:
+    """Return names of columns as texts, without the white space around them. They must differ."""
+    found = [str(name).strip() for name in names]
+    seen: set[str] = set()
+    for name in found:
+        if name in seen:
+            raise InputError(f"several columns have the name {name!r}; rename them")
+        seen.add(name)
+    return found
+
+
+def _is_other(X: Any) -> bool:
+    """Return True if X is a frame of a library other than pandas."""
+    if isinstance(X, (Frame, np.ndarray)) or is_pandas(X) or len(getattr(X, "shape", (0, 0))) == 1:
+        return False
+
+    def has(*names: str) -> bool:
+        return any(hasattr(type(X), name) for name in names)  # the attribute of a lazy frame may take long
+
+    if has("__dataframe__", "__narwhals_dataframe__", "__narwhals_lazyframe__", "column_names"):
+        return True
+    if has("columns"):
+        return has("dtypes", "schema", "collect")
+    return has("__arrow_c_stream__") and not has("dtype", "chunks", "type")  # a column has these
+
+
+def _read(X: Any) -> list[tuple[str, Any]]:
+    """Return the names and the columns of a frame that is not of pandas, as Series of narwhals."""
+    name = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
+    try:
+        import narwhals as nw  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise InputError(f"{name}: the names of its columns are read with narwhals; run: pip install narwhals; or give a DataFrame of pandas") from error
+    frame = nw.from_native(X, pass_through=True)
+    if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
+        try:
+            import pyarrow.interchange  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        except ImportError as error:
+            raise InputError(f"{name}: its columns are read with pyarrow; run: pip install pyarrow; or give a DataFrame of pandas") from error
+        try:
+            table = pyarrow.table(X) if hasattr(X, "__arrow_c_stream__") else pyarrow.interchange.from_dataframe(X)
+        except Exception as error:
+            raise InputError(f"{name}: its columns cannot be read ({error}); give a DataFrame of pandas, or an array") from error
+        frame = nw.from_native(table)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    return list(zip(frame.columns, frame.iter_columns()))
+
+
+class Frame:
+    """Columns of one length.
+
+    Attributes
+    ----------
+    names : list
+        The names of the columns. A frame of pandas may have other names than texts.
+    shape : tuple of int
+    """
+
+    def __init__(self, columns: Sequence[tuple[Any, Any]]) -> None:
+        self._columns = [column for _name, column in columns]
+        self.names = [name for name, _column in columns]
+        self.shape = (len(self._columns[0]) if columns else 0, len(columns))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def pick(self, positions: Sequence[int]) -> "Frame":
+        """Return a frame with some of the columns."""
+        return Frame([(self.names[i], self._columns[i]) for i in positions])
+
+    def objects(self) -> np.ndarray:
+        """Return the values as an array of objects. A missing value is None, NaN or NA of pandas."""
+        array = np.empty(self.shape, dtype=object)
+        for i, column in enumerate(self._columns):
+            array[:, i] = column.to_list()
+        return array
+
+    def numbers(self, called: str) -> np.ndarray:
+        """Return the values as an array of numbers. A missing value is NaN.
+
+        Raises
+        ------
+        InputError
+            If a column has no numbers. The text names the column.
+        """
+        columns = [_numbers(column, self.names[i], called) for i, column in enumerate(self._columns)]
+        kinds = {column.dtype for column in columns}
+        kind = np.result_type(*kinds) if columns and all(one.kind in "iuf" for one in kinds) else np.dtype(np.float64)
+        array = np.empty(self.shape, kind)
+        for i, column in enumerate(columns):
+            array[:, i] = column
+        return array
+
+
+def _numbers(column: Any, name: Any, called: str) -> np.ndarray:
+    """Return a column as an array of numbers: integers, booleans or floats."""
+    kind = column.dtype
+    try:
+        if hasattr(column, "iloc"):  # of pandas
+            if isinstance(kind, np.dtype) and kind.kind in "iuf":
+                return np.asarray(column.to_numpy())
+            if getattr(kind, "kind", "O") in "mMc":
+                raise TypeError("it has no order of numbers")
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        import narwhals as nw  # type: ignore[import-not-found, unused-ignore]
+
+        missing = column.null_count()
+        if missing == len(column):
+            return np.full(len(column), np.nan)
+        if not kind.is_numeric() and kind != nw.Boolean:
+            raise TypeError("it has no numbers")
+        if missing or kind.is_decimal() or kind in (nw.Int128, nw.UInt128):
+            column = column.cast(nw.Float64)
+        return np.asarray(column.to_numpy())
+    except (TypeError, ValueError) as error:
+        texts = str(kind).partition("(")[0].lower() in ("object", "str", "string", "category", "categorical", "enum")
+        advice = "encode it, for example with pandas.get_dummies" if texts else "make it a column of numbers, or leave it out"
+        raise InputError(f"{called}: the column {name!r} has the type {kind}, not numbers; {advice} ({error})") from error

@@ -1,0 +1,153 @@
+"""Frames of all libraries: their columns are matched by name, everywhere."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import make
+
+from coppice_ldl import SABFGS, InputError, LDLForest, metrics
+
+FEATURES = ["width", "height", "depth", "mass", "age"]
+LABELS = ["joy", "fear", "anger", "calm"]
+
+
+class Stream:
+    """A frame that speaks only the Arrow PyCapsule protocol."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+class Interchange:
+    """A frame that speaks only the interchange protocol."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __dataframe__(self, **options):
+        return self._table.__dataframe__(**options)
+
+
+def polars_of(frame):
+    return pytest.importorskip("polars").DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+
+
+def arrow_of(frame):
+    return pytest.importorskip("pyarrow").table({name: frame[name].to_numpy() for name in frame.columns})
+
+
+def dask_of(frame):
+    return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+
+
+LIBRARIES = {
+    "pandas": lambda frame: frame,
+    "pandas with Arrow": lambda frame: pytest.importorskip("pyarrow") and frame.astype("float64[pyarrow]"),
+    "polars": polars_of,
+    "polars, lazy": lambda frame: polars_of(frame).lazy(),
+    "Arrow": arrow_of,
+    "Arrow, batch": lambda frame: arrow_of(frame).combine_chunks().to_batches()[0],
+    "PyCapsule": lambda frame: Stream(arrow_of(frame)),
+    "interchange": lambda frame: Interchange(arrow_of(frame)),
+    "dask": dask_of,
+}
+
+
+@pytest.fixture
+def frames():
+    X, D = make(80)
+    return pd.DataFrame(X, columns=FEATURES), pd.DataFrame(D, columns=LABELS)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_estimators(frames, library):
+    """fit, predict, score and evaluate give the same numbers for every library, with columns in any order."""
+    X, D = frames
+    own = LIBRARIES[library]
+    want = SABFGS(iterations=5).fit(X, D)
+    model = SABFGS(iterations=5).fit(own(X), own(D))
+    assert model.model_digest_ == want.model_digest_
+    assert list(model.feature_names_in_) == FEATURES and list(model.label_names_) == LABELS
+    turned, labels = own(X[FEATURES[::-1]]), own(D[LABELS[::-1]])
+    assert (model.predict(turned) == want.predict(X)).all()
+    assert model.score(turned, labels) == want.score(X, D)
+    assert model.evaluate(turned, labels)["measures"] == want.evaluate(X, D)["measures"]
+    with pytest.raises(InputError, match="Feature names unseen at fit time"):
+        model.predict(own(X.rename(columns={"age": "size"})))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_measures(frames, library):
+    """Every measure matches columns by name, also between libraries."""
+    _, D = frames
+    own = LIBRARIES[library]
+    P = pd.DataFrame(make(80, seed=1)[1], columns=LABELS)
+    want = metrics.all_measures(D, P)
+    for one, other in ((own(D), own(P[LABELS[::-1]])), (D, own(P[LABELS[::-1]])), (own(D), P[LABELS[::-1]])):
+        found = metrics.all_measures(one, other)
+        assert all((found[name] == want[name]).all() for name in want)
+    assert metrics.kl(own(D), own(D[LABELS[::-1]])) == 0
+    with pytest.raises(InputError, match="D_true has the columns"):
+        metrics.kl(own(D), own(P.rename(columns={"joy": "hope"})))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_classes_and_missing_values(frames, library):
+    """Classes in a frame, missing values, and columns without numbers."""
+    own = LIBRARIES[library]
+    X, _ = frames
+    classes = pd.DataFrame({"kind": np.array(["a", "b"])[np.arange(80) % 2]})
+    if library == "pandas with Arrow":
+        own = LIBRARIES["pandas"]
+    model = LDLForest(trees=1, depth=2, steps=3, validation_fraction=0, labels="class").fit(own(X), own(classes))
+    assert list(model.classes_) == ["a", "b"]
+    holes = X.mask(np.arange(400).reshape(80, 5) % 7 == 0)
+    want = SABFGS(iterations=3, missing="mean").fit(holes, frames[1])
+    assert SABFGS(iterations=3, missing="mean").fit(own(holes), own(frames[1])).model_digest_ == want.model_digest_
+    with pytest.raises(InputError, match="X: the column 'kind' has the type .*encode it"):
+        SABFGS().fit(own(X.assign(kind=classes["kind"])), frames[1])
+
+
+def test_nulls_and_kinds():
+    """Integers with nulls, decimals, booleans and a column of nulls are numbers."""
+    pl = pytest.importorskip("polars")
+    import decimal
+
+    X = pl.DataFrame({"i": [1, None, 3], "d": [decimal.Decimal("1.5"), None, decimal.Decimal("2")], "b": [True, False, None], "n": [None, None, None], "u": [2**63, 1, 2]})
+    from coppice_ldl import _arrays
+
+    found = _arrays.numbers(X, "X")
+    assert np.array_equal(found, [[1, 1.5, 1, np.nan, 2.0**63], [np.nan, np.nan, 0, np.nan, 1], [3, 2, np.nan, np.nan, 2]], equal_nan=True)
+    with pytest.raises(InputError, match="the column 'when' has the type Date"):
+        _arrays.numbers(pl.DataFrame({"when": pl.Series(["2020-01-01"]).str.to_date()}), "X")
+    with pytest.raises(InputError, match="several columns have the name"):
+        _arrays.names_of(pl.DataFrame({"a": [1], " a": [2]}))
+
+
+def test_without_narwhals(frames, monkeypatch):
+    """Without narwhals, a frame that only narwhals reads is refused with the line that installs it."""
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    X, D = frames
+    for own in (polars_of, arrow_of):
+        for call in (lambda: SABFGS().fit(own(X), D), lambda: SABFGS().fit(X, own(D)), lambda: metrics.kl(own(D), D)):
+            with pytest.raises(InputError, match="pip install narwhals"):
+                call()
+    assert SABFGS(iterations=2).fit(X, D).score(X, D) < 0
+
+
+def test_pipelines(frames):
+    """The names pass through a pipeline whose transformers return frames of polars."""
+    pytest.importorskip("polars")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, D = frames
+    model = make_pipeline(StandardScaler().set_output(transform="polars"), SABFGS(iterations=3)).fit(X, D)
+    assert list(model[-1].feature_names_in_) == FEATURES

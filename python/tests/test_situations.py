@@ -1,0 +1,152 @@
+"""Situations in which users of other libraries were surprised."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+from conftest import make
+
+import coppice_ldl
+from coppice_ldl import SABFGS, CoppiceError, InputError, LDLForest, ProcessError, datasets, metrics
+from coppice_ldl._progress import Progress
+
+
+def test_bars_end_full(monkeypatch, capsys):
+    """A training that stops early ends with a full bar, and a failed one does not."""
+    tqdm = pytest.importorskip("tqdm.auto")
+    monkeypatch.setattr("coppice_ldl._progress.QUIET", 0)
+    bars = []
+    own = tqdm.tqdm
+    monkeypatch.setattr(tqdm, "tqdm", lambda *args, **options: bars.append(own(*args, **options)) or bars[-1])
+    with Progress("ldlf", True) as progress:
+        progress.line('{"progress": {"step": 4200, "most_steps": 25000, "loss": 0.1}}')
+    assert bars[0].n == bars[0].total == 4200
+    with pytest.raises(KeyError), Progress("ldlf", True) as progress:
+        progress.line('{"progress": {"step": 4200, "most_steps": 25000, "loss": 0.1}}')
+        raise KeyError
+    assert (bars[1].n, bars[1].total) == (4200, 25000)
+    with Progress("experiment", True) as progress:
+        progress.note(" 35 %  7 of 20 runs, 2 running  ETA 4.7 s, from 7 of 20 runs\n")
+        assert (bars[2].n, bars[2].total) == (35, 100)
+    assert bars[2].n == 100
+    assert "7 of 20 runs" in capsys.readouterr().err
+
+
+def test_experiments_show_their_progress(monkeypatch, capfd):
+    """verbose=True shows how many runs have ended."""
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    X, D = make(400)
+    spec = {"name": "e", "folds": 10, "datasets": [{"name": "d", "X": X, "D": D}], "methods": [LDLForest(trees=2, depth=5, steps=2000, patience=1000000)]}
+    coppice_ldl.experiment(spec, verbose=True, n_jobs=1)
+    assert "of 10 runs" in capfd.readouterr().err
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np
+import coppice_ldl
+X = np.random.RandomState(0).rand(200, 4)
+spec = {"name": "e", "folds": 10, "datasets": [{"name": "d", "X": X, "D": X / X.sum(axis=1, keepdims=True)}],
+        "methods": [coppice_ldl.AAKNN(), coppice_ldl.LDLForest(steps=1000000, patience=1000000)]}
+threading.Timer(4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    coppice_ldl.experiment(spec, n_jobs=1)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
+def test_an_interrupt_keeps_ended_runs(tmp_path):
+    """After an interrupt without a folder, the ended runs are where the message says."""
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    found = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, env=variables, timeout=120)
+    assert found.returncode == 7, found.stderr
+    folder = found.stderr.partition("results of runs that ended are in ")[2].partition(";")[0]
+    assert folder.startswith(str(tmp_path)) and os.path.exists(os.path.join(folder, "cells.log")), found.stderr
+
+
+def test_without_a_temporary_folder(monkeypatch, tmp_path):
+    """Estimators and measures need no temporary folder. An experiment says that it needs one."""
+    if not hasattr(os, "memfd_create"):
+        pytest.skip("files without a name are in a temporary folder here")
+
+    def none():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    coppice_ldl.close()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", none)
+    X, D = make(60)
+    model = SABFGS(iterations=2).fit(X, D)
+    assert model.predict(X).shape == D.shape and metrics.kl(D, D) == 0
+    with pytest.raises(CoppiceError, match="TMPDIR"):
+        coppice_ldl.experiment({"name": "e", "datasets": [{"name": "d", "X": X, "D": D}], "methods": ["aa-knn"]})
+
+
+def test_pickles_have_no_arrays():
+    """A pickle of NumPy 2 is read by NumPy 1: it names nothing of NumPy."""
+    X, D = make(60)
+    classes = np.array(["a", "b"])[np.arange(60) % 2]
+    for model in (SABFGS(iterations=np.int64(3)).fit(X, D), LDLForest(trees=1, depth=2, steps=3, validation_fraction=0.2, labels="class").fit(X, classes)):
+        data = pickle.dumps(model)
+        assert b"numpy" not in data
+        again = pickle.loads(data)
+        assert (again.predict(X) == model.predict(X)).all()
+        for name in ("label_names_", "classes_"):
+            if hasattr(model, name):
+                one, other = getattr(model, name), getattr(again, name)
+                assert one.dtype == other.dtype and one.tolist() == other.tolist()
+        for name, column in model.learning_curve_.items():
+            assert column.dtype == again.learning_curve_[name].dtype and np.array_equal(column, again.learning_curve_[name], equal_nan=True)
+
+
+def _zombies(_):
+    X, D = make(30)
+    SABFGS(iterations=1).fit(X, D)
+    return coppice_ldl._process._current.child.pid
+
+
+def test_children_of_multiprocessing_leave_no_process():
+    """A child of multiprocessing ends its process of coppice, although it runs no atexit."""
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pids = set(pool.map(_zombies, range(4)))
+        pool.close()
+        pool.join()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_binary_without_its_executable_bit(monkeypatch, tmp_path):
+    copy = tmp_path / "coppice"
+    copy.write_bytes(b"#!/bin/sh\n")
+    copy.chmod(0o644)
+    monkeypatch.setenv("COPPICE_BINARY", str(copy))
+    with pytest.raises(ProcessError, match=r"noexec: .*chmod \+x .*COPPICE_BINARY"):
+        metrics.kl([[0.5, 0.5]], [[0.5, 0.5]])
+
+
+def test_names_and_paths(tmp_path):
+    """Names that are nearly right, and paths that are none, have an error that helps."""
+    with pytest.raises(AttributeError, match="did you mean 'SABFGS'"):
+        _ = coppice_ldl.SA_BFGS
+    with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
+        _ = coppice_ldl.nothing
+    (tmp_path / "SJAFFE.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="no such file; there is SJAFFE.csv"):
+        datasets.load(tmp_path / "SJAFFE")
+    for load in (datasets.load, coppice_ldl.load):
+        with pytest.raises(InputError, match="a URL is not read"):
+            load("https://example.org/x.csv")
+    path = tmp_path / "m.coppice"
+    SABFGS(iterations=1).fit(*make(30)).save(str(path))
+    with pytest.raises(InputError, match="a path in bytes"):
+        coppice_ldl.load(os.fsencode(path))
+    assert coppice_ldl.load(path.read_bytes()).n_labels_ == 4
