@@ -69,6 +69,8 @@ func (l *Listen) all() [len(ports)]*string {
 type Exposure struct {
 	// Insecure is true if connections in the clear may leave this machine.
 	Insecure bool
+	// Hosts are names with a dot by which HTTP is reached in the clear. The hosts of Peers are accepted too.
+	Hosts []string
 	// OpenMetrics is true if callers without an identity may read /metrics.
 	OpenMetrics bool
 }

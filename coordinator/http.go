@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +45,11 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 	b, log := cfg.Budget, cfg.Log
 	l = certs.Listen(l, cfg.TLS, certs.Terms{Port: certs.PortHTTP, Late: true, Within: cfg.timeouts.Handshake(), Log: log})
 	s := &httpServer{connections: boundConnections(l, b.Connections), log: log}
-	s.gate = access.Gate{TLS: cfg.TLS, OpenMetrics: cfg.OpenMetrics, Registry: func() access.Registry {
+	hosts := slices.Clone(cfg.Hosts)
+	for _, p := range cfg.Peers {
+		hosts = append(hosts, p.Host)
+	}
+	s.gate = access.Gate{TLS: cfg.TLS, Hosts: hosts, OpenMetrics: cfg.OpenMetrics, Registry: func() access.Registry {
 		if r := s.registry.Load(); r != nil {
 			return *r
 		}

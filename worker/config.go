@@ -18,6 +18,19 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
+// Exposure says what is open to processes and callers without an identity.
+type Exposure struct {
+	// Insecure is true if connections in the clear may leave this machine.
+	Insecure bool
+	// Hosts are names with a dot by which Config.Listen is reached in the clear.
+	Hosts []string
+	// OpenMetrics is true if callers without an identity may read /metrics at Config.Listen.
+	OpenMetrics bool
+	// MetricsToken, if set, returns the SHA-256 of the token with which callers may read /metrics now.
+	// ok is false if there is none.
+	MetricsToken func() (hash [sha256.Size]byte, ok bool)
+}
+
 // Config says how a worker runs. Join and Dir must be given.
 type Config struct {
 	// Join lists HTTP addresses (host:port) of coordinators. Any of them names the others.
@@ -37,13 +50,7 @@ type Config struct {
 	// TLS has the certificates of this worker, with role worker and its name, or with role pool;
 	// nil: connections are in the clear.
 	TLS *certs.Source
-	// Insecure is true if connections in the clear may leave this machine.
-	Insecure bool
-	// OpenMetrics is true if callers without an identity may read /metrics at Listen.
-	OpenMetrics bool
-	// MetricsToken, if set, returns the SHA-256 of the token with which callers may read /metrics now.
-	// ok is false if there is none.
-	MetricsToken func() (hash [sha256.Size]byte, ok bool)
+	Exposure
 	// CacheBytes bounds the shard cache on disk. Shards in use may exceed it. 0: DefaultCacheBytes.
 	CacheBytes int64
 	// KeptBytes bounds the derived values that all jobs together keep in memory, such as routing

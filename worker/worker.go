@@ -346,7 +346,7 @@ func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (
 		}
 		fmt.Fprintln(r, "ok")
 	})
-	gate := &access.Gate{TLS: cfg.TLS, OpenMetrics: cfg.OpenMetrics, MetricsToken: cfg.MetricsToken}
+	gate := &access.Gate{TLS: cfg.TLS, Hosts: cfg.Hosts, OpenMetrics: cfg.OpenMetrics, MetricsToken: cfg.MetricsToken}
 	x := &web{
 		address: others, port: at.String(),
 		server: &http.Server{Handler: gate.Identify(mux), ConnContext: certs.ConnContext,

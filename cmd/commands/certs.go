@@ -280,14 +280,6 @@ func (c *certsCheckCmd) Run(a *app) error {
 	if err != nil {
 		return usageError{err}
 	}
-	key := filepath.Join(c.Dir, certs.KeyFile)
-	info, err := os.Stat(key)
-	if err != nil {
-		return usageError{err}
-	}
-	if mode := info.Mode().Perm(); mode&strangers != 0 {
-		return usagef("%[1]s: the mode is %04[2]o, but other users must not use the key; run: chmod 600 %[1]s", key, mode)
-	}
 	id := source.Identity()
 	shown := struct {
 		issued

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/config"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // outside gives values to flags that are not on the command line. They come from environment variables, COPPICE_ and
@@ -229,6 +230,9 @@ func (c *configShowCmd) Run(a *app, k *kong.Kong, o *outside) error {
 	}
 	if err != nil {
 		return err
+	}
+	for i := range shown.Values { // a token in the place of its file
+		shown.Values[i].Value = access.HideTokens(shown.Values[i].Value)
 	}
 	for _, name := range shown.Unknown {
 		a.note("note: no flag has the environment variable %s%s", name, param.Suggest(name, variables(k.Model.Node)))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // under runs a real process with more variables in its environment.
@@ -103,6 +104,17 @@ func TestConfigRefusals(t *testing.T) {
 	}
 	if e = under(t, nil, "version", "--config", filepath.Join(dir, "none")); e.Code != ExitUsage || !strings.Contains(e.Stderr, "none: no such file") {
 		t.Errorf("a missing file: exit code %d, %s", e.Code, e.Stderr)
+	}
+}
+
+// TestConfigShowHidesTokens: a token in the place of its file is not printed.
+func TestConfigShowHidesTokens(t *testing.T) {
+	text, id, _ := access.NewToken()
+	for _, args := range [][]string{{"config", "show"}, {"config", "show", "-o", "json", "job", "list"}} {
+		e := under(t, []string{"COPPICE_TOKEN_FILE=" + text}, args...)
+		if e.Code != ExitOK || strings.Contains(e.Stdout+e.Stderr, text) || !strings.Contains(e.Stdout, "coppice_"+id+"_SECRET") {
+			t.Errorf("%v: exit code %d, %s", args, e.Code, e.Stdout)
+		}
 	}
 }
 

@@ -79,7 +79,7 @@ func (c *coordinatorCmd) Run(a *app) error {
 	}
 	return v.ended("coordinator", coordinator.Run(v.ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), Listen: coordinator.Listen{HTTP: c.HTTP, Raft: c.Raft, NATS: c.NATSListen, Routes: c.NATSRoutes},
-		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source, Exposure: coordinator.Exposure{Insecure: c.Insecure, OpenMetrics: c.OpenMetrics}, Log: v.log,
+		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source, Exposure: coordinator.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics}, Log: v.log,
 		Lean: lean.begin,
 	}))
 }
@@ -176,7 +176,7 @@ func (c *workerCmd) Run(a *app) error {
 	}
 	defer frugal.begin()()
 	return v.ended("worker", worker.Run(v.ctx, worker.Config{
-		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors, TLS: source, Insecure: c.Insecure, OpenMetrics: c.OpenMetrics, MetricsToken: token, Log: v.log,
+		Join: withPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors, TLS: source, Exposure: worker.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics, MetricsToken: token}, Log: v.log,
 	}))
 }
 

@@ -19,10 +19,11 @@ import (
 
 // serveFlags are the common flags of coordinators and workers.
 type serveFlags struct {
-	LogLevel     string `enum:"debug,info,warn,error" default:"info" help:"Lowest level of the messages in the log on stderr: debug, info, warn or error. With -o json the log is in JSON."`
-	Insecure     bool   `help:"Listen at addresses that other machines reach without TLS. Anybody who reaches the ports can then read, change and delete everything."`
-	OpenMetrics  bool   `name:"anonymous-metrics" help:"Anybody who reaches the HTTP port may read /metrics. Otherwise a reader needs a certificate or a token of the role read."`
-	DieWithStdin bool   `hidden:"" help:"Stop when stdin closes, for a process that another process started."`
+	LogLevel     string   `enum:"debug,info,warn,error" default:"info" help:"Lowest level of the messages in the log on stderr: debug, info, warn or error. With -o json the log is in JSON."`
+	Insecure     bool     `help:"Listen at addresses that other machines reach without TLS. Anybody who reaches the ports can then read, change and delete everything."`
+	OpenMetrics  bool     `name:"anonymous-metrics" help:"Anybody who reaches the HTTP port may read /metrics. Otherwise a reader needs a certificate or a token of the role read."`
+	AllowHost    []string `name:"allow-host" placeholder:"NAME" help:"Names with a dot by which HTTP is reached in the clear, separated by commas. Requests for other names are refused; addresses, names without a dot and the hosts of --peers are always accepted."`
+	DieWithStdin bool     `hidden:"" help:"Stop when stdin closes, for a process that another process started."`
 
 	tlsFlag
 }

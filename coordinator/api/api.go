@@ -111,12 +111,39 @@ func Handler(cfg Config) http.Handler {
 		}
 		mux.HandleFunc(r.pattern, access.Route(r.pattern, r.handler))
 	}
-	// A request of an unknown path or method is answered by the catch-all pattern, so
-	// that the error is JSON.
-	mux.HandleFunc("/", json(func(r *http.Request) (any, error) {
-		return nil, fmt.Errorf("%w: no request %s %s exists", state.ErrNotFound, r.Method, r.URL.Path)
-	}))
+	mux.HandleFunc("/", respond.unknown(mux))
 	return counted(mux, cfg.Count)
+}
+
+// methods are the methods of requests.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete}
+
+// unknown answers requests of an unknown path or method, so that the error is JSON. If the path has other
+// methods, the header Allow lists them.
+func (p responder) unknown(mux *http.ServeMux) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var allowed []string
+		for _, method := range methods {
+			other := r.Clone(r.Context())
+			other.Method = method
+			if _, pattern := mux.Handler(other); pattern != "/" {
+				allowed = append(allowed, method)
+			}
+		}
+		if len(allowed) == 0 {
+			p.answer(w, nil, fmt.Errorf("%w: no request %s %s exists", state.ErrNotFound, r.Method, r.URL.Path))
+			return
+		}
+		w.Header().Set("Allow", strings.Join(append(allowed, http.MethodOptions), ", "))
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		err := writeJSON(w, http.StatusMethodNotAllowed, protocol.Problem{Error: fmt.Sprintf("no request %s %s exists; the methods of this path are %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))})
+		if err != nil {
+			p.log.Debug("a response could not be sent", "error", err)
+		}
+	}
 }
 
 // urgent reports whether a request says how a coordinator is or who leads. Others decide

@@ -361,7 +361,7 @@ func TestNothingThere(t *testing.T) {
 	s := newSite(t)
 	s.refuse(404, "GET", "/", nil, "GET /")
 	s.refuse(404, "GET", "/v2/jobs", nil, "/v2/jobs")
-	s.refuse(404, "PATCH", "/v1/jobs/1", nil, "PATCH")
+	s.refuse(405, "PATCH", "/v1/jobs/1", nil, "PATCH", "the methods of this path are GET, HEAD")
 }
 
 // TestTooLarge: a body beyond its bound is refused, not read.

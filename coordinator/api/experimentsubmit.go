@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // FindDataset implements submission.Cluster.
@@ -82,7 +83,7 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check bool, de
 	defer leave()
 	for range maxDecisions {
 		if !check {
-			if answer, err := h.repeated(token); answer != nil || err != nil {
+			if answer, err := h.repeated(ctx, token); answer != nil || err != nil {
 				return answer, err
 			}
 		}
@@ -135,7 +136,7 @@ func (h *experimentHandlers) commit(r *http.Request, token string, sub *experime
 		return nil, ctx.Err()
 	}
 	// An earlier try may have been accepted since this one began: its runs are then not new.
-	if answer, err := h.repeated(token); answer != nil || err != nil {
+	if answer, err := h.repeated(ctx, token); answer != nil || err != nil {
 		return answer, err
 	}
 	if current, err := sub.Current(ctx, h); err != nil || !current {
@@ -176,7 +177,7 @@ func (h *experimentHandlers) commit(r *http.Request, token string, sub *experime
 func jobToken(token string, i int) string { return token + "/" + strconv.Itoa(i) }
 
 // repeated answers a submission that was sent again, because its first answer was lost; nil: it is the first.
-func (h *experimentHandlers) repeated(token string) (any, error) {
+func (h *experimentHandlers) repeated(ctx context.Context, token string) (any, error) {
 	st := h.store.State()
 	if d := st.DeletedByToken(jobToken(token, 0)); d != nil {
 		return nil, d.Repeated()
@@ -190,6 +191,9 @@ func (h *experimentHandlers) repeated(token string) (any, error) {
 	}
 	if len(jobs) == 0 {
 		return nil, nil
+	}
+	if jobs[0].Owner != access.Of(ctx).Name && access.Of(ctx).Role != rights.Admin { // an admin adds to experiments of others
+		return nil, fmt.Errorf("the token of the submission %w: another user has sent it; choose another token", state.ErrExists)
 	}
 	p := protocol.ExperimentPlan{Name: jobs[0].Experiment, Jobs: h.describe(st, jobs, len(jobs), false).Jobs}
 	for _, j := range jobs {

@@ -84,8 +84,11 @@ func serve(t testing.TB, id string, cfg Config) *site {
 	return s
 }
 
-// inClear returns the handler of a coordinator in the clear, where callers may do everything.
-func inClear(cfg Config) http.Handler { return new(access.Gate).Identify(Handler(cfg)) }
+// inClear returns the handler of a coordinator in the clear, where callers may do everything. Requests of
+// httptest are for example.com.
+func inClear(cfg Config) http.Handler {
+	return (&access.Gate{Hosts: []string{"example.com"}}).Identify(Handler(cfg))
+}
 
 // follower starts another coordinator, which has the same committed state.
 func (s *site) follower() *site {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,8 +37,15 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	if req.Token == "" || len(req.Token) > protocol.MaxToken {
 		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken)
 	}
+	given, err := json.Marshal(req.Spec)
+	if err != nil {
+		return nil, err
+	}
 	st := h.store.State()
 	if j := st.JobByToken(req.Token); j != nil { // the first answer was lost
+		if j.Owner != access.Of(r.Context()).Name || !bytes.Equal(j.Spec, given) {
+			return nil, fmt.Errorf("the token of the submission %w: it was sent with another spec, or by another user; choose another token", state.ErrExists)
+		}
 		return h.info(j, st.Index()), nil
 	}
 	if d := st.DeletedByToken(req.Token); d != nil {
@@ -68,10 +76,6 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 		}
 	}
 	if err := h.quotas.checkMemory(job, d.Manifest); err != nil {
-		return nil, err
-	}
-	given, err := json.Marshal(req.Spec)
-	if err != nil {
 		return nil, err
 	}
 	index, made, err := commit(r, h.store, protocol.EntrySubmit, protocol.SubmitEntry{

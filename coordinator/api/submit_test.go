@@ -66,6 +66,10 @@ func TestSubmissionIsSentAgain(t *testing.T) {
 		t.Errorf("sent again it makes %+v", again)
 	}
 	s.put("art", 200)
+	first := submission("of my own", "first", nil)
+	s.get("POST", "/v1/jobs", first, nil)
+	first.Spec.Set = map[string]string{"trees": "9"}
+	s.refuse(409, "POST", "/v1/jobs", first, "the token of the submission already exists", "choose another token")
 	var anew protocol.JobInfo
 	s.get("POST", "/v1/jobs", submission("another token", "job", nil), &anew)
 	if anew.ID == j.ID || anew.State != protocol.Queued {

@@ -97,12 +97,27 @@ func NewAuthority(dir, cluster string) (*Authority, error) {
 	return OpenAuthority(dir)
 }
 
+// checkPrivate refuses the file of a key that users may use who are neither its owner nor in its group.
+func checkPrivate(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o007 != 0 {
+		return fmt.Errorf("%[1]s: the mode is %04[2]o, but other users must not use the key; run: chmod 600 %[1]s", path, mode)
+	}
+	return nil
+}
+
 // OpenAuthority opens the authority in a folder: the certificate in ca.crt that belongs to
 // ca.key.
 func OpenAuthority(dir string) (*Authority, error) {
 	secret, err := os.ReadFile(filepath.Join(dir, AuthorityKey))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w; make an authority with: coppice certs init --ca-dir %s", err, dir)
+	}
+	if err == nil {
+		err = checkPrivate(filepath.Join(dir, AuthorityKey))
 	}
 	if err != nil {
 		return nil, err

@@ -212,6 +212,9 @@ func (s *Source) read() (*material, error) {
 		}
 		return m, nil
 	}
+	if err := checkPrivate(filepath.Join(s.dir, KeyFile)); err != nil {
+		return nil, err
+	}
 	if m.pair, err = pairOf(s.dir, b[1], b[2]); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,6 +73,10 @@ type Gate struct {
 	// Registry returns what the cluster knows; a nil result: nothing yet. If Registry is nil, the
 	// server takes no tokens of the cluster.
 	Registry func() Registry
+	// Hosts are the names by which callers reach this server in the clear. Addresses and names without a dot
+	// are always accepted. If a page of another site has its own name resolve to this server, its browser
+	// sends that name, and is refused.
+	Hosts []string
 	// OpenMetrics is true if callers without an identity may read /metrics.
 	OpenMetrics bool
 	// MetricsToken, if set, returns the SHA-256 of the token with which a caller may read /metrics now, and
@@ -133,27 +139,12 @@ func (g *Gate) mayScrape(r *http.Request) bool {
 
 // bearer returns the token of a request.
 func bearer(r *http.Request) (string, bool) {
-	return strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
 }
-
-// StatusRemoved answers a coordinator that was removed from the cluster, if its certificate is revoked.
-const StatusRemoved = http.StatusGone
 
 // callerHeader has the caller of a request that a coordinator forwards.
 const callerHeader = "Coppice-Caller"
-
-// Errors of callers without a valid identity.
-var (
-	errNoIdentity = fmt.Errorf("this server answers only callers with an identity; give --tls-dir with a folder from coppice certs client, or a token with --token-file or COPPICE_TOKEN_FILE: %w", certs.ErrNoCertificate)
-	errToken      = errors.New("the token is not valid here: it does not exist, has expired or was revoked; an admin makes another one with coppice token create NAME --role ROLE")
-	errRevoked    = errors.New("the certificate of the caller is revoked; an admin issues another one with coppice certs")
-	errExpired    = errors.New("the certificate of the caller has expired; an admin issues another one with coppice certs")
-	errUntrusted  = errors.New("the certificate of the caller is not trusted here: another authority has signed it, or it is of another cluster, or of a role that this port refuses")
-	errRemoved    = errors.New("the coordinator of this certificate was removed from the cluster")
-	errStarting   = errors.New("this coordinator is starting and does not know the tokens of its cluster yet; try again")
-	errForged     = errors.New("only a coordinator forwards requests of other callers")
-	errWorker     = fmt.Errorf("this process takes a certificate of a user, or for /metrics the token of its --metrics-token-file: %w", certs.ErrNoCertificate)
-)
 
 // The time of a caller without an identity to send the rest of a request, and to read the answer.
 const (
@@ -169,11 +160,19 @@ var crossSite = http.NewCrossOriginProtection()
 // without an identity reach only the requests that everybody may make.
 func (g *Gate) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.TLS == nil && !g.isHost(r.Host) {
+			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for the host %.80q, which is not a name of this server; to accept it, start the server with --allow-host", r.Host))
+			return
+		}
 		caller, err := g.caller(r)
 		if foreign := crossSite.Check(r); foreign != nil {
 			err = fmt.Errorf("a page of another site asks for a change: %w", foreign)
 		}
-		switch open := rights.OnHTTP(rights.Anonymous, r.Method, r.URL.Path) != rights.None; {
+		method := r.Method
+		if method == http.MethodHead || method == http.MethodOptions {
+			method = http.MethodGet // a caller that may read a page may ask about it
+		}
+		switch open := rights.OnHTTP(rights.Anonymous, method, r.URL.Path) != rights.None; {
 		case err == nil:
 		case open:
 			caller = Caller{Role: rights.Anonymous, From: r.RemoteAddr}
@@ -208,22 +207,17 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 	})
 }
 
-// StatusOf returns the status of an answer to a caller without a valid identity. ok is false if the error
-// is another one. The identity may have ended while the request was answered: it is then the cause of the
-// request's context.
-func StatusOf(err error) (status int, ok bool) {
-	var untrusted *certificateError
-	switch {
-	case errors.Is(err, errStarting):
-		return http.StatusServiceUnavailable, true // the client asks again
-	case errors.Is(err, errRemoved):
-		return StatusRemoved, true
-	case errors.Is(err, certs.ErrNoCertificate), errors.Is(err, errToken):
-		return http.StatusUnauthorized, true
-	case errors.As(err, &untrusted), errors.Is(err, errExpired), errors.Is(err, errRevoked):
-		return http.StatusForbidden, true
+// isHost reports whether a request in the clear may be for a host.
+func (g *Gate) isHost(given string) bool {
+	host := given
+	if name, _, err := net.SplitHostPort(given); err == nil {
+		host = name
 	}
-	return 0, false
+	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
+		return true
+	}
+	return slices.ContainsFunc(g.Hosts, func(own string) bool { return strings.EqualFold(strings.TrimSuffix(own, "."), host) })
 }
 
 // checkEvery is the time between two checks of the caller of a request that takes long.
@@ -295,28 +289,6 @@ func (g *Gate) badPeer(peer *certs.Peer) bool {
 	return err != nil && !errors.Is(err, certs.ErrNoCertificate) || known != nil && known.Revoked(peer.Serial)
 }
 
-// untrusted returns the error about a certificate that certs refuses. Its text names neither this
-// cluster nor its files, since the caller may be a stranger.
-func untrusted(err error) error {
-	text := errUntrusted
-	switch {
-	case errors.Is(err, certs.ErrExpired):
-		text = errExpired
-	case errors.Is(err, certs.ErrRevoked):
-		text = errRevoked
-	}
-	return &certificateError{text, err}
-}
-
-// certificateError is an error about the certificate of a caller.
-type certificateError struct {
-	error        // for the caller
-	reason error // for the audit records
-}
-
-// Unwrap returns the reason.
-func (e *certificateError) Unwrap() error { return e.reason }
-
 // caller finds who sends a request.
 func (g *Gate) caller(r *http.Request) (Caller, error) {
 	if g.TLS == nil {
@@ -365,7 +337,10 @@ func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
 	if r.Header.Get("Authorization") == "" || g.Registry == nil {
 		return Caller{}, g.unknown()
 	}
-	text, _ := bearer(r)
+	text, ok := bearer(r)
+	if !ok {
+		return Caller{}, errToken
+	}
 	id, secret, err := ParseToken(text)
 	if err != nil {
 		return Caller{}, errToken
@@ -503,20 +478,6 @@ func (g *grant) refusal(request string, least rights.Role) error {
 	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create NAME --role %[1]s", least)
 	return fmt.Errorf("%s may not make the request %s, which needs the role %s; %s", &g.Caller, request, least, advice)
 }
-
-// ownerError is an error about an owner.
-type ownerError string
-
-func (e ownerError) Error() string { return string(e) }
-
-// Is makes each of them equal to ErrOwner.
-func (ownerError) Is(target error) bool { return target == ErrOwner }
-
-var (
-	// ErrOwner is wrapped by the error about something that the caller may not change, because of its owner.
-	ErrOwner  error = ownerError("another user has made it")
-	errNobody       = ownerError("it has no owner, so only an admin may change it")
-)
 
 // Own returns nil if the caller of a request may change what owner has made. what names it.
 func Own(ctx context.Context, what, owner string) error {

@@ -460,3 +460,21 @@ func TestNewToken(t *testing.T) {
 		t.Error("two tokens are the same")
 	}
 }
+
+// TestHosts: in the clear, a request for a name that a page of another site may have made up is refused.
+func TestHosts(t *testing.T) {
+	gate := &access.Gate{Hosts: []string{"Coppice.Example.org", "nodes.lan."}}
+	for host, want := range map[string]int{
+		"127.0.0.1:7100": 200, "127.0.0.1": 200, "[::1]:7100": 200, "[::1]": 200, "10.1.2.3:7100": 200, "localhost:7100": 200, "worker1:9100": 200, "": 200,
+		"coppice.example.org:7100": 200, "coppice.example.org.": 200, "nodes.lan": 200,
+		"evil.example": 421, "evil.example:7100": 421, "127.0.0.1.evil.example": 421, "x.coppice.example.org": 421, "localhost.evil.example.": 421, "0x7f.1": 421,
+	} {
+		r := httptest.NewRequest("GET", "/v1/cluster", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		gate.Identify(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) })).ServeHTTP(w, r)
+		if w.Code != want || want != 200 && !strings.Contains(w.Body.String(), "--allow-host") {
+			t.Errorf("%q: %d %s, want %d", host, w.Code, w.Body, want)
+		}
+	}
+}

@@ -165,7 +165,7 @@ func TestMetrics(t *testing.T) {
 // TestBearer: without TLS a token is not looked at, and everybody may do everything.
 func TestBearer(t *testing.T) {
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequest("GET", "http://localhost/", nil)
 	r.Header.Set("Authorization", "Bearer x")
 	(&access.Gate{}).Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if c := access.Of(r.Context()); c.Role != rights.Admin || c.Name != "" || c.Token != "" {
