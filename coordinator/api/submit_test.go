@@ -79,7 +79,7 @@ func TestSubmissionIsSentAgain(t *testing.T) {
 	if s.get("GET", "/v1/jobs/job", nil, &got); got.ID != anew.ID {
 		t.Errorf("the name means job %d, not the newest, %d", got.ID, anew.ID)
 	}
-	s.refuse(409, "POST", "/v1/jobs", submission("third", "job", map[string]string{"trees": "3"}), "already exists", "job 11 (job) already exists and is queued; its trees is 5, but the new job has 3")
+	s.refuse(409, "POST", "/v1/jobs", submission("third", "job", map[string]string{"trees": "3"}), "already exists", "job 12 (job) already exists and is queued; its trees is 5, but the new job has 3")
 }
 
 func TestAuditRate(t *testing.T) {

@@ -9,15 +9,15 @@ import (
 )
 
 // MaxAudit is the number of audit records that are kept: the last ones of changes, and the last
-// ones of refusals. So refusals never displace a change.
+// ones of refusals and conflicts. So what was refused never displaces a change.
 const (
 	MaxAudit    = maxChanges + maxRefusals
 	maxChanges  = 8_000
 	maxRefusals = 2_000
 )
 
-// auditLog says who asked for which change. Requests that were refused without a look at the
-// state are counted together (AuditRecord.Count).
+// auditLog says who asked for which change. Requests that were refused are counted together
+// (AuditRecord.Count): by a coordinator without a look at the state, or here because they are in conflict with it.
 type auditLog struct {
 	recorded uint64 // the number of the last record
 	changes  ring
@@ -30,6 +30,27 @@ func (l *auditLog) ringOf(r *protocol.AuditRecord) (of *ring, most int) {
 		return &l.refusals, maxRefusals
 	}
 	return &l.changes, maxChanges
+}
+
+// conflictsWithin is the time in seconds in which conflicts of a caller are counted in one record. So a
+// caller cannot displace the refusals of others.
+const conflictsWithin = 60
+
+// noteConflict adds a record of a request that the state has refused, or counts it in the caller's newest record.
+func (l *auditLog) noteConflict(r protocol.AuditRecord) {
+	r.Count = 1
+	r.Clip()
+	for i := l.refusals.len() - 1; i >= max(0, l.refusals.len()-ringChunk); i-- {
+		before := l.refusals.at(i)
+		same := before.Caller == r.Caller && before.Role == r.Role && before.Token == r.Token && before.Serial == r.Serial
+		if same && before.Request == r.Request && r.Time-before.Time < conflictsWithin {
+			sum := *before
+			sum.Count++
+			l.refusals.replace(i, &sum)
+			return
+		}
+	}
+	l.note(r)
 }
 
 // note adds a record with the next number. Its texts are shortened.
@@ -80,6 +101,16 @@ func (r *ring) at(i int) *protocol.AuditRecord {
 	return r.last[i-len(r.full)*ringChunk]
 }
 
+// replace puts a record in the place of record i.
+func (r *ring) replace(i int, record *protocol.AuditRecord) {
+	i += r.skip
+	if chunk := i / ringChunk; chunk < len(r.full) {
+		r.full = replaced(r.full, chunk, replaced(r.full[chunk], i%ringChunk, record))
+		return
+	}
+	r.last = replaced(r.last, i-len(r.full)*ringChunk, record)
+}
+
 // add adds a record. If the ring has most records already, the oldest is forgotten.
 func (r *ring) add(record *protocol.AuditRecord, most int) {
 	if r.last = inserted(r.last, len(r.last), record); len(r.last) == ringChunk {
@@ -109,6 +140,8 @@ func (s *State) applyRequest(index uint64, entry []byte) (*State, Result) {
 	}
 	if r.Refused, r.Count = "", 0; result.Err != nil {
 		r.Refused = result.Err.Error()
+		next.noteConflict(r)
+		return next, result
 	}
 	next.note(r)
 	return next, result

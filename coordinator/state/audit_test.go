@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	want := []protocol.AuditRecord{
-		{Number: 2, Time: 9, Caller: "ana", Role: "admin", From: "h:1", Request: "POST /x", About: "job 3", Refused: `quarantined worker "w": not found`},
+		{Number: 2, Time: 9, Caller: "ana", Role: "admin", From: "h:1", Request: "POST /x", About: "job 3", Refused: `quarantined worker "w": not found`, Count: 1},
 		{Number: 1, Time: 9, Caller: "ana", Role: "admin", From: "h:1", Request: "POST /x", About: j.String()},
 	}
 	if got := auditOf(m.s); fmt.Sprint(got) != fmt.Sprint(want) {
@@ -157,5 +158,35 @@ func TestRevoke(t *testing.T) {
 	}
 	if r := m.s.Reborn(m.s.Index() + 9); !r.Revoked("a1") {
 		t.Error("a restored cluster has forgotten a certificate")
+	}
+}
+
+// TestConflictsOfACaller: conflicts of a caller within a minute are counted in one record for each request, so they displace
+// neither changes nor the refusals of others. A snapshot in between changes nothing.
+func TestConflictsOfACaller(t *testing.T) {
+	m := newMachine(t)
+	conflict := func(caller string, at int64) []byte {
+		return (&protocol.RequestEntry{
+			Record: protocol.AuditRecord{Time: at, Caller: caller, Role: "submit", From: "h:1", Request: "POST /v1/workers/w/trust"},
+			Inner:  protocol.EncodeEntry(protocol.EntryTrust, protocol.TrustEntry{Worker: "w"}),
+		}).Append(nil)
+	}
+	m.raw(conflict("ana", 5))
+	for i := range 3000 {
+		m.raw(conflict("eve", 10+int64(i)/100))
+	}
+	m.raw(conflict("eve", 10+conflictsWithin))
+	var got []string
+	for _, r := range auditOf(m.s) {
+		got = append(got, fmt.Sprint(r.Caller, " ", r.Time, " ", r.Count))
+	}
+	if want := []string{"eve 70 1", "eve 10 3000", "ana 5 1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	again := decode(t, encode(t, m.s))
+	next, _ := again.Apply(m.s.Index()+1, conflict("ana", 6))
+	m.raw(conflict("ana", 6))
+	if fmt.Sprint(auditOf(next)) != fmt.Sprint(auditOf(m.s)) {
+		t.Error("a state that was read from a snapshot counts conflicts in another way")
 	}
 }

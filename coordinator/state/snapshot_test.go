@@ -225,7 +225,7 @@ func TestSnapshotBoundsOfAudit(t *testing.T) {
 	}{
 		"a certificate twice":       {func(s *State) { s.revoked = slices.Repeat(s.revoked, 2) }, `revoked certificates are not sorted by serial number, or one is not valid: "1f"`},
 		"a serial number of zeros":  {func(s *State) { s.revoked = []*protocol.Revocation{{Serial: "01"}} }, `or one is not valid: "01"`},
-		"a record twice":            {func(s *State) { s.changes.last = slices.Repeat(s.changes.last, 2) }, "audit records are not sorted by number: 1 comes too late"},
+		"a record twice":            {func(s *State) { s.refusals.last = slices.Repeat(s.refusals.last[:1], 2) }, "audit records are not sorted by number: 1 comes too late"},
 		"a record without a number": {func(s *State) { s.changes.last = []*protocol.AuditRecord{{}} }, "audit records are not sorted by number: 0 comes too late"},
 		"the most refusals":         {func(s *State) { s.refusals = refusals(maxRefusals) }, ""},
 		"more refusals":             {func(s *State) { s.refusals = refusals(maxRefusals + 1) }, "want at most 8000 audit records of changes and 2000 of refusals"},
