@@ -29,7 +29,7 @@ const DefaultPatience = protocol.ClientPatience
 const (
 	tryTimeout  = protocol.ClientTry
 	blobTimeout = 2 * time.Minute
-	planTimeout = 10 * time.Minute // of a submission of an experiment: a million runs take a minute
+	planTimeout = 10 * time.Minute // of a submission of an experiment: 250,000 runs take some seconds
 	firstWait   = 20 * time.Millisecond
 	longestWait = 500 * time.Millisecond
 	// watchSilence is how long a stream of changes may be silent before it is opened again:

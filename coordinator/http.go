@@ -49,6 +49,9 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 	for _, p := range cfg.Peers {
 		hosts = append(hosts, p.Host)
 	}
+	if own, _, err := net.SplitHostPort(cfg.entry().HTTP); err == nil { // the last start may have stated it
+		hosts = append(hosts, own)
+	}
 	s.gate = access.Gate{TLS: cfg.TLS, Hosts: hosts, OpenMetrics: cfg.OpenMetrics, Registry: func() access.Registry {
 		if r := s.registry.Load(); r != nil {
 			return *r

@@ -48,8 +48,11 @@ func joinCluster(ctx context.Context, c *settings) (*joined, error) {
 	for ctx.Err() == nil {
 		for _, address := range c.Join {
 			j, err := c.asker.join(ctx, address)
-			if err == nil {
+			switch {
+			case err == nil:
 				return j, c.mayJoin(address, j)
+			case errors.Is(err, ErrRemoved):
+				return nil, fmt.Errorf("%w; its certificate was revoked with the removal: issue another one with coppice certs node", err)
 			}
 			last = err
 		}

@@ -393,7 +393,11 @@ func TestTrustIsTakenAway(t *testing.T) {
 
 	h.removable()
 	dir := filepath.Join(t.TempDir(), "c")
-	if err := os.CopyFS(dir, os.DirFS(s.sources["c"].Dir())); err != nil {
+	err := os.CopyFS(dir, os.DirFS(s.sources["c"].Dir()))
+	if err == nil {
+		err = os.Chmod(filepath.Join(dir, certs.KeyFile), 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	h.take("member removed", h.coordinator(dir, "c"), func() {

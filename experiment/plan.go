@@ -104,9 +104,6 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if err := cells.Check(split.Folds, split.Overlap); err != nil {
 		return nil, s.Error(d.At, "dataset %s: %v", d.Name, err)
 	}
-	if n := cells.Count(); n > MaxRuns {
-		return nil, s.Error(d.At, "dataset %s: want at most %s runs in an experiment, got %s", d.Name, units.Count(MaxRuns), units.Count(n))
-	}
 	p.Job = &round.Job{
 		Algorithm: round.AlgorithmCells, Numerics: round.Numerics, Seed: s.Seed, Dataset: data.Manifest.Digest(), Split: *split, Cells: cells,
 		Params: json.RawMessage(`{}`), Measures: pipeline.EveryMeasures, Fill: data.Manifest.Fill(),

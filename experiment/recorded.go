@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -103,9 +104,17 @@ func (s *Spec) checkRecorded(p *Plan, before int64) (all int64, err error) {
 	return before + one*int64(p.Job.Cells.Count()), nil
 }
 
-// CheckRecorded returns an error if what the plans record of their cells takes too much.
-func (s *Spec) CheckRecorded(plans []*Plan) (err error) {
-	all := int64(0)
+// CheckPlans returns an error if the plans have too many cells, or if what they record of their cells takes too much.
+func (s *Spec) CheckPlans(plans []*Plan) (err error) {
+	all, runs := int64(0), 0
+	for _, p := range plans {
+		if p.Job == nil {
+			continue
+		}
+		if runs += p.Job.Cells.Count(); runs > MaxRuns {
+			return s.Error(p.Dataset.At, "the experiment has more than %s runs with this dataset", units.Count(MaxRuns))
+		}
+	}
 	for _, p := range plans {
 		if all, err = s.checkRecorded(p, all); err != nil {
 			return err

@@ -77,7 +77,7 @@ func TestRecordBounds(t *testing.T) {
 		"folds: {k: 2, repeats: 50000, only: [0]}": "",
 	} {
 		s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf]\nrecord: curve\n"+text)
-		if err := s.CheckRecorded([]*Plan{p}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := s.CheckPlans([]*Plan{p}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestRecordBounds(t *testing.T) {
 	many := *p.Manifest
 	many.Labels = 400
 	p.Manifest = &many
-	if err := s.CheckRecorded([]*Plan{p}); err == nil || !strings.Contains(err.Error(), "s.yaml:5:9: record: dataset b: the predictions for 6 samples with 400 labels take") {
+	if err := s.CheckPlans([]*Plan{p}); err == nil || !strings.Contains(err.Error(), "s.yaml:5:9: record: dataset b: the predictions for 6 samples with 400 labels take") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 
-// Spec says what an experiment runs.
 const (
 	// MaxMethods bounds the methods of an experiment, and MaxRuns its runs on all datasets. The time and
 	// the memory of a plan grow with both.
@@ -23,6 +22,7 @@ const (
 	MaxRuns    = 250_000
 )
 
+// Spec says what an experiment runs.
 type Spec struct {
 	ctx      context.Context // of Parse, while it runs
 	Name     string

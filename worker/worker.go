@@ -346,7 +346,8 @@ func listen(cfg *Config, registry *prometheus.Registry, unready func() string) (
 		}
 		fmt.Fprintln(r, "ok")
 	})
-	gate := &access.Gate{TLS: cfg.TLS, Hosts: cfg.Hosts, OpenMetrics: cfg.OpenMetrics, MetricsToken: cfg.MetricsToken}
+	own, _, _ := net.SplitHostPort(others)
+	gate := &access.Gate{TLS: cfg.TLS, Hosts: append(slices.Clone(cfg.Hosts), own), OpenMetrics: cfg.OpenMetrics, MetricsToken: cfg.MetricsToken}
 	x := &web{
 		address: others, port: at.String(),
 		server: &http.Server{Handler: gate.Identify(mux), ConnContext: certs.ConnContext,

@@ -111,6 +111,9 @@ type responder struct{ log *slog.Logger }
 func (p responder) json(f func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := f(r)
+		if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+			err = context.Cause(r.Context()) // the identity of the caller may have ended
+		}
 		p.answer(w, v, err)
 	}
 }

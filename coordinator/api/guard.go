@@ -94,7 +94,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &pacedWriter{ResponseWriter: w, conn: conn, window: g.window, ctx: r.Context()}
 	defer context.AfterFunc(r.Context(), out.end)()
 	g.h.ServeHTTP(out, &paced)
-	if out.cut {
+	if out.finish() {
 		panic(http.ErrAbortHandler) // the client must not take the part for the whole
 	}
 }
@@ -201,8 +201,8 @@ func (b *pacedBody) finish() {
 	}
 }
 
-// pacedWriter is a response that must be read at the least rate. If the context of the request ends, a
-// response that has begun ends too. An error can still be sent.
+// pacedWriter is a response that must be read at the least rate. If the identity of the caller ends
+// meanwhile, a response that has begun ends too. An error can still be sent.
 type pacedWriter struct {
 	http.ResponseWriter
 	conn   *http.ResponseController
@@ -212,6 +212,25 @@ type pacedWriter struct {
 	mu     sync.Mutex
 	status int  // 0: none was sent
 	cut    bool // true if a part of the response was not sent
+	over   bool // true if the request has ended
+}
+
+// refused returns why the caller is not trusted any more, or nil. A client that leaves, or only closes its
+// side of the connection, is no reason to end a response.
+func (w *pacedWriter) refused() error {
+	err := context.Cause(w.ctx)
+	if _, ok := access.StatusOf(err); ok {
+		return err
+	}
+	return nil
+}
+
+// finish ends the request. It reports whether a part of the response was not sent.
+func (w *pacedWriter) finish() (cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	return w.cut
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -226,7 +245,8 @@ func (w *pacedWriter) WriteHeader(status int) {
 func (w *pacedWriter) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.status != 0 && w.status < http.StatusBadRequest {
+	if !w.over && w.status != 0 && w.status < http.StatusBadRequest && w.refused() != nil {
+		w.cut = true
 		_ = w.conn.SetWriteDeadline(time.Now())
 	}
 }
@@ -237,10 +257,10 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	if w.status < http.StatusBadRequest && w.ctx.Err() != nil {
+	if why := w.refused(); why != nil && w.status < http.StatusBadRequest {
 		w.cut = true
 		w.mu.Unlock()
-		return 0, context.Cause(w.ctx)
+		return 0, why
 	}
 	_ = w.conn.SetWriteDeadline(time.Now().Add(w.window + time.Duration(len(p))*time.Second/leastRate))
 	w.mu.Unlock()

@@ -183,6 +183,9 @@ func (s *Service) checkSuits(who *protocol.Self, r protocol.AddRequest) error {
 	return nil
 }
 
+// removeWithin bounds the removal of a member after its certificates are revoked.
+const removeWithin = 30 * time.Second
+
 // Remove removes a member, whether it runs or not, and revokes the certificates that the member has
 // shown to this coordinator. It refuses if the remaining voters
 // would have no majority that answers and has all blobs. If the member is this
@@ -222,7 +225,10 @@ func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, erro
 	}
 	s.Logger.Info("a coordinator is removed", "id", id)
 	// It may run, or somebody may have its certificate, so the certificate is revoked first: with it, a
-	// process can connect to Raft and to NATS. If this leader fails in between, the caller asks again.
+	// process can connect to Raft and to NATS. If this leader fails in between, the caller asks again. The
+	// request may come through the coordinator itself, which loses its connections now: the removal goes on.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
+	defer cancel()
 	revoked, err := s.revoke(ctx, id)
 	if err != nil {
 		return now, err
@@ -240,7 +246,7 @@ func (s *Service) Remove(ctx context.Context, id string) (protocol.Members, erro
 	}
 	now = s.List(ctx)
 	now.Warning, now.Revoked = sizeWarning(len(left)), revoked
-	if s.Certificates != nil && len(revoked) == 0 {
+	if s.Certificates != nil && len(s.Certificates(id)) == 0 {
 		now.Warning = strings.TrimPrefix(now.Warning+"; "+fmt.Sprintf("%s has shown no certificate to this leader, so none was revoked: revoke its certificate with coppice certs revoke", id), "; ")
 	}
 	return now, nil

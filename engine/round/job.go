@@ -85,7 +85,7 @@ func (j *Job) Check() error {
 	return j.Cells.Check(j.Split.Folds, j.Split.Overlap)
 }
 
-// MaxCells bounds the runs of a job and of an experiment.
+// MaxCells bounds the runs of a job.
 const MaxCells = 1_000_000
 
 // MaxPredictedRows bounds the rows of a run whose predictions are kept.

@@ -71,7 +71,7 @@ func (r *Reader) Load(ctx context.Context, models bool) ([]*Set, *experiment.Lay
 		plans = append(plans, s.Plan)
 		in.Sets = append(in.Sets, experiment.NewInput(s.Plan, s.files))
 	}
-	if err := r.Spec.CheckRecorded(plans); err != nil {
+	if err := r.Spec.CheckPlans(plans); err != nil {
 		return nil, nil, err
 	}
 	l, err := experiment.NewLayout(r.Spec, plans, skipped)

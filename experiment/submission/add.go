@@ -64,7 +64,7 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 			p.Job.Cells.Models = o.Models
 		}
 	}
-	if err := s.CheckRecorded(list); err != nil {
+	if err := s.CheckPlans(list); err != nil {
 		return nil, err
 	}
 	outline := experiment.NewOutline(s, list, skipped)

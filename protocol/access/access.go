@@ -252,8 +252,11 @@ func (g *Gate) whileValid(r *http.Request, c *Caller) (ctx context.Context, end 
 
 // check returns an error if the caller of a request is not valid any more.
 func (g *Gate) check(r *http.Request, c *Caller) error {
-	if peer := certs.PeerOf(r); peer != nil && c.Token == "" {
-		if err := peer.Refused(); err != nil {
+	if peer := certs.PeerOf(r); peer != nil && (peer.Serial != "" || c.Token == "") {
+		switch err := peer.Refused(); {
+		case err != nil && r.Header.Get(callerHeader) != "":
+			return errForwarder // the caller may be valid, and asks another coordinator
+		case err != nil:
 			return untrusted(err)
 		}
 	}

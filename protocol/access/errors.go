@@ -18,8 +18,9 @@ var (
 	errRevoked    = errors.New("the certificate of the caller is revoked; an admin issues another one with coppice certs")
 	errExpired    = errors.New("the certificate of the caller has expired; an admin issues another one with coppice certs")
 	errUntrusted  = errors.New("the certificate of the caller is not trusted here: another authority has signed it, or it is of another cluster, or of a role that this port refuses")
-	errRemoved    = errors.New("the coordinator of this certificate was removed from the cluster")
+	errRemoved    = errors.New("the certificate of the caller is revoked, and its coordinator is not a member of the cluster")
 	errStarting   = errors.New("this coordinator is starting and does not know the tokens of its cluster yet; try again")
+	errForwarder  = errors.New("the coordinator that forwards the request is not trusted any more; ask another coordinator")
 	errForged     = errors.New("only a coordinator forwards requests of other callers")
 	errWorker     = fmt.Errorf("this process takes a certificate of a user, or for /metrics the token of its --metrics-token-file: %w", certs.ErrNoCertificate)
 )
@@ -30,7 +31,7 @@ var (
 func StatusOf(err error) (status int, ok bool) {
 	var untrusted *certificateError
 	switch {
-	case errors.Is(err, errStarting):
+	case errors.Is(err, errStarting), errors.Is(err, errForwarder):
 		return http.StatusServiceUnavailable, true // the client asks again
 	case errors.Is(err, errRemoved):
 		return StatusRemoved, true

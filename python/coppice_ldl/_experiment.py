@@ -239,11 +239,9 @@ def experiment(
             done = run([*args, "--", path], (), None, progress.note)
         except BaseException as error:
             temporary = kept.name if kept else ""
-            if kept and isinstance(error, KeyboardInterrupt) and os.listdir(temporary):
-                kept.cleanup.detach()
-                text = f"experiment: interrupted; the results of runs that ended are in {temporary}; experiment(spec, folder={temporary!r}) does the other runs"
-                print(text, file=sys.stderr, flush=True)
-            elif kept:
+            if kept and isinstance(error, KeyboardInterrupt):
+                _keep(temporary)
+            if kept:
                 kept.cleanup()
             if isinstance(error, CoppiceError):
                 raise _named(error, file, temporary, "another name" if where else "another folder") from None
@@ -259,6 +257,16 @@ def experiment(
     if where:
         return Report._of(str(result["name"]), where)
     return Report._of(base, (), kept)
+
+
+def _keep(folder: str) -> None:
+    """Keep the results of an experiment that was interrupted, and say where they are. The process does not delete the new folder."""
+    with contextlib.suppress(OSError):  # the process has deleted it, or there is nothing in it
+        if os.listdir(folder):
+            other = f"{folder}-kept"
+            os.rename(folder, other)
+            text = f"experiment: interrupted; the results of runs that ended are in {other}; experiment(spec, folder={other!r}) does the other runs"
+            print(text, file=sys.stderr, flush=True)
 
 
 def _named(error: CoppiceError, file: Optional[SpecFile], temporary: str, other: str) -> CoppiceError:
