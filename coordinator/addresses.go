@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -194,6 +195,17 @@ func (b *addressBook) current(s *store.Store) memberFile {
 	}
 	if len(k.Members) == 0 {
 		k.Members = kept.Members
+		return k
 	}
+	// The leader makes the addresses of members known one after the other, and this coordinator may end in
+	// between. Its next start must find all members, so what is known of the others stays.
+	list := s.Members()
+	for _, m := range kept.Members {
+		_, known := k.find(m.ID)
+		if !known && slices.ContainsFunc(list, func(one store.Member) bool { return one.ID == m.ID }) {
+			k.Members = append(k.Members, m)
+		}
+	}
+	slices.SortFunc(k.Members, func(a, b protocol.MemberEntry) int { return cmp.Compare(a.ID, b.ID) })
 	return k
 }

@@ -3,6 +3,9 @@ package coordinator
 import (
 	"testing"
 
+	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/storetest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -71,5 +74,23 @@ func TestAddressBookFinds(t *testing.T) {
 	fresh := bookOf(t, map[string]string{"b": "x", "c": "y"}, memberFile{})
 	if got := fresh.known(); len(got) != 3 || got[0].HTTP != "here:7100" || got[2].Routes != "y:7103" {
 		t.Errorf("at the first start: %+v", got)
+	}
+}
+
+// TestMembersFileIsWhole: while the log has the addresses of a part of the members, MEMBERS keeps what it had of
+// the others. A coordinator that ends then, and loses its log, would not find them.
+func TestMembersFileIsWhole(t *testing.T) {
+	s, _ := storetest.Leading(t)
+	if err := s.AddNonvoter(testkit.Context(t), store.Server{ID: "b", Directory: "0123456789ab", RaftAddr: "127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	own := s.Members()[0].ID
+	if _, _, err := s.Propose(testkit.Context(t), protocol.EncodeEntry(protocol.EntryMember, entry(own, "new"))); err != nil {
+		t.Fatal(err)
+	}
+	kept := memberFile{Format: membersFormat, Members: []protocol.MemberEntry{entry(own, "old"), entry("b", "there"), entry("gone", "away")}}
+	got := bookOf(t, nil, kept).current(s)
+	if len(got.Members) != 2 || got.Members[0].HTTP != "new:7100" || got.Members[1].HTTP != "there:7100" {
+		t.Errorf("%+v", got.Members)
 	}
 }
