@@ -316,7 +316,7 @@ func (h *holder) tokens(text string) []*held {
 	return list
 }
 
-// issued returns a function that issues certificates of an authority, and the folders of those.
+// issued returns a function that issues certificates of an authority. The function appends their folders to folders.
 func (h *holder) issued(a *certtest.Authority, valid time.Duration) (issue func(certs.Role, string) string, folders *[]string) {
 	folders = new([]string)
 	return func(role certs.Role, name string) string {

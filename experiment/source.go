@@ -38,7 +38,7 @@ func SpecOf(l *Layout) (*Spec, error) {
 	if l.Table.Spec != nil {
 		name = l.Table.Spec.File
 	}
-	return Parse(context.Background(), name, []byte(l.Text)) // it was read before, so it is not long
+	return Parse(context.Background(), name, []byte(l.Text)) // Parse accepted the text before, so the call is short
 }
 
 // Compare says how the spec goes with the results of a layout, and lists what differs. A spec in a file of

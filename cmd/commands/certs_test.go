@@ -2,7 +2,9 @@ package commands
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -294,4 +296,40 @@ func TestClusterWithCertificates(t *testing.T) {
 		}
 	}
 	cmdtest.Works(t, append([]string{"cluster", "--server", c.Servers()}, issuer.ClientFlags()...)...)
+}
+
+// TestMetricsTokenChanges: a worker takes the token that its file has now, and none if the file cannot be used.
+func TestMetricsTokenChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	write := func(text string, mode os.FileMode) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const first, second = "a-text-of-prometheus", "another-text-of-prometheus"
+	write(first, 0o600)
+	c := workerCmd{MetricsToken: path, Listen: "127.0.0.1:0"}
+	c.TLSDir = "certs"
+	token, err := c.metricsToken(func() *slog.Logger { return slog.New(slog.DiscardHandler) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hash, ok := token(); !ok || hash != sha256.Sum256([]byte(first)) {
+		t.Error("the token at the start is not taken")
+	}
+	write(second, 0o600)
+	testkit.Until(t, "the other token", func() bool {
+		hash, ok := token()
+		return ok && hash == sha256.Sum256([]byte(second))
+	})
+	write(second, 0o644)
+	testkit.Until(t, "no token, because others may read the file", func() bool { _, ok := token(); return !ok })
+	write(first, 0o600)
+	testkit.Until(t, "the first token again", func() bool {
+		hash, ok := token()
+		return ok && hash == sha256.Sum256([]byte(first))
+	})
 }

@@ -68,9 +68,9 @@ func (h *experimentHandlers) retry(r *http.Request) (any, error) {
 // maxDecisions bounds how often a submission is decided, if the experiment changes meanwhile each time.
 const maxDecisions = 5
 
-// queue queues the jobs of the submission that decide returns, unless this is a check. A submission is decided while others
-// are decided and queued, because that may take seconds. It is queued only if the experiment is still as it was read: two
-// submissions never add the same run.
+// queue queues the jobs of the submission that decide returns, unless this is a check. A decision may take seconds, so other
+// submissions are decided and queued meanwhile. A submission is queued only if the experiment has not changed since decide
+// read it. So two submissions never add the same run.
 func (h *experimentHandlers) queue(r *http.Request, token string, check bool, decide func(context.Context) (*experiments.Submission, error)) (any, error) {
 	ctx := r.Context()
 	if !check && (token == "" || len(token) > protocol.MaxToken-8) {
