@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -110,7 +109,7 @@ func (b *addressBook) known() []protocol.MemberEntry {
 			list = append(list, m)
 		}
 	}
-	slices.SortFunc(list, func(a, b protocol.MemberEntry) int { return strings.Compare(a.ID, b.ID) })
+	sortByID(list)
 	return list
 }
 
@@ -179,6 +178,7 @@ func (b *addressBook) founded(founders []store.Server, said []protocol.MemberEnt
 			next.Given[m.ID] = g.HTTP
 		}
 	}
+	sortByID(next.Members)
 	b.kept.Store(&next)
 }
 
@@ -206,6 +206,11 @@ func (b *addressBook) current(s *store.Store) memberFile {
 			k.Members = append(k.Members, m)
 		}
 	}
-	slices.SortFunc(k.Members, func(a, b protocol.MemberEntry) int { return cmp.Compare(a.ID, b.ID) })
+	sortByID(k.Members)
 	return k
+}
+
+// sortByID sorts coordinators by their names.
+func sortByID(list []protocol.MemberEntry) {
+	slices.SortFunc(list, func(a, b protocol.MemberEntry) int { return strings.Compare(a.ID, b.ID) })
 }
