@@ -226,6 +226,11 @@ func (c *Client) Resume(ctx context.Context, job string) (*protocol.JobInfo, err
 	return c.change(ctx, job, "resume")
 }
 
+// Share lets all users read the models and predictions of a job.
+func (c *Client) Share(ctx context.Context, job string) (*protocol.JobInfo, error) {
+	return c.change(ctx, job, "share")
+}
+
 // change finds the job first. So a request that is sent again is about the same job, even
 // if another job gets its name meanwhile.
 func (c *Client) change(ctx context.Context, job, what string) (*protocol.JobInfo, error) {

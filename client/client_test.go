@@ -381,7 +381,7 @@ func TestImportFree(t *testing.T) {
 			fake.sets[last] = protocol.Dataset{Name: last, Digest: m.Digest(), Manifest: &m}
 		}
 		last = want
-		d, err := ImportFree(t.Context(), c, "set", dataset.Artificial(200, 1), dataset.ImportOptions{})
+		d, err := ImportFree(t.Context(), c, protocol.DatasetPut{Name: "set"}, dataset.Artificial(200, 1), dataset.ImportOptions{})
 		if err != nil || d.Name != want || d.Digest != m.Digest() || fake.puts != len(m.Shards) || fake.sets["set"].Digest != "other" {
 			t.Fatalf("import %d: %+v, want %s; %d blobs, error %v", i, d, want, fake.puts, err)
 		}

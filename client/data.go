@@ -64,22 +64,30 @@ const (
 // else. A name that exists with other content is refused. o.Progress is told of the
 // upload as phase "upload".
 func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+	return c.ImportAs(ctx, protocol.DatasetPut{Name: name}, src, o)
+}
+
+// ImportAs is Import with a request, of which it sets the manifest.
+func (c *Client) ImportAs(ctx context.Context, put protocol.DatasetPut, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Remove()
 	o.Context = ctx
-	m, err := dataset.Import(src, dir.Path, o)
-	if err != nil {
+	if put.Manifest, err = dataset.Import(src, dir.Path, o); err != nil {
 		return nil, err
 	}
-	return c.Upload(ctx, name, m, dir.Path, o.Progress)
+	return c.upload(ctx, put, dir.Path, o.Progress)
 }
+
+// maxFree is how many names ImportFree tries.
+const maxFree = 100
 
 // ImportFree imports src under a name as Import does. If another dataset has the name, the beginning of the digest is added
 // to it, and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and groups are equal.
-func ImportFree(ctx context.Context, c *Client, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+// A dataset that the caller may not read is another one.
+func ImportFree(ctx context.Context, c *Client, put protocol.DatasetPut, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
 	if err != nil {
 		return nil, err
@@ -90,25 +98,30 @@ func ImportFree(ctx context.Context, c *Client, name string, src dataset.Source,
 	if err != nil {
 		return nil, err
 	}
-	free := name
+	name := put.Name
+	put.Manifest = m
 	for n := 1; ; n++ {
-		have, err := c.Dataset(ctx, free)
+		have, err := c.Dataset(ctx, put.Name)
 		switch {
 		case IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
-			return c.Upload(ctx, free, m, dir.Path, o.Progress) // of a known dataset it sends what the cluster has lost
+			d, err := c.upload(ctx, put, dir.Path, o.Progress) // of a known dataset it sends what the cluster has lost
+			if !IsConflict(err) || n == maxFree {
+				return d, err
+			}
 		case err != nil:
 			return nil, err
 		}
-		if free = name + "-" + m.Digest()[:8]; n > 1 {
-			free += fmt.Sprintf("-%d", n)
+		if put.Name = name + "-" + m.Digest()[:8]; n > 1 {
+			put.Name += fmt.Sprintf("-%d", n)
 		}
 	}
 }
 
-// Upload stores the shards of m, and its groups, and gives them the name. They are files
-// of dir that are named by their digests. It sends what the leader lacks, so uploading
-// again repairs a dataset that has lost blobs.
-func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, dir string, report func(dataset.Progress)) (*protocol.Dataset, error) {
+// upload stores the blobs of a dataset and gives them its name. They are files of dir that are
+// named by their digests. It sends what the leader lacks, so uploading again repairs a dataset
+// that has lost blobs.
+func (c *Client) upload(ctx context.Context, put protocol.DatasetPut, dir string, report func(dataset.Progress)) (*protocol.Dataset, error) {
+	m := put.Manifest
 	own := make(map[string]bool, len(m.Shards)) // so that no server makes a client send other files
 	for _, s := range m.Shards {
 		own[s.Digest] = true
@@ -116,10 +129,9 @@ func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, d
 	if m.Groups != nil {
 		own[m.Groups.Digest] = true
 	}
-	entry := protocol.DatasetPutEntry{Name: name, Manifest: m}
 	for n := 1; ; n++ {
 		var check protocol.DatasetCheck
-		if err := c.json(ctx, http.MethodPost, at("datasets", "check"), entry, &check); err != nil {
+		if err := c.json(ctx, http.MethodPost, at("datasets", "check"), put, &check); err != nil {
 			return nil, err
 		}
 		lacking := slices.Compact(slices.Sorted(slices.Values(check.Lacking)))
@@ -129,7 +141,7 @@ func (c *Client) Upload(ctx context.Context, name string, m *dataset.Manifest, d
 		}
 		var d protocol.Dataset
 		// A new leader may have to fetch blobs first.
-		err := c.do(ctx, &call{method: http.MethodPost, path: at("datasets"), in: entry, out: &d, timeout: blobTimeout})
+		err := c.do(ctx, &call{method: http.MethodPost, path: at("datasets"), in: put, out: &d, timeout: blobTimeout})
 		if err == nil || n == uploadRounds || len(check.Lacking) == 0 {
 			return &d, err
 		}
@@ -190,6 +202,12 @@ func (c *Client) Shards(ctx context.Context, m *dataset.Manifest) ([]*dataset.Ro
 	return shards, g.Wait()
 }
 
+// ShareDataset lets all users read a dataset that is private.
+func (c *Client) ShareDataset(ctx context.Context, name string) (*protocol.Dataset, error) {
+	var v protocol.Dataset
+	return &v, c.json(ctx, http.MethodPost, at("datasets", name, "share"), nil, &v)
+}
+
 // Blob returns a blob after it has checked the digest.
 func (c *Client) Blob(ctx context.Context, digest string) ([]byte, error) {
 	b, err := c.bytes(ctx, at("blobs", digest))
@@ -207,6 +225,22 @@ func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
 		b, err = io.ReadAll(r)
 		return err
 	}})
+}
+
+// Sending sends blobs, and then a request that refers to them. It does so again, at most three times, if the leader of the
+// request does not know that this caller has sent them: another coordinator led before.
+func (c *Client) Sending(ctx context.Context, blobs [][]byte, request func() error) error {
+	for n := 1; ; n++ {
+		for _, b := range blobs {
+			if _, err := c.PutBlob(ctx, b); err != nil {
+				return err
+			}
+		}
+		var refused *Error
+		if err := request(); n == uploadRounds || !errors.As(err, &refused) || refused.Status != protocol.StatusSendBlob {
+			return err
+		}
+	}
 }
 
 // PutBlob stores bytes on a quorum of the coordinators and returns their digest.

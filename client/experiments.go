@@ -75,6 +75,11 @@ func (e Experiments) Cancel(ctx context.Context, name string) (*protocol.Experim
 	return e.change(ctx, name, "cancel")
 }
 
+// Share lets all users read the results of an experiment.
+func (e Experiments) Share(ctx context.Context, name string) (*protocol.ExperimentChange, error) {
+	return e.change(ctx, name, "share")
+}
+
 // Pause pauses the jobs of an experiment that have not ended. Runs that are being computed begin again after Resume.
 func (e Experiments) Pause(ctx context.Context, name string) (*protocol.ExperimentChange, error) {
 	return e.change(ctx, name, "pause")

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -17,8 +18,8 @@ import (
 //	PUT    /v1/blobs/{digest}              body: the bytes; returns once a majority has them
 //	GET    /v1/blobs/{digest}              the bytes
 //	GET    /v1/datasets                    []Dataset
-//	POST   /v1/datasets                    DatasetPutEntry -> Dataset (its blobs were put before)
-//	POST   /v1/datasets/check              DatasetPutEntry: would it be refused? -> DatasetCheck
+//	POST   /v1/datasets                    DatasetPut -> Dataset (its blobs were put before)
+//	POST   /v1/datasets/check              DatasetPut: would it be refused? -> DatasetCheck
 //	GET    /v1/datasets/{name}             Dataset
 //	DELETE /v1/datasets/{name}
 //	GET    /v1/jobs?state=&sort=&limit=    JobList (JobQuery says what may be asked)
@@ -50,8 +51,19 @@ const (
 	ReadyBlobsAny = "any"
 )
 
+// DatasetPut names a dataset whose blobs are on the cluster, or will be.
+type DatasetPut struct {
+	Name     string            `json:"name"`
+	Manifest *dataset.Manifest `json:"manifest"`
+	// Shared is true if all users may read the samples. If not, only the caller and admins may, if the caller has a name.
+	Shared bool `json:"shared,omitempty"`
+	// Time is ignored. Clients of earlier versions send it.
+	Time int64 `json:"time,omitempty"`
+}
+
 // DatasetCheck is what is to be sent before a dataset can be put: the digests of its blobs that
-// the leader lacks.
+// the leader lacks, or that it does not accept from the caller: the caller has not sent them, and nothing refers to them that
+// the caller may read.
 type DatasetCheck struct {
 	Lacking []string `json:"lacking"`
 }
@@ -66,6 +78,10 @@ type Problem struct {
 	// Plan is an ExperimentPlan if a submission of an experiment was refused because runs would be orphaned.
 	Plan json.RawMessage `json:"plan,omitempty"`
 }
+
+// StatusSendBlob answers a request that refers to a blob that its caller is to send first, perhaps again: a leader forgets who
+// has sent what when another coordinator leads.
+const StatusSendBlob = http.StatusFailedDependency
 
 // ClusterLocal is the path of what any coordinator knows of the cluster. It answers at once and
 // without the workers, but "/v1/cluster" waits for the leader's answer. Leader and Epoch
@@ -160,7 +176,8 @@ type Dataset struct {
 	Name     string            `json:"name"`
 	Digest   string            `json:"digest"`
 	Manifest *dataset.Manifest `json:"manifest"`
-	Owner    string            `json:"owner,omitempty"` // the user who imported it; empty: nobody
+	Owner    string            `json:"owner,omitempty"`   // the user who imported it; empty: nobody
+	Private  bool              `json:"private,omitempty"` // true if only the owner and admins may read the samples
 	Time     int64             `json:"time"`
 }
 
@@ -171,7 +188,9 @@ type ModelInfo struct {
 	Algorithm string `json:"algorithm"`
 	Dataset   string `json:"dataset"`
 	ModelRef
-	Time int64 `json:"time"`
+	Time    int64  `json:"time"`
+	Owner   string `json:"owner,omitempty"`   // of the job
+	Private bool   `json:"private,omitempty"` // true if only the owner and admins may read the model
 	// Suspect, if set, says why the results of the job may be wrong.
 	Suspect string `json:"suspect,omitempty"`
 }

@@ -39,6 +39,7 @@ const (
 	EntryRequest       EntryKind = 23
 	EntryRecord        EntryKind = 24
 	EntryRevoke        EntryKind = 25
+	EntryShare         EntryKind = 26
 )
 
 // LeadEntry makes Node the leader: the epoch is the entry's log index. Nonce
@@ -71,13 +72,23 @@ type DatasetPutEntry struct {
 	Name     string            `json:"name"`
 	Manifest *dataset.Manifest `json:"manifest"`
 	Owner    string            `json:"owner,omitempty"` // the user who imports it; empty: nobody
-	Time     int64             `json:"time"`            // Unix seconds of the leader, for display
+	// Private is true if only the owner and admins may read the samples. An equal dataset that exists stays as it is.
+	Private bool  `json:"private,omitempty"`
+	Time    int64 `json:"time"` // Unix seconds of the leader, for display
 }
 
 // DatasetDeleteEntry removes a dataset's name; refused while a job needs it.
 type DatasetDeleteEntry struct {
 	Name string `json:"name"`
 	// Owner, if set, refuses the entry if the dataset has another owner.
+	Owner string `json:"owner,omitempty"`
+}
+
+// ShareEntry lets all users read what was private: a dataset, or jobs. All of it must exist.
+type ShareEntry struct {
+	Dataset string   `json:"dataset,omitempty"` // its name; empty: no dataset
+	Jobs    []uint64 `json:"jobs,omitempty"`    // at most MaxDelete
+	// Owner, if set, refuses the entry if the dataset or one of the jobs has another owner.
 	Owner string `json:"owner,omitempty"`
 }
 
@@ -97,6 +108,8 @@ type SubmitEntry struct {
 	Experiment string `json:"experiment,omitempty"`
 	// Owner is the user who submits the job; empty: nobody.
 	Owner string `json:"owner,omitempty"`
+	// Private is true if only the owner and admins may read the models, predictions and records of the job.
+	Private bool `json:"private,omitempty"`
 	// MaxOwned, if set, refuses a new job while the owner has that many that have not ended.
 	MaxOwned uint32 `json:"max_owned,omitempty"`
 	// MaxQueue, if set, refuses a new job while that many have not ended.

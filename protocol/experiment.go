@@ -30,6 +30,8 @@ type Experiment struct {
 	Submitted int64    `json:"submitted"` // Unix seconds, of the first submission
 	// Owner is the user who submitted the newest job; empty: nobody.
 	Owner string `json:"owner,omitempty"`
+	// Private is true if only the owner and admins may read its records, models and reports.
+	Private bool `json:"private,omitempty"`
 	// Outline is the digest of the blob that lists its runs: another submission has another one.
 	Outline string `json:"outline,omitempty"`
 	// Newest is the number of its newest job.
@@ -62,6 +64,9 @@ type ExperimentRequest struct {
 	KeepModels  bool     `json:"keep_models,omitempty"`  // keeps the model of each new run
 	// LeaveOut is true if runs of the last submission that the spec does not have may leave the experiment.
 	LeaveOut bool `json:"leave_out,omitempty"`
+	// Shared is true if all users may read the results of a new experiment, as in a SubmitRequest. An experiment that exists
+	// stays private or shared.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // ExperimentData is what a cluster has of a dataset that is a file for its client.

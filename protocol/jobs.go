@@ -39,6 +39,9 @@ type SubmitRequest struct {
 	// Audit is the share of the job's tasks, 0 to 1, that are computed twice, on
 	// different workers, and compared.
 	Audit float64 `json:"audit,omitempty"`
+	// Shared is true if all users may read the models and predictions of the job. If not, only the caller and admins
+	// may, if the caller has a name.
+	Shared bool `json:"shared,omitempty"`
 }
 
 // Spec is a job spec as a user gives it, in YAML or by flags.
@@ -81,6 +84,8 @@ type JobInfo struct {
 	Submission string `json:"submission,omitempty"`
 	// Owner is the user who submitted the job; empty: nobody.
 	Owner string `json:"owner,omitempty"`
+	// Private is true if only the owner and admins may read its models, predictions and records.
+	Private bool `json:"private,omitempty"`
 	// Outline is the digest of the blob with the outline of its experiment.
 	Outline  string          `json:"outline,omitempty"`
 	State    JobState        `json:"state"`

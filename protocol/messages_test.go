@@ -151,6 +151,7 @@ func auditCodecs() []codec {
 			Time: 1700000000, Caller: NoCaller, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7,
 		}}}),
 		jsonEntry("entry/Revoke", EntryRevoke, RevokeEntry{Revocation{Serial: "1f", Identity: "coppice://prod/worker/w1", Until: 1700000000, Time: 1600000000}}),
+		jsonEntry("entry/Share", EntryShare, ShareEntry{Dataset: "yeast", Jobs: []uint64{7, 9}, Owner: "ana"}),
 		jsonEntry("entry/TokenPut", EntryTokenPut, TokenPutEntry{TokenRequest{ID: "0123456789abcdef", SHA256: sampleText, Role: "submit", Owner: "ana", Expires: 17}, 16}),
 		jsonEntry("entry/TokenRevoke", EntryTokenRevoke, TokenRevokeEntry{ID: "0123456789abcdef", Time: 1700000000}),
 	}

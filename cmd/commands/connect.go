@@ -38,6 +38,11 @@ type changeFlags struct {
 	Wait time.Duration `seldom:"" default:"30s" group:"cluster" help:"How long to wait for a cluster that does not answer. 0: do not wait, but say why there is no answer."`
 }
 
+// sharedFlag says who may read what a command makes on a cluster.
+type sharedFlag struct {
+	Shared bool `seldom:"" group:"cluster" help:"Let all users of the cluster read what this command makes there. By default only you and admins read your samples, models, predictions and reports. A cluster without certificates has no users."`
+}
+
 const defaultServer = "127.0.0.1:7100"
 
 // connect returns a client that waits for a short while for the cluster. Shortly before that time is over, all

@@ -15,6 +15,7 @@ type datasetCmd struct {
 	List     datasetListCmd   `cmd:"" help:"List the datasets of a cluster."`
 	Show     datasetShowCmd   `cmd:"" help:"Describe a dataset of a cluster."`
 	Inspect  inspectCmd       `cmd:"" help:"Describe a data file and warn of possible mistakes; nothing is imported."`
+	Share    datasetShareCmd  `cmd:"" help:"Let all users of a cluster read one of your datasets."`
 	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs the dataset."`
 	Convert  convertCmd       `cmd:"" help:"Write a data file as .npz, without changes to its dataset."`
 	Generate generateCmd      `cmd:"" help:"Write a generated dataset to a file."`
@@ -25,6 +26,7 @@ type importCmd struct {
 	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
 	Name string `placeholder:"NAME" help:"Name of the dataset (default: the name of the file)."`
 
+	sharedFlag
 	changeFlags
 	dataFlags
 }
@@ -48,7 +50,7 @@ func (c *importCmd) Run(a *app) error {
 	}
 	m := newMeter(a.stderr)
 	m.quiet = a.json
-	d, err := cl.Import(a.ctx, c.Name, src, readingFor(a.ctx, "reading data", checks, m))
+	d, err := cl.ImportAs(a.ctx, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src, readingFor(a.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err
@@ -62,8 +64,9 @@ func (c *importCmd) Run(a *app) error {
 
 // origin says who imported a dataset, and when.
 type origin struct {
-	Owner    string `json:"owner,omitempty"` // empty: nobody
-	Imported int64  `json:"imported"`        // Unix seconds
+	Owner    string `json:"owner,omitempty"`   // empty: nobody
+	Private  bool   `json:"private,omitempty"` // true if only the owner and admins may read the samples
+	Imported int64  `json:"imported"`          // Unix seconds
 }
 
 // datasetInfo is a dataset as the commands print it.
@@ -99,7 +102,7 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 	m := d.Manifest
 	info := &datasetInfo{
 		Name: d.Name, Digest: d.Digest, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Sparse: m.Sparse,
-		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), origin: origin{d.Owner, d.Time},
+		NonZeros: m.NonZeros, Shards: len(m.Shards), Bytes: m.Bytes(), origin: origin{d.Owner, d.Private, d.Time},
 		LabelNames: m.LabelNames, FeatureNames: m.FeatureNames, MeanLabel: m.MeanLabel,
 		Missing: cmp.Or(m.Missing, "refuse"), CountedFrom: string(m.CountedFrom), LeftOut: m.FileRows() - m.Rows,
 		Values: m.HasValues, Intervals: m.HasIntervals, Shape: m.Shape.String(),
@@ -132,7 +135,7 @@ func (c *datasetListCmd) Run(a *app) error {
 	}
 	return a.print(infos, func(w io.Writer) {
 		header, owned := ownerColumn([]string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"},
-			len(infos), func(i int) string { return infos[i].Owner })
+			len(infos), func(i int) string { return ownerOf(infos[i].Owner, infos[i].Private) })
 		t := newTable(w, header, 2, 3, 4, 6)
 		for i, d := range infos {
 			t.AppendRow(owned(i, rowOf(d.Name, count(d.Rows), count(d.Features), count(d.Labels), d.storage(), size(d.Bytes), clock(d.Imported), short(d.Digest))))
@@ -185,7 +188,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%s, %s", count(d.Shards), size(d.Bytes))},
 			{"imported", clock(d.Imported)},
-			{"owner", cmp.Or(d.Owner, "none")},
+			{"owner", cmp.Or(ownerOf(d.Owner, d.Private), "none")},
 			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOutRows.String(), "; ")},
 			{"mean label", meanLine(set.Manifest)},
 		})
@@ -220,6 +223,26 @@ func meanLine(m *dataset.Manifest) string {
 		parts = append(parts, fmt.Sprintf("%s: %.4f", m.LabelName(i), v))
 	}
 	return strings.Join(parts, ", ")
+}
+
+type datasetShareCmd struct {
+	Name string `arg:"" help:"Name of the dataset."`
+
+	changeFlags
+}
+
+// Run implements `coppice dataset share`.
+func (c *datasetShareCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d, err := cl.ShareDataset(a.ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	return a.print(describeDataset(d), func(w io.Writer) { fmt.Fprintf(w, "all users may read dataset %s\n", d.Name) })
 }
 
 type datasetDeleteCmd struct {

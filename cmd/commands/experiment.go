@@ -22,6 +22,7 @@ type experimentCmd struct {
 	Report experimentReportCmd `cmd:"" help:"Write the report of an experiment: measures, tests, ranks, times."`
 	Extend experimentExtendCmd `cmd:"" help:"Submit the new runs of a spec to its experiment on a cluster."`
 	Retry  experimentRetryCmd  `cmd:"" help:"Submit the runs of an experiment again that failed or have no result."`
+	Share  experimentShareCmd  `cmd:"" help:"Let all users of a cluster read the results of one of your experiments."`
 	Pause  experimentPauseCmd  `cmd:"" help:"Pause an experiment; runs that have ended are kept."`
 	Resume experimentResumeCmd `cmd:"" help:"Let a paused experiment go on."`
 	Cancel experimentCancelCmd `cmd:"" help:"Cancel the jobs of an experiment; the results of runs that have ended are kept."`
@@ -35,6 +36,7 @@ type experimentRunCmd struct {
 	cellFlags
 	threadsFlag
 	reportFlags
+	sharedFlag
 	changeFlags
 }
 
@@ -45,6 +47,9 @@ func (c *experimentRunCmd) Run(a *app) error {
 	}
 	if err := a.apartFromCluster("--local", c.Local); err != nil {
 		return err
+	}
+	if c.Local && c.Shared {
+		return usagef("--shared is about users of a cluster and is not allowed with --local")
 	}
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
 		return usagef("--threads and --dir need --local: on a cluster, workers compute and the cluster keeps the results")
@@ -100,7 +105,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return err
 	}
 	defer cl.Close()
-	p, err := c.submit(a, cl, s, &c.cellFlags)
+	p, err := c.submit(a, cl, s, &c.cellFlags, c.Shared)
 	if err != nil {
 		return err
 	}

@@ -89,29 +89,41 @@ func (a *app) noteGaps(t *tables.Table) {
 	}
 }
 
-// submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat.
-func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags) (*protocol.ExperimentPlan, error) {
-	m := newMeter(a.stderr)
-	sent, err := s.reader(a, m, of).Send(a.ctx, cl, flags.DryRun)
-	m.clear()
-	if err != nil {
-		return nil, err
-	}
+// maxSends is how often the files of an experiment are sent, if the leader changes meanwhile.
+const maxSends = 3
+
+// submit submits the runs of a spec that no job of its experiment has, and the runs that flags repeat. If shared is true, all
+// users may read the results of a new experiment, and its new datasets.
+func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *cellFlags, shared bool) (p *protocol.ExperimentPlan, err error) {
 	r := &protocol.ExperimentRequest{
-		File: s.Spec, Spec: of.Source, Data: s.Data, Datasets: sent, NoBudget: s.NoBudget,
+		File: s.Spec, Spec: of.Source, Data: s.Data, NoBudget: s.NoBudget, Shared: shared,
 		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels, LeaveOut: flags.Yes,
 	}
+	ask := cl.Experiments().Submit
 	if flags.DryRun {
-		return cl.Experiments().Check(a.ctx, *r)
+		ask = cl.Experiments().Check
 	}
-	p, err := cl.Experiments().Submit(a.ctx, *r)
 	var refused *client.Error
+	for n := 1; ; n++ {
+		m := newMeter(a.stderr)
+		r.Datasets, err = s.reader(a, m, of).Send(a.ctx, cl, flags.DryRun, shared)
+		m.clear()
+		if err != nil {
+			return nil, err
+		}
+		if p, err = ask(a.ctx, *r); n == maxSends || !errors.As(err, &refused) || refused.Status != protocol.StatusSendBlob {
+			break // otherwise another leader does not know that the files were sent
+		}
+	}
+	if flags.DryRun {
+		return p, err
+	}
 	if errors.As(err, &refused) && refused.Plan != nil {
 		if err := flags.agree(a, refused.Plan); err != nil {
 			return nil, err
 		}
 		r.LeaveOut = true
-		p, err = cl.Experiments().Submit(a.ctx, *r)
+		p, err = ask(a.ctx, *r)
 	}
 	if errors.Is(err, context.Canceled) {
 		err = interrupted{"interrupted; the experiment may have been submitted: see coppice experiment list"}

@@ -93,7 +93,7 @@ func (c *experimentListCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(all, func(w io.Writer) {
-		header, owned := ownerColumn([]string{"experiment", "state", "runs", "done", "jobs", "submitted"}, len(all), func(i int) string { return all[i].Owner })
+		header, owned := ownerColumn([]string{"experiment", "state", "runs", "done", "jobs", "submitted"}, len(all), func(i int) string { return ownerOf(all[i].Owner, all[i].Private) })
 		t := newTable(w, header, 3, 4, 5)
 		for i, p := range all {
 			t.AppendRow(owned(i, rowOf(p.Name, string(p.State), count(p.Runs), count(p.Done), count(p.Jobs), clock(p.Submitted))))
@@ -185,6 +185,13 @@ type experimentCancelCmd struct{ changedExperiment }
 // Run implements `coppice experiment cancel`.
 func (c *experimentCancelCmd) Run(a *app) error {
 	return c.ask(a, client.Experiments.Cancel, "cancelled", "")
+}
+
+type experimentShareCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment share`.
+func (c *experimentShareCmd) Run(a *app) error {
+	return c.ask(a, client.Experiments.Share, "shared", "")
 }
 
 type experimentPauseCmd struct{ changedExperiment }
@@ -279,7 +286,7 @@ func (c *experimentExtendCmd) Run(a *app) error {
 	} else if err != nil {
 		return err
 	}
-	p, err := c.submit(a, cl, s, &c.cellFlags)
+	p, err := c.submit(a, cl, s, &c.cellFlags, false)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type jobCmd struct {
 	Curve       jobCurveCmd       `cmd:"" help:"Show a job's losses step by step, as text, CSV or JSON."`
 	Predictions jobPredictionsCmd `cmd:"" help:"Write the predictions of a done job for the samples that it held out."`
 
+	Share  jobShareCmd  `cmd:"" help:"Let all users of a cluster read the models and predictions of one of your jobs."`
 	Pause  jobPauseCmd  `cmd:"" help:"Pause a job; its last checkpoint is kept."`
 	Resume jobResumeCmd `cmd:"" help:"Resume a paused job from its last checkpoint."`
 	Cancel jobCancelCmd `cmd:"" help:"Cancel a job; it will have no model."`
@@ -36,7 +37,7 @@ type jobCmd struct {
 
 type submitCmd struct {
 	specFlags
-	auditFlag
+	submitFlags
 
 	changeFlags
 	dataFlags
@@ -59,7 +60,7 @@ func (c *submitCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	job, _, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, false, 0)
+	job, _, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.submitFlags, false, 0)
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 		lines = append(lines, [2]string{"error", j.Error})
 	}
 	if j.Owner != "" {
-		lines = append(lines, [2]string{"owner", j.Owner})
+		lines = append(lines, [2]string{"owner", ownerOf(j.Owner, j.Private)})
 	}
 	if j.Waiting != "" {
 		lines = append(lines, [2]string{"waiting", j.Waiting})
@@ -332,7 +333,7 @@ func (c *jobListCmd) Run(a *app) error {
 	}
 	return a.print(jobs, func(w io.Writer) {
 		header, owned := ownerColumn([]string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"},
-			len(jobs), func(i int) string { return jobs[i].Owner })
+			len(jobs), func(i int) string { return ownerOf(jobs[i].Owner, jobs[i].Private) })
 		t := newTable(w, header, 1, 4, 5, 6, 7, 8)
 		for i := range jobs {
 			t.AppendRow(owned(i, jobRow(&jobs[i], time.Now())))
@@ -371,6 +372,15 @@ type jobCancelCmd struct{ changedJob }
 func (c *jobCancelCmd) Run(a *app) error {
 	return c.ask(a, (*client.Client).Cancel, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "job %s is %s\n", j.Name, j.State)
+	})
+}
+
+type jobShareCmd struct{ changedJob }
+
+// Run implements `coppice job share`.
+func (c *jobShareCmd) Run(a *app) error {
+	return c.ask(a, (*client.Client).Share, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "all users may read the models and predictions of job %s\n", j.Name)
 	})
 }
 

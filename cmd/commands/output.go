@@ -115,6 +115,14 @@ func ownerColumn(header []string, things int, owner func(i int) string) (all []s
 	return header, func(_ int, row []any) []any { return row }
 }
 
+// ownerOf names the owner of something, and says if it is private.
+func ownerOf(owner string, private bool) string {
+	if private {
+		return owner + " (private)"
+	}
+	return owner
+}
+
 // newTable returns a table without frames. The columns in right, counted from 1, are aligned to the right.
 func newTable(w io.Writer, header []string, right ...int) table.Writer {
 	t := table.NewWriter()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,8 +20,8 @@ import (
 // spec, and submits the job. If it is interrupted during the submission, its error says that there may be a job. keep
 // refuses a job that would not keep its predictions. An interrupted request has grace more time for its answer. made is
 // true if there was no such job before.
-func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, audit auditRate, keep bool, grace time.Duration) (job *protocol.JobInfo, made bool, err error) {
-	set, err := s.dataset(a, cl, d, file)
+func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.File, flags submitFlags, keep bool, grace time.Duration) (job *protocol.JobInfo, made bool, err error) {
+	set, err := s.dataset(a, cl, d, file, flags.Shared)
 	if err != nil {
 		return nil, false, err
 	}
@@ -29,14 +30,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	if err != nil {
 		return nil, false, err
 	}
-	for _, blob := range [][]byte{r.folds, r.weights} {
-		if blob == nil {
-			continue
-		}
-		if _, err := cl.PutBlob(a.ctx, blob); err != nil {
-			return nil, false, err
-		}
-	}
+	sent := slices.DeleteFunc([][]byte{r.folds, r.weights}, func(b []byte) bool { return b == nil })
 	if keep {
 		if r.assigned == nil {
 			if r.assigned, err = assignedFolds(a, cl, r.Job, set.Manifest); err != nil {
@@ -59,7 +53,10 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	}
 	ctx, stop := lasting(a.ctx, grace)
 	defer stop()
-	job, err = cl.SubmitRequest(ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(audit)})
+	err = cl.Sending(ctx, sent, func() error {
+		job, err = cl.SubmitRequest(ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(flags.Audit), Shared: flags.Shared})
+		return err
+	})
 	if errors.Is(err, context.Canceled) {
 		return nil, false, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
 	}
@@ -78,8 +75,8 @@ func wasThere(j *protocol.JobInfo) string {
 	return fmt.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, clock(j.Submitted), j.State)
 }
 
-// dataset returns the dataset to train on. It imports a data file.
-func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File) (*protocol.Dataset, error) {
+// dataset returns the dataset to train on. It imports a data file, and if shared is true, all users may read that.
+func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.File, shared bool) (*protocol.Dataset, error) {
 	if s.Data == "" {
 		return cl.Dataset(a.ctx, file.Spec.Dataset)
 	}
@@ -90,7 +87,7 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 	m := newMeter(a.stderr)
 	m.quiet = a.json
 	defer m.clear()
-	set, err := client.ImportFree(a.ctx, cl, datasetName(s.Data), src, readingFor(a.ctx, "reading data", checks, m))
+	set, err := client.ImportFree(a.ctx, cl, protocol.DatasetPut{Name: datasetName(s.Data), Shared: shared}, src, readingFor(a.ctx, "reading data", checks, m))
 	a.said = m.said
 	return set, err
 }

@@ -26,7 +26,7 @@ import (
 
 type trainCmd struct {
 	specFlags
-	auditFlag
+	submitFlags
 	ModelOut       string `group:"write" placeholder:"FILE" help:"Write the model to FILE. Each fold has a file of its own: with m.model, m-fold0.model, m-fold1.model and so on."`
 	PredictionsOut string `group:"write" placeholder:"FILE" help:"Write the predictions of the held-out samples to FILE: .csv, .csv.gz or .npz."`
 
@@ -59,6 +59,8 @@ func (c *trainCmd) Run(a *app) error {
 	switch {
 	case c.Local && c.Audit > 0:
 		return usagef("--audit compares workers of a cluster and is not allowed with --local")
+	case c.Local && c.Shared:
+		return usagef("--shared is about users of a cluster and is not allowed with --local")
 	case c.Local && c.CancelInterrupted:
 		return usagef("--cancel-interrupted cancels a job of a cluster and is not allowed with --local")
 	case !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit):
@@ -115,7 +117,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 	if c.CancelInterrupted {
 		grace = submitGrace
 	}
-	submitted, made, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.Audit, c.PredictionsOut != "", grace)
+	submitted, made, err := submit(a, cl, &c.specFlags, &c.dataFlags, file, c.submitFlags, c.PredictionsOut != "", grace)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -47,6 +47,7 @@ func Handler(cfg Config) http.Handler {
 	view := jobView{cfg.Store, cfg.Running}
 	job, result := &jobHandlers{respond, view, cfg.Blobs}, &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
 	submission, model := &submissionHandlers{view, blob, cfg.Quotas}, &modelHandlers{respond, view, cfg.Blobs}
+	shared := &shareHandlers{view}
 	experiment := &experimentHandlers{respond, view, result, submission, job, newPlaces(1), newPlaces(2), make(chan struct{}, 1)}
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
@@ -73,13 +74,14 @@ func Handler(cfg Config) http.Handler {
 		{"GET /v1/revocations", leader, json(audit.revocations)},
 		{"POST /v1/revocations", leader, json(audit.revoke)},
 
-		{"GET /v1/blobs/{digest}", here, blob.get},
+		{"GET /v1/blobs/{digest}", here, blob.get(leading.only(blob.getAsLeader))},
 		{"PUT /v1/blobs/{digest}", leader, json(blob.put)}, // Guard takes no room for its body, which goes to a file
 		{"GET /v1/datasets", leader, json(dataset.list)},
 		{"POST /v1/datasets", leader, json(dataset.put)},
 		{"POST /v1/datasets/check", leader, json(dataset.check)},
 		{"GET /v1/datasets/{name}", leader, json(dataset.get)},
 		{"DELETE /v1/datasets/{name}", leader, json(dataset.delete)},
+		{"POST /v1/datasets/{name}/share", leader, json(shared.dataset)},
 		{"GET /v1/jobs", leader, json(job.list)},
 		{"POST /v1/jobs", leader, json(submission.submitJob)},
 		{"GET /v1/experiments", leader, json(experiment.list)},
@@ -91,12 +93,14 @@ func Handler(cfg Config) http.Handler {
 		{"POST /v1/experiments/{name}/pause", leader, json(experiment.changeAll(pauses))},
 		{"POST /v1/experiments/{name}/resume", leader, json(experiment.changeAll(resumes))},
 		{"POST /v1/experiments/{name}/retry", leader, json(experiment.retry)},
+		{"POST /v1/experiments/{name}/share", leader, json(experiment.share)},
 		{"DELETE /v1/experiments/{name}", leader, json(experiment.delete)},
 		{"GET /v1/jobs/{job}", leader, json(job.get)},
 		{"GET /v1/jobs/{job}/changes", leader, changes.ofJob},
 		{"POST /v1/jobs/{job}/cancel", leader, json(job.change(cancels))},
 		{"POST /v1/jobs/{job}/pause", leader, json(job.change(pauses))},
 		{"POST /v1/jobs/{job}/resume", leader, json(job.change(resumes))},
+		{"POST /v1/jobs/{job}/share", leader, json(shared.job)},
 		{"POST /v1/jobs/delete", leader, json(job.delete)},
 		{"POST /v1/jobs/prune", leader, json(job.prune)},
 		{"GET /v1/jobs/{job}/curve", leader, json(result.curve)},

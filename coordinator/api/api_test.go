@@ -35,8 +35,8 @@ func TestDatasets(t *testing.T) {
 		t.Errorf("no datasets are listed as %v, not as []", list)
 	}
 	m, shards := imported(t, 200)
-	entry := protocol.DatasetPutEntry{Name: "art", Manifest: m}
-	s.refuse(400, "POST", "/v1/datasets", entry, "shard 0", m.Shards[0].Digest, "is not on the cluster: upload the blob first")
+	entry := protocol.DatasetPut{Name: "art", Manifest: m}
+	s.refuse(424, "POST", "/v1/datasets", entry, "shard 0", m.Shards[0].Digest, "is not on the cluster", "upload the blob first")
 	s.put("art", 200)
 	var got protocol.Dataset
 	s.get("GET", "/v1/datasets/art", nil, &got)
@@ -50,7 +50,7 @@ func TestDatasets(t *testing.T) {
 	s.get("POST", "/v1/datasets", entry, &got) // the same once more
 	s.put("more", 50)
 	other, _ := imported(t, 50)
-	s.refuse(409, "POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "art", Manifest: other}, `"art"`, "already exists with other content", "200 samples")
+	s.refuse(409, "POST", "/v1/datasets", protocol.DatasetPut{Name: "art", Manifest: other}, `"art"`, "already exists with other content", "200 samples")
 	if s.get("GET", "/v1/datasets", nil, &list); len(list) != 2 {
 		t.Errorf("%d datasets", len(list))
 	}
@@ -68,15 +68,15 @@ func TestBadDatasets(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
 	m, _ := imported(t, 200)
-	entry := func(name string, change func(*dataset.Manifest)) protocol.DatasetPutEntry {
+	entry := func(name string, change func(*dataset.Manifest)) protocol.DatasetPut {
 		c := *m
 		c.Shards = append([]dataset.ShardRef{}, m.Shards...)
 		change(&c)
-		return protocol.DatasetPutEntry{Name: name, Manifest: &c}
+		return protocol.DatasetPut{Name: name, Manifest: &c}
 	}
 	good := func(*dataset.Manifest) {}
 	for what, body := range map[string]any{
-		"no manifest":           protocol.DatasetPutEntry{Name: "x"},
+		"no manifest":           protocol.DatasetPut{Name: "x"},
 		"no name":               entry("", good),
 		"a name with a slash":   entry("a/b", good),
 		"a name that is an ID":  entry("12", good),
@@ -187,7 +187,7 @@ func TestBadSubmissions(t *testing.T) {
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Algorithm = "oracle" }), "oracle", "ldlf")
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.TestFraction = 2 }), "test_fraction")
 	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Name = "7" }), `"7"`)
-	s.refuse(400, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Folds, s.Assigned = 3, blobs.Sum(nil) }), "the list of folds", "is not on the cluster: upload the blob first")
+	s.refuse(424, "POST", "/v1/jobs", spec(func(s *protocol.Spec) { s.Folds, s.Assigned = 3, blobs.Sum(nil) }), "the list of folds", "is not on the cluster", "upload the blob first")
 	for _, path := range []string{"/v1/jobs/9", "/v1/jobs/9/changes", "/v1/jobs/none"} {
 		s.refuse(404, "GET", path, nil, "there is no job")
 	}
@@ -451,7 +451,7 @@ func TestListsOfGroups(t *testing.T) {
 		b := dataset.EncodeFolds(c.groups)
 		s.get("PUT", "/v1/blobs/"+blobs.Sum(b), b, nil)
 		m.Groups = &dataset.Groups{Digest: blobs.Sum(b), Names: []string{"a", "b"}}
-		entry := protocol.DatasetPutEntry{Name: "grouped", Manifest: &m}
+		entry := protocol.DatasetPut{Name: "grouped", Manifest: &m}
 		if c.wrong == "" {
 			s.get("POST", "/v1/datasets", entry, nil)
 		} else {

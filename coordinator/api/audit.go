@@ -58,6 +58,11 @@ func about(entry any) string {
 		return "dataset " + e.Name
 	case protocol.DatasetDeleteEntry:
 		return "dataset " + e.Name
+	case protocol.ShareEntry:
+		if e.Dataset != "" {
+			return "dataset " + e.Dataset
+		}
+		return "jobs " + strings.Trim(fmt.Sprint(e.Jobs), "[]")
 	case protocol.TrustEntry:
 		return "worker " + e.Worker
 	case protocol.TokenPutEntry:

@@ -40,7 +40,7 @@ func TestBackupWhileThingsGo(t *testing.T) {
 	for i, b := range shards {
 		a.get(http.MethodPut, "/v1/blobs/"+m.Shards[i].Digest, b, nil)
 	}
-	a.get(http.MethodPost, "/v1/datasets", protocol.DatasetPutEntry{Name: "art", Manifest: m}, nil)
+	a.get(http.MethodPost, "/v1/datasets", protocol.DatasetPut{Name: "art", Manifest: m}, nil)
 	folder := a.cfg.Blobs.Folder
 	var index uint64 // of the record of the request
 	w := &during{httptest.NewRecorder(), func() {
@@ -99,7 +99,7 @@ func TestBackupLacksABlob(t *testing.T) {
 	for i, b := range shards {
 		a.get(http.MethodPut, "/v1/blobs/"+m.Shards[i].Digest, b, nil)
 	}
-	a.get(http.MethodPost, "/v1/datasets", protocol.DatasetPutEntry{Name: "art", Manifest: m}, nil)
+	a.get(http.MethodPost, "/v1/datasets", protocol.DatasetPut{Name: "art", Manifest: m}, nil)
 	lost := m.Shards[2].Digest
 	if err := a.cfg.Blobs.Folder.Delete(lost); err != nil {
 		t.Fatal(err)

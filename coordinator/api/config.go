@@ -237,6 +237,8 @@ func statusOf(err error) int {
 		return http.StatusRequestTimeout
 	case errors.Is(err, errBusy):
 		return http.StatusServiceUnavailable
+	case errors.Is(err, errNotSent):
+		return protocol.StatusSendBlob
 	case errors.Is(err, errBad), errors.Is(err, state.ErrInvalid), errors.As(err, &request):
 		return http.StatusBadRequest
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, blobs.ErrMissing):

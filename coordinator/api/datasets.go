@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/blobs"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
@@ -54,7 +55,7 @@ func findDataset(st *state.State, name string) (*protocol.Dataset, error) {
 
 // readManifest reads the name and the manifest of an import, and refuses manifests that
 // no import makes.
-func readManifest(r *http.Request) (e protocol.DatasetPutEntry, err error) {
+func readManifest(r *http.Request) (e protocol.DatasetPut, err error) {
 	if err := body(r, &e); err != nil {
 		return e, err
 	}
@@ -82,23 +83,43 @@ func (h *datasetHandlers) check(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("dataset %q %w with other content (digest %.12s, not %.12s): choose another name or delete the dataset first",
 			e.Name, state.ErrExists, d.Digest, e.Manifest.Digest())
 	}
+	if err := h.taken(r.Context(), e.Name); err != nil {
+		return nil, err
+	}
 	answer := protocol.DatasetCheck{Lacking: []string{}}
+	unread := h.blobs.unread(r.Context(), manifestBlobs(e.Manifest)...)
 	var bytes int64
 	for _, shard := range e.Manifest.Shards {
 		if r.Context().Err() != nil {
 			return nil, r.Context().Err()
 		}
-		if !h.blobs.blobs.Has(shard.Digest) {
+		switch {
+		case !h.blobs.blobs.Has(shard.Digest):
 			answer.Lacking, bytes = append(answer.Lacking, shard.Digest), bytes+shard.Bytes
+		case unread.Has(shard.Digest):
+			answer.Lacking = append(answer.Lacking, shard.Digest)
 		}
 	}
-	if g := e.Manifest.Groups; g != nil && !h.blobs.blobs.Has(g.Digest) {
+	if g := e.Manifest.Groups; g != nil && (unread.Has(g.Digest) || !h.blobs.blobs.Has(g.Digest)) {
 		answer.Lacking = append(answer.Lacking, g.Digest)
 	}
 	if bytes == 0 {
 		return answer, nil
 	}
 	return answer, h.blobs.quota.fits(bytes)
+}
+
+// manifestBlobs lists the digests of the blobs of a dataset.
+func manifestBlobs(m *dataset.Manifest) []string {
+	return state.DatasetBlobs(&protocol.Dataset{Manifest: m})
+}
+
+// taken refuses the name of an equal dataset that the caller may not read.
+func (h *datasetHandlers) taken(ctx context.Context, name string) error {
+	if d := h.store.State().Dataset(name); d != nil && !access.Reads(ctx, d.Owner, d.Private) {
+		return fmt.Errorf("dataset %q %w and is private: it belongs to %s; choose another name", name, state.ErrExists, d.Owner)
+	}
+	return nil
 }
 
 // parallelShards is how many shards of an import are replicated at once.
@@ -112,14 +133,18 @@ func (h *datasetHandlers) put(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.taken(r.Context(), e.Name); err != nil {
+		return nil, err
+	}
 	m := e.Manifest
+	unread := h.blobs.unread(r.Context(), manifestBlobs(m)...)
 	for i, shard := range m.Shards {
-		if err := h.blobs.present(r.Context(), shard.Digest); err != nil {
+		if err := h.blobs.present(r.Context(), shard.Digest, unread); err != nil {
 			return nil, notSent(fmt.Sprintf("shard %d", i), shard.Digest, err)
 		}
 	}
 	if m.Groups != nil {
-		if err := h.needGroups(r.Context(), m.Groups, m.Rows); err != nil {
+		if err := h.needGroups(r.Context(), m.Groups, m.Rows, unread); err != nil {
 			return nil, err
 		}
 	}
@@ -131,16 +156,17 @@ func (h *datasetHandlers) put(r *http.Request) (any, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	e.Owner, e.Time = access.Of(r.Context()).Name, time.Now().Unix()
-	_, put, err := commit(r, h.store, protocol.EntryDatasetPut, e)
+	_, put, err := commit(r, h.store, protocol.EntryDatasetPut, protocol.DatasetPutEntry{
+		Name: e.Name, Manifest: m, Owner: access.Of(r.Context()).Name, Private: isPrivate(r.Context(), e.Shared), Time: time.Now().Unix(),
+	})
 	return put, err
 }
 
 // needGroups returns once a quorum has a list of groups. It refuses a list that was not
-// sent, or that does not have a group for each of so many samples.
-func (h *datasetHandlers) needGroups(ctx context.Context, g *dataset.Groups, samples int) error {
+// sent, or that does not have a group for each of so many samples. unread has the blobs to which the caller may not refer.
+func (h *datasetHandlers) needGroups(ctx context.Context, g *dataset.Groups, samples int, unread digests.Set) error {
 	const what = "the list of groups"
-	if err := h.blobs.present(ctx, g.Digest); err != nil {
+	if err := h.blobs.present(ctx, g.Digest, unread); err != nil {
 		return notSent(what, g.Digest, err)
 	}
 	folder := h.blobs.blobs.Folder
@@ -188,8 +214,10 @@ const (
 // and jobs, that the cluster has the blobs that a request refers to.
 type blobHandlers struct {
 	responder
+	store *store.Store
 	blobs *replica.Blobs
 	quota *blobQuota
+	sent  sentBlobs
 }
 
 func newBlobHandlers(cfg *Config, respond responder) *blobHandlers {
@@ -197,12 +225,11 @@ func newBlobHandlers(cfg *Config, respond responder) *blobHandlers {
 		_, bytes, err := cfg.Blobs.Folder.Usage()
 		return bytes, err
 	}
-	return &blobHandlers{respond, cfg.Blobs, &blobQuota{limit: cfg.Quotas.BlobBytes, usage: usage}}
+	return &blobHandlers{responder: respond, store: cfg.Store, blobs: cfg.Blobs, quota: &blobQuota{limit: cfg.Quotas.BlobBytes, usage: usage}}
 }
 
-// get streams a blob. Any coordinator may answer, since the bytes of a digest never
-// change.
-func (h *blobHandlers) get(w http.ResponseWriter, r *http.Request) {
+// stream answers with a blob that the caller may read.
+func (h *blobHandlers) stream(w http.ResponseWriter, r *http.Request) {
 	blob, err := h.blobs.Open(r.Context(), r.PathValue("digest"))
 	if err != nil && !errors.Is(err, bus.ErrOffline) {
 		err = fmt.Errorf("%w: %w", state.ErrNotFound, err)
@@ -262,24 +289,37 @@ func (h *blobHandlers) put(r *http.Request) (any, error) {
 	if errors.Is(err, blobs.ErrCorrupt) {
 		return nil, bad{err}
 	}
+	if err == nil {
+		h.sent.add(access.Of(r.Context()).Name, digest)
+	}
 	return nil, err
 }
 
 // present returns nil if this coordinator has a blob that a client sent before, perhaps
 // to another leader. A missing blob is fetched from another coordinator. The error wraps
-// blobs.ErrMissing or blobs.ErrDigest if no coordinator was sent the blob. It is another
-// error while a coordinator that may have it does not answer.
-func (h *blobHandlers) present(ctx context.Context, digest string) error {
+// blobs.ErrMissing or blobs.ErrDigest if no coordinator was sent the blob, or if unread has it:
+// the caller may not refer to it. It is another error while a coordinator that may have it does
+// not answer.
+func (h *blobHandlers) present(ctx context.Context, digest string, unread digests.Set) error {
+	if unread.Has(digest) {
+		return fmt.Errorf("%w: %w", blobs.ErrMissing, errUnread)
+	}
 	if _, err := h.blobs.Folder.Path(digest); err != nil || h.blobs.Folder.Has(digest) {
 		return err
 	}
 	return h.blobs.Fetch(ctx, digest)
 }
 
+// errNotSent says that a request refers to a blob that its caller is to send first.
+var errNotSent = errors.New("upload the blob first")
+
 // notSent names the blob in an error of present, and says if the request is at fault.
 func notSent(what, digest string, err error) error {
-	if errors.Is(err, blobs.ErrMissing) || errors.Is(err, blobs.ErrDigest) {
-		return fmt.Errorf("%w: %s (blob %.80s) is not on the cluster: upload the blob first", errBad, what, digest)
+	if errors.Is(err, blobs.ErrDigest) {
+		return fmt.Errorf("%w: %s: %w: %.80q", errBad, what, blobs.ErrDigest, digest)
+	}
+	if errors.Is(err, blobs.ErrMissing) {
+		return fmt.Errorf("%s (blob %.80s) is not on the cluster, or the caller has not sent it: %w", what, digest, errNotSent)
 	}
 	return fmt.Errorf("%s (blob %s): %w", what, digest, err)
 }
@@ -294,17 +334,19 @@ func (h *blobHandlers) replicate(ctx context.Context, digest string) error {
 	return h.blobs.Spread(ctx, digest, uint64(size))
 }
 
-// need returns once a quorum has a blob that a client sent before. Errors call it what.
+// need returns once a quorum has a blob to which the caller may refer, since it was sent before. Errors call it what.
 func (h *blobHandlers) need(ctx context.Context, what, digest string) error {
-	if err := h.present(ctx, digest); err != nil {
+	if err := h.present(ctx, digest, h.unread(ctx, digest)); err != nil {
 		return notSent(what, digest, err)
 	}
 	return h.replicate(ctx, digest)
 }
 
-// keep stores a blob that the leader made, and returns once a quorum has it.
+// keep stores a blob that the leader made for a request, and returns once a quorum has it. The caller has then sent it.
 func (h *blobHandlers) keep(ctx context.Context, b []byte) error {
-	if digest := blobs.Sum(b); h.blobs.Has(digest) {
+	digest := blobs.Sum(b)
+	h.sent.add(access.Of(ctx).Name, digest)
+	if h.blobs.Has(digest) {
 		return h.replicate(ctx, digest)
 	}
 	if err := (&upload{folder: h.blobs.Folder}).diskFull(); err != nil {

@@ -252,7 +252,11 @@ func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind stri
 			return nil, "", fmt.Errorf("%w: parameter %.40q: %.80q: %w", errBad, key, value, err)
 		}
 	}
-	if _, err := jobsOf(h.store.State(), r.PathValue("name")); err != nil {
+	list, err := jobsOf(h.store.State(), r.PathValue("name"))
+	if err != nil {
+		return nil, "", err
+	}
+	if err := readExperiment(r.Context(), r.PathValue("name"), list); err != nil {
 		return nil, "", err
 	}
 	// Wrong options are refused before the runs are read, which takes time.

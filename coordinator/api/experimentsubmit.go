@@ -23,6 +23,20 @@ func (h *experimentHandlers) FindDataset(name string) *protocol.Dataset {
 	return h.store.State().Dataset(name)
 }
 
+// MayTrain implements submission.Cluster.
+func (h *experimentHandlers) MayTrain(ctx context.Context, d *protocol.Dataset) error {
+	return readDataset(ctx, d)
+}
+
+// ReadSent implements submission.Cluster.
+func (h *experimentHandlers) ReadSent(ctx context.Context, digest string) ([]byte, error) {
+	blob := h.submissions.blobs
+	if err := blob.present(ctx, digest, blob.unread(ctx, digest)); err != nil {
+		return nil, notSent("the list", digest, err)
+	}
+	return blob.blobs.Folder.Get(digest)
+}
+
 // submit plans the runs of a spec and queues them, all of them or none. With check=true it only says what it would do. The
 // same token is answered with the jobs that it made.
 func (h *experimentHandlers) submit(r *http.Request) (any, error) {
@@ -37,7 +51,7 @@ func (h *experimentHandlers) submit(r *http.Request) (any, error) {
 	if err := body(r, &req); err != nil {
 		return nil, err
 	}
-	return h.queue(r, req.Token, check, func(ctx context.Context) (*experiments.Submission, error) {
+	return h.queue(r, req.Token, check, req.Shared, func(ctx context.Context) (*experiments.Submission, error) {
 		sub, err := experiments.Decide(ctx, h, &req, check)
 		if err == nil && sub.Plan.NeedsConsent() && !req.LeaveOut && !check {
 			err = orphanError(&sub.Plan)
@@ -56,7 +70,7 @@ func (h *experimentHandlers) retry(r *http.Request) (any, error) {
 	if _, err := jobsOf(h.store.State(), name); err != nil {
 		return nil, err
 	}
-	return h.queue(r, req.Token, false, func(ctx context.Context) (*experiments.Submission, error) {
+	return h.queue(r, req.Token, false, false, func(ctx context.Context) (*experiments.Submission, error) {
 		e, err := experiments.Read(ctx, h, name)
 		if err != nil {
 			return nil, err
@@ -70,8 +84,8 @@ const maxDecisions = 5
 
 // queue queues the jobs of the submission that decide returns, unless this is a check. A decision may take seconds, so other
 // submissions are decided and queued meanwhile. A submission is queued only if the experiment has not changed since decide
-// read it. So two submissions never add the same run.
-func (h *experimentHandlers) queue(r *http.Request, token string, check bool, decide func(context.Context) (*experiments.Submission, error)) (any, error) {
+// read it. So two submissions never add the same run. shared is true if all users may read the results of a new experiment.
+func (h *experimentHandlers) queue(r *http.Request, token string, check, shared bool, decide func(context.Context) (*experiments.Submission, error)) (any, error) {
 	ctx := r.Context()
 	if !check && (token == "" || len(token) > protocol.MaxToken-8) {
 		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken-8)
@@ -97,7 +111,7 @@ func (h *experimentHandlers) queue(r *http.Request, token string, check bool, de
 		if check {
 			return sub.Plan, nil
 		}
-		if answer, err := h.commit(r, token, sub); answer != nil || err != nil {
+		if answer, err := h.commit(r, token, shared, sub); answer != nil || err != nil {
 			return answer, err
 		}
 	}
@@ -110,7 +124,7 @@ func (h *experimentHandlers) prepare(ctx context.Context, sub *experiments.Submi
 		return fmt.Errorf("%w: the experiment has new runs on %d datasets; at most %d are allowed in a submission", errBad, n, protocol.MaxExperimentJobs)
 	}
 	for i := range sub.Jobs {
-		if err := h.submissions.checkExperimentJob(&sub.Jobs[i], check); err != nil {
+		if err := h.submissions.checkExperimentJob(ctx, &sub.Jobs[i], check); err != nil {
 			return err
 		}
 	}
@@ -127,7 +141,7 @@ func (h *experimentHandlers) prepare(ctx context.Context, sub *experiments.Submi
 
 // commit queues the jobs of a submission. A nil answer says that the experiment has changed since the submission was
 // decided. One submission is committed at a time.
-func (h *experimentHandlers) commit(r *http.Request, token string, sub *experiments.Submission) (any, error) {
+func (h *experimentHandlers) commit(r *http.Request, token string, shared bool, sub *experiments.Submission) (any, error) {
 	ctx := r.Context()
 	select {
 	case h.committing <- struct{}{}:
@@ -145,9 +159,9 @@ func (h *experimentHandlers) commit(r *http.Request, token string, sub *experime
 	if sub.Empty {
 		return sub.Plan, nil
 	}
-	owner := access.Of(ctx).Name
-	if of, err := jobsOf(h.store.State(), sub.Name); err == nil { // the experiment exists: its owner stays
-		owner = of[0].Owner
+	owner, private := access.Of(ctx).Name, isPrivate(ctx, shared)
+	if of, err := jobsOf(h.store.State(), sub.Name); err == nil { // the experiment exists: its owner stays, and who may read it
+		owner, private = of[0].Owner, of[0].Private
 		if err := access.Own(ctx, "experiment "+sub.Name, owner); err != nil {
 			return nil, err
 		}
@@ -160,7 +174,7 @@ func (h *experimentHandlers) commit(r *http.Request, token string, sub *experime
 			return nil, err
 		}
 		e.Jobs = append(e.Jobs, protocol.SubmitEntry{
-			Token: jobToken(token, i), Name: j.Name, Dataset: j.Dataset, Spec: j.Spec, Job: j.Job, Owner: owner,
+			Token: jobToken(token, i), Name: j.Name, Dataset: j.Dataset, Spec: j.Spec, Job: j.Job, Owner: owner, Private: private,
 			MaxQueue: uint32(h.submissions.quotas.Queue), MaxOwned: quota, Time: time.Now().Unix(),
 		})
 	}
@@ -235,7 +249,7 @@ func orphanError(p *protocol.ExperimentPlan) error {
 }
 
 // checkExperimentJob refuses a job of an experiment that the cluster cannot run. For a check, the dataset need not be there.
-func (h *submissionHandlers) checkExperimentJob(j *experiments.Job, check bool) error {
+func (h *submissionHandlers) checkExperimentJob(ctx context.Context, j *experiments.Job, check bool) error {
 	if err := checkName("job", j.Name); err != nil {
 		return err
 	}
@@ -246,6 +260,9 @@ func (h *submissionHandlers) checkExperimentJob(j *experiments.Job, check bool) 
 	if !check {
 		d, err := findDataset(h.store.State(), j.Dataset)
 		if err != nil {
+			return err
+		}
+		if err := readDataset(ctx, d); err != nil {
 			return err
 		}
 		manifest = d.Manifest

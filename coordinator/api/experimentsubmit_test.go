@@ -187,7 +187,7 @@ func TestFoldsOfRequest(t *testing.T) {
 	r.Datasets["d"].Folds.Digest = "../" + strings.Repeat("a", 61)
 	s.refuse(400, "POST", "/v1/experiments", r, "is not a digest")
 	r.Datasets["d"].Folds.Digest = blobs.Sum([]byte("nowhere"))
-	s.refuse(404, "POST", "/v1/experiments", r, "the folds of dataset d")
+	s.refuse(424, "POST", "/v1/experiments", r, "the folds of dataset d")
 }
 
 // TestLabelsOfCells checks that runs with keys for another type of labels than the
@@ -197,11 +197,11 @@ func TestLabelsOfCells(t *testing.T) {
 	e := studyOf(s.put("art", 200), "t", 1)
 	h := &submissionHandlers{jobView{s.cfg.Store, s.cfg.Running}, newBlobHandlers(&s.cfg, responder{s.cfg.Log}), s.cfg.Quotas}
 	j := experiments.Job{Name: "j", Dataset: "art", Job: e.Jobs[0].Job}
-	if err := h.checkExperimentJob(&j, false); err != nil {
+	if err := h.checkExperimentJob(t.Context(), &j, false); err != nil {
 		t.Error(err)
 	}
 	j.Job.Cells.Labels.Classes = true
-	if err := h.checkExperimentJob(&j, false); err == nil || !strings.Contains(err.Error(), "job j expects labels that are") {
+	if err := h.checkExperimentJob(t.Context(), &j, false); err == nil || !strings.Contains(err.Error(), "job j expects labels that are") {
 		t.Error(err)
 	}
 }
@@ -235,7 +235,7 @@ func TestSubmissionMeanwhile(t *testing.T) {
 			s := newSite(t)
 			s.put("art", 200)
 			h, n := s.experimentsOf(), 0
-			answer, err := h.queue(from(t.Context(), "ana"), "mine", false, func(ctx context.Context) (*experiments.Submission, error) {
+			answer, err := h.queue(from(t.Context(), "ana"), "mine", false, false, func(ctx context.Context) (*experiments.Submission, error) {
 				r := specOf("mine", "aa-knn")
 				sub, err := experiments.Decide(ctx, h, &r, false)
 				if n++; n == 1 {
@@ -258,7 +258,7 @@ func TestSubmissionMeanwhile(t *testing.T) {
 		s := newSite(t)
 		s.put("art", 200)
 		h := s.experimentsOf()
-		answer, err := h.queue(from(t.Context(), "ana"), "mine", false, func(ctx context.Context) (*experiments.Submission, error) {
+		answer, err := h.queue(from(t.Context(), "ana"), "mine", false, false, func(ctx context.Context) (*experiments.Submission, error) {
 			s.get("POST", "/v1/experiments", specOf("mine", "aa-knn"), nil) // the first try is accepted late
 			r := specOf("mine", "aa-knn")
 			return experiments.Decide(ctx, h, &r, false)
@@ -278,7 +278,7 @@ func TestDecisionsOfOthers(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	slow := make(chan error, 1)
 	go func() {
-		_, err := h.queue(from(t.Context(), "eve"), "slow", true, func(ctx context.Context) (*experiments.Submission, error) {
+		_, err := h.queue(from(t.Context(), "eve"), "slow", true, false, func(ctx context.Context) (*experiments.Submission, error) {
 			close(begun)
 			<-end
 			return nil, errBusy
@@ -288,7 +288,7 @@ func TestDecisionsOfOthers(t *testing.T) {
 	testkit.Receive(t, "a decision", begun)
 	quick := func(ctx context.Context, user string) (err error) {
 		access.Route("POST /v1/experiments", func(_ http.ResponseWriter, r *http.Request) {
-			_, err = h.queue(r, user, false, func(ctx context.Context) (*experiments.Submission, error) {
+			_, err = h.queue(r, user, false, false, func(ctx context.Context) (*experiments.Submission, error) {
 				r := specOf(user, "aa-knn")
 				return experiments.Decide(ctx, h, &r, false)
 			})

@@ -198,7 +198,7 @@ func (s *site) put(name string, rows int) *dataset.Manifest {
 	for i, b := range shards {
 		s.get("PUT", "/v1/blobs/"+m.Shards[i].Digest, b, nil)
 	}
-	s.get("POST", "/v1/datasets", protocol.DatasetPutEntry{Name: name, Manifest: m}, nil)
+	s.get("POST", "/v1/datasets", protocol.DatasetPut{Name: name, Manifest: m}, nil)
 	return m
 }
 

@@ -42,7 +42,7 @@ func TestHostileRequests(t *testing.T) {
 	for i, b := range shards {
 		a.get("PUT", "/v1/blobs/"+m.Shards[i].Digest, b, nil)
 	}
-	a.get("POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "d", Manifest: m}, nil)
+	a.get("POST", "/v1/datasets", protocol.DatasetPut{Name: "d", Manifest: m}, nil)
 	raw(t, a)
 	for path, e := range map[string]*endless{
 		"/v1/jobs":           {begin: `{"token":"`, rest: strings.Repeat("x", 1<<10)},
@@ -71,7 +71,7 @@ func TestHostileRequests(t *testing.T) {
 	} {
 		a.refuse(http.StatusBadRequest, "POST", "/v1/jobs", protocol.SubmitRequest{Token: body, Spec: spec})
 	}
-	a.refuse(http.StatusBadRequest, "POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "h", Manifest: &huge})
+	a.refuse(http.StatusBadRequest, "POST", "/v1/datasets", protocol.DatasetPut{Name: "h", Manifest: &huge})
 	var j protocol.JobInfo
 	a.get("POST", "/v1/jobs", protocol.SubmitRequest{Token: "t", Spec: protocol.Spec{Algorithm: "ldlf", Dataset: "d"}}, &j)
 	if j.State != protocol.Queued {
@@ -128,7 +128,7 @@ func FuzzRequests(f *testing.F) {
 	for i, b := range shards {
 		a.get("PUT", "/v1/blobs/"+m.Shards[i].Digest, b, nil)
 	}
-	a.get("POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "d", Manifest: m}, nil)
+	a.get("POST", "/v1/datasets", protocol.DatasetPut{Name: "d", Manifest: m}, nil)
 	requests := []string{
 		"POST /v1/jobs", "POST /v1/experiments", "POST /v1/datasets", "POST /v1/datasets/check", "PUT /v1/blobs/" + m.Shards[0].Digest,
 		"POST /v1/jobs/1/cancel", "POST /v1/workers/w/trust", "POST /v1/jobs/delete", "POST /v1/jobs/prune",
@@ -141,8 +141,8 @@ func FuzzRequests(f *testing.F) {
 		f.Add(which, b)
 	}
 	seed(0, protocol.SubmitRequest{Token: "t", Spec: protocol.Spec{Algorithm: "ldlf", Dataset: "d", Set: map[string]string{"trees": "3"}}})
-	seed(1, protocol.DatasetPutEntry{Name: "e", Manifest: m})
-	seed(2, protocol.DatasetPutEntry{Name: "e", Manifest: &dataset.Manifest{Rows: 1 << 32}})
+	seed(1, protocol.DatasetPut{Name: "e", Manifest: m})
+	seed(2, protocol.DatasetPut{Name: "e", Manifest: &dataset.Manifest{Rows: 1 << 32}})
 	f.Add(uint8(3), shards[0])
 	seed(6, protocol.DeleteRequest{Jobs: []uint64{1, 1 << 63}})
 	seed(7, protocol.PruneRequest{OlderThan: 1, States: []protocol.JobState{protocol.Done}})

@@ -34,7 +34,7 @@ func TestSilentHolder(t *testing.T) {
 	s.put("art", 200)
 	s.cfg.Blobs.Peers, s.cfg.Blobs.Conn = []string{"b"}, bus.New(mute{}, bus.Options{Log: slog.New(slog.DiscardHandler)})
 	m, _ := imported(t, 300)
-	s.refuse(503, "POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "other", Manifest: m}, "shard 0", m.Shards[0].Digest)
+	s.refuse(503, "POST", "/v1/datasets", protocol.DatasetPut{Name: "other", Manifest: m}, "shard 0", m.Shards[0].Digest)
 	r := submission("art", "", nil)
 	r.Spec.Folds, r.Spec.Assigned = 3, blobs.Sum(nil)
 	s.refuse(503, "POST", "/v1/jobs", r, "the list of folds")

@@ -177,6 +177,11 @@ func (h *resultHandlers) runs(r *http.Request) (any, error) {
 		return nil, err
 	}
 	page := &outcomePage{JobCells: protocol.JobCells{Cells: []protocol.CellOutcome{}}, records: r.URL.Query().Get("records") == "true"}
+	if page.records {
+		if err := readJob(r.Context(), asked.job); err != nil {
+			return nil, err
+		}
+	}
 	page.Next, err = h.fill(r.Context(), page, asked)
 	return &page.JobCells, err
 }
@@ -429,7 +434,7 @@ func modelsOf(st *state.State) []protocol.ModelInfo {
 			}
 			list = append(list, protocol.ModelInfo{
 				Name: name, Job: j.ID, Algorithm: j.Job.Algorithm,
-				Dataset: j.Dataset, ModelRef: ref, Time: j.Ended, Suspect: j.Suspect,
+				Dataset: j.Dataset, ModelRef: ref, Time: j.Ended, Owner: j.Owner, Private: j.Private, Suspect: j.Suspect,
 			})
 		}
 	}
@@ -454,9 +459,14 @@ func (h *modelHandlers) list(r *http.Request) (any, error) {
 // whole one. For a job that is not done its first 12 or more characters suffice.
 func (h *modelHandlers) get(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
+	var refused *protocol.ModelInfo // has this name or digest, and the caller may not read it
 	for _, m := range modelsOf(h.store.State()) {
 		job, _, _ := strings.Cut(m.Name, "/")
 		if name != m.Name && name != m.Digest && name != job+"/"+m.Digest {
+			continue
+		}
+		if !access.Reads(r.Context(), m.Owner, m.Private) { // another job may have an equal model
+			refused = &m
 			continue
 		}
 		blob, err := h.blobs.Open(r.Context(), m.Blob)
@@ -465,6 +475,11 @@ func (h *modelHandlers) get(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		h.blob(w, blob)
+		return
+	}
+	if m := refused; m != nil {
+		job, _, _ := strings.Cut(m.Name, "/")
+		h.answer(w, nil, access.Read(r.Context(), "job", job, m.Owner, m.Private))
 		return
 	}
 	model, err := h.recorded(r.Context(), name)
@@ -486,6 +501,9 @@ func (h *modelHandlers) recorded(ctx context.Context, name string) ([]byte, erro
 	j := st.JobByName(job)
 	if !ok || len(digest) < digestPrefix || j == nil || j.Job.Cells == nil || !j.Job.Cells.Models {
 		return nil, noModel(st, name)
+	}
+	if err := readJob(ctx, j); err != nil {
+		return nil, err
 	}
 	none := noModel(st, name)
 	for part := range j.RecordedFrom(j.Round+1, 0) {

@@ -63,6 +63,9 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := readDataset(r.Context(), d); err != nil {
+		return nil, err
+	}
 	job, err := spec.Resolve(req.Spec, d.Manifest)
 	if err != nil {
 		return nil, bad{err}
@@ -79,7 +82,7 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 		return nil, err
 	}
 	index, made, err := commit(r, h.store, protocol.EntrySubmit, protocol.SubmitEntry{
-		Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, Owner: access.Of(r.Context()).Name,
+		Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, Owner: access.Of(r.Context()).Name, Private: isPrivate(r.Context(), req.Shared),
 		AuditPPM: uint32(math.Ceil(req.Audit * 1e6)), MaxQueue: uint32(h.quotas.Queue), MaxOwned: quotaOf(r, st), Time: time.Now().Unix(),
 	})
 	if err != nil {

@@ -159,10 +159,10 @@ func TestQuotas(t *testing.T) {
 		total += int64(len(b))
 	}
 	s = bounded(t, Quotas{BlobBytes: total})
-	s.get("POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "art", Manifest: m}, nil)
+	s.get("POST", "/v1/datasets/check", protocol.DatasetPut{Name: "art", Manifest: m}, nil)
 	s.put("art", 200)
 	more, bytes := imported(t, 300)
-	s.refuse(507, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "more", Manifest: more}, "blobs already take", "--max-blob-bytes")
+	s.refuse(507, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "more", Manifest: more}, "blobs already take", "--max-blob-bytes")
 	s.refuse(507, "PUT", "/v1/blobs/"+more.Shards[0].Digest, bytes[0], "blobs already take", "--max-blob-bytes")
 	s.put("art", 200) // a blob that is there takes no room again
 	s.get("PUT", "/v1/blobs/"+blobs.Sum([]byte("ten bytes.")), []byte("ten bytes."), nil)
@@ -197,13 +197,13 @@ func TestCheckDataset(t *testing.T) {
 	s := newSite(t)
 	s.put("art", 200)
 	other, _ := imported(t, 50)
-	s.refuse(409, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "art", Manifest: other}, `"art"`, "other content")
-	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "17", Manifest: other}, `"17"`)
-	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: "x"}, "manifest")
+	s.refuse(409, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "art", Manifest: other}, `"art"`, "other content")
+	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "17", Manifest: other}, `"17"`)
+	s.refuse(400, "POST", "/v1/datasets/check", protocol.DatasetPut{Name: "x"}, "manifest")
 	var answer protocol.DatasetCheck
 	asked := func(name string, m *dataset.Manifest, want ...string) {
 		t.Helper()
-		s.get("POST", "/v1/datasets/check", protocol.DatasetPutEntry{Name: name, Manifest: m}, &answer)
+		s.get("POST", "/v1/datasets/check", protocol.DatasetPut{Name: name, Manifest: m}, &answer)
 		if !slices.Equal(answer.Lacking, want) {
 			t.Errorf("to be sent: %v, want %v", answer.Lacking, want)
 		}
@@ -293,7 +293,7 @@ func TestNoReferenceBeforeAMajority(t *testing.T) {
 	for i, b := range shards {
 		s.refuse(503, "PUT", "/v1/blobs/"+m.Shards[i].Digest, b, "too few coordinators")
 	}
-	s.refuse(503, "POST", "/v1/datasets", protocol.DatasetPutEntry{Name: "more", Manifest: m}, "too few coordinators")
+	s.refuse(503, "POST", "/v1/datasets", protocol.DatasetPut{Name: "more", Manifest: m}, "too few coordinators")
 	r := submission("t", "folds", nil)
 	r.Spec.Folds, r.Spec.Assigned = 2, m.Shards[0].Digest
 	s.refuse(503, "POST", "/v1/jobs", r, "too few coordinators")

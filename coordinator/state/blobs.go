@@ -91,6 +91,31 @@ func (s *State) References() digests.Set {
 	return refs
 }
 
+// Unread removes from a set the blobs that may be read: a dataset or a job refers to them whose owner and privacy readable
+// accepts. It stops once the set is empty. A job that failed or was cancelled refers to its split and weights here, too.
+func (s *State) Unread(blobs digests.Set, readable func(owner string, private bool) bool) {
+	for _, d := range s.datasets {
+		if len(blobs) == 0 {
+			return
+		}
+		if readable(d.Owner, d.Private) {
+			for _, digest := range DatasetBlobs(d) {
+				blobs.Delete(digest)
+			}
+		}
+	}
+	for _, j := range s.jobs {
+		if len(blobs) == 0 {
+			return
+		}
+		if readable(j.Owner, j.Private) {
+			j.blobs(blobs.Delete, func(d digests.Digest) { delete(blobs, d) })
+			blobs.Delete(j.Job.Split.Assigned)
+			blobs.Delete(j.Job.Weights)
+		}
+	}
+}
+
 // References returns the digests of the blobs of one job.
 func (j *Job) References() digests.Set {
 	refs := make(digests.Set)
@@ -98,29 +123,33 @@ func (j *Job) References() digests.Set {
 	return refs
 }
 
-// references adds the blobs of one job. The shards of its dataset are the dataset's, which
-// stays while the job needs it. A job that failed or was cancelled needs neither its split
-// nor its weights.
 func (j *Job) references(refs digests.Set) {
+	j.blobs(refs.Add, func(d digests.Digest) { refs[d] = struct{}{} })
+}
+
+// blobs lists the blobs of one job, each as a text or as a digest. The shards of its dataset
+// are the dataset's, which stays while the job needs it. A job that failed or was cancelled
+// needs neither its split nor its weights.
+func (j *Job) blobs(text func(string), digest func(digests.Digest)) {
 	if j.State == protocol.Done || !j.State.Final() {
-		refs.Add(j.Job.Split.Assigned)
-		refs.Add(j.Job.Weights)
+		text(j.Job.Split.Assigned)
+		text(j.Job.Weights)
 	}
-	refs.Add(j.TrainerBlob)
-	refs.Add(j.Outline)
+	text(j.TrainerBlob)
+	text(j.Outline)
 	for p := range j.gathered.all {
 		if p.WasRun() {
-			refs[p.Digest] = struct{}{}
+			digest(p.Digest)
 		}
 	}
 	for i := range j.Models {
-		refs.Add(j.Models[i].Blob)
+		text(j.Models[i].Blob)
 	}
 	for i := range j.Cells {
-		refs.Add(j.Cells[i].Blob)
+		text(j.Cells[i].Blob)
 	}
 	if j.Predictions != nil {
-		refs.Add(j.Predictions.Blob)
+		text(j.Predictions.Blob)
 	}
 }
 

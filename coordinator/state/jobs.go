@@ -221,7 +221,7 @@ func queue(s *State, e *protocol.SubmitEntry) (any, error) {
 	}
 	j := &Job{
 		ID: id, Name: e.Name, Dataset: e.Dataset, Manifest: d.Manifest, Job: e.Job, State: protocol.Queued,
-		Request: Request{Token: e.Token, Owner: e.Owner, Experiment: e.Experiment, Spec: e.Spec, AuditPPM: e.AuditPPM, Submitted: e.Time},
+		Request: Request{Token: e.Token, Owner: e.Owner, Private: e.Private, Experiment: e.Experiment, Spec: e.Spec, AuditPPM: e.AuditPPM, Submitted: e.Time},
 	}
 	if j.Name == "" {
 		j.Name = fmt.Sprintf("%s-%d", e.Job.Algorithm, j.ID)

@@ -20,14 +20,14 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	job, round := drawJob(t, s)
 	blob := digest(rapid.SampledFrom([]byte("0123def")).Draw(t, "blob"))
 	name := rapid.SampledFrom([]string{"yeast", "movie"}).Draw(t, "dataset")
-	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 19, 19, 20, 20, 21, 21, 22, 24, 25}).Draw(t, "kind"))
+	kind := protocol.EntryKind(rapid.SampledFrom([]int{1, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 19, 19, 20, 20, 21, 21, 22, 24, 25, 26}).Draw(t, "kind"))
 	switch kind {
 	case protocol.EntryLead:
 		return kind, &protocol.LeadEntry{Node: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node")}
 	case protocol.EntryMember:
 		return kind, &protocol.MemberEntry{ID: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "node"), HTTP: fmt.Sprint(s.index)}
 	case protocol.EntryDatasetPut:
-		return kind, &protocol.DatasetPutEntry{Name: name, Manifest: manifest(blob[0]), Time: 1}
+		return kind, &protocol.DatasetPutEntry{Name: name, Manifest: manifest(blob[0]), Owner: drawOwner(t), Private: rapid.Bool().Draw(t, "private"), Time: 1}
 	case protocol.EntryDatasetDelete:
 		return kind, &protocol.DatasetDeleteEntry{Name: name}
 	case protocol.EntrySubmit:
@@ -78,10 +78,17 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		serial := rapid.SampledFrom([]string{"a1", "b2", "c3", "0a", "X", ""}).Draw(t, "serial")
 		ends := rapid.SampledFrom([]int64{0, 1, 200_000}).Draw(t, "end")
 		return kind, &protocol.RevokeEntry{Revocation: protocol.Revocation{Serial: serial, Until: ends, Time: rapid.Int64Range(1, 400_000).Draw(t, "time")}}
+	case protocol.EntryShare:
+		return kind, &protocol.ShareEntry{
+			Dataset: rapid.SampledFrom([]string{"", name}).Draw(t, "shared dataset"), Owner: drawOwner(t),
+			Jobs: rapid.SampledFrom([][]uint64{nil, {job}, {job, job}, {1 << 50}}).Draw(t, "shared jobs"),
+		}
 	default:
 		return kind, &protocol.CondemnEntry{Digests: []string{blob, digest('7')}}
 	}
 }
+
+func drawOwner(t *rapid.T) string { return rapid.SampledFrom([]string{"", "ana"}).Draw(t, "owner") }
 
 func drawJob(t *rapid.T, s *State) (id, round uint64) {
 	if len(s.jobs) == 0 {
@@ -97,7 +104,7 @@ func drawJob(t *rapid.T, s *State) (id, round uint64) {
 func drawSubmit(t *rapid.T, s *State, name string) *protocol.SubmitEntry {
 	e := submitEntry(rapid.SampledFrom([]string{"", "t1", "t2"}).Draw(t, "token"),
 		rapid.SampledFrom([]string{"", "", "x", "ldlf-9"}).Draw(t, "name"), rapid.Uint64Range(0, 1).Draw(t, "seed"))
-	e.Dataset = name
+	e.Dataset, e.Owner, e.Private = name, drawOwner(t), rapid.Bool().Draw(t, "private")
 	if d := s.Dataset(name); d != nil {
 		e.Job = jobOn(d.Manifest, e.Job.Seed)
 	}
@@ -300,6 +307,9 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 		}
 		if _, ok := body.(*protocol.ExperimentEntry); ok {
 			marked.Outline, marked.Outlined = before.Outline, before.Outlined
+		}
+		if _, ok := body.(*protocol.ShareEntry); ok && !after.Private {
+			marked.Private = before.Private
 		}
 		if marked.Suspect = before.Suspect; !reflect.DeepEqual(*before, marked) {
 			t.Fatalf("%v changed after its end", before)

@@ -179,6 +179,7 @@ var rules = map[protocol.EntryKind]rule{
 	protocol.EntryRevoke:        body(revoke),
 	protocol.EntryTokenPut:      body(putToken),
 	protocol.EntryTokenRevoke:   body(revokeToken),
+	protocol.EntryShare:         body(share),
 }
 
 // body returns a rule for entries with a JSON body.

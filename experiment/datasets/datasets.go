@@ -86,8 +86,9 @@ func (r *Reader) Load(ctx context.Context, models bool) ([]*Set, *experiment.Lay
 }
 
 // Send imports the files of all datasets into a cluster, with the lists of folds that they name, and returns by name what a
-// request to run the spec says of them. If check is true, files are only read. Errors are as for Load.
-func (r *Reader) Send(ctx context.Context, cl *client.Client, check bool) (map[string]protocol.ExperimentData, error) {
+// request to run the spec says of them. If check is true, files are only read. If shared is true, all users may read what is
+// imported. Errors are as for Load.
+func (r *Reader) Send(ctx context.Context, cl *client.Client, check, shared bool) (map[string]protocol.ExperimentData, error) {
 	sent := make(map[string]protocol.ExperimentData)
 	isThere := func(d *experiment.Dataset) error {
 		_, err := cl.Dataset(ctx, d.On)
@@ -97,7 +98,7 @@ func (r *Reader) Send(ctx context.Context, cl *client.Client, check bool) (map[s
 		return err
 	}
 	skipped, err := r.each(ctx, nil, isThere, func(d *experiment.Dataset) (err error) {
-		sent[d.Name], err = r.send(ctx, cl, d, check)
+		sent[d.Name], err = r.send(ctx, cl, d, check, shared)
 		return err
 	})
 	for _, name := range skipped {
@@ -106,7 +107,7 @@ func (r *Reader) Send(ctx context.Context, cl *client.Client, check bool) (map[s
 	return sent, err
 }
 
-func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Dataset, check bool) (sent protocol.ExperimentData, err error) {
+func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Dataset, check, shared bool) (sent protocol.ExperimentData, err error) {
 	var m *dataset.Manifest
 	if check {
 		s, err := r.load(ctx, d)
@@ -125,7 +126,7 @@ func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Data
 		if err != nil {
 			return sent, err
 		}
-		set, err := client.ImportFree(ctx, cl, d.Name, src, r.Options(checks))
+		set, err := client.ImportFree(ctx, cl, protocol.DatasetPut{Name: d.Name, Shared: shared}, src, r.Options(checks))
 		if client.IsConflict(err) {
 			return sent, r.Spec.Error(d.At, "%v; give this experiment another name with the key name", err)
 		}

@@ -41,6 +41,7 @@ func Of(jobs []Job) *protocol.Experiment {
 		}
 		late := j.Submission != newest[j.Dataset].Submission || j.Submitted < newest[j.Dataset].Submitted
 		ended := j.Gathered - j.CellsNotRun
+		x.Private = x.Private || j.Private
 		x.Submitted, x.Index, x.Newest = min(x.Submitted, j.Submitted), max(x.Index, j.Index), max(x.Newest, j.ID)
 		over := j.State == protocol.Failed || j.State == protocol.Cancelled
 		for _, r := range j.Runs {

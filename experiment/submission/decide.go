@@ -21,6 +21,10 @@ type Cluster interface {
 	Source
 	// FindDataset returns a dataset by its name; nil: there is none.
 	FindDataset(name string) *protocol.Dataset
+	// MayTrain returns an error if the caller of the request may not train on a dataset.
+	MayTrain(ctx context.Context, d *protocol.Dataset) error
+	// ReadSent returns a blob to which the caller of the request may refer.
+	ReadSent(ctx context.Context, digest string) ([]byte, error)
 }
 
 // Decide reads the spec of a request and decides which of its runs are added to the experiment. A check also takes datasets
@@ -145,10 +149,13 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 	case there == nil:
 		return none, s.Error(d.At, "the cluster has no dataset %q", name)
 	default:
+		if err := on.MayTrain(ctx, there); err != nil {
+			return none, err
+		}
 		data.Manifest = there.Manifest
 	}
 	if g := data.Manifest.Groups; g != nil && d.Folds.Way == folds.Groups {
-		b, err := on.ReadBlob(ctx, g.Digest)
+		b, err := on.ReadSent(ctx, g.Digest)
 		if err != nil {
 			return none, fmt.Errorf("the groups of dataset %s: %w", d.Name, err)
 		}
@@ -164,7 +171,7 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 		if !blobs.Valid(f.Digest) {
 			return none, requestErrorf("the folds of dataset %s: %.80q is not a digest", d.Name, f.Digest)
 		}
-		b, err := on.ReadBlob(ctx, f.Digest)
+		b, err := on.ReadSent(ctx, f.Digest)
 		if err != nil {
 			return none, fmt.Errorf("the folds of dataset %s: %w", d.Name, err)
 		}

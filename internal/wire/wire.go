@@ -145,6 +145,19 @@ func (c *Coder) Flag(field string, there bool) bool {
 	return b[0] == 1 && !c.Failed()
 }
 
+// LastFlag codes a flag at the end of the fields. A flag that is not set takes no byte, so bytes from before the flag
+// existed are read as bytes without it.
+func (c *Coder) LastFlag(field string, set bool) bool {
+	if c.from == nil && !set || c.from != nil && c.from.Len() == 0 {
+		return false
+	}
+	if !c.Flag(field, set) {
+		c.Failf("%s: a flag that is not set takes no byte", field)
+		return false
+	}
+	return true
+}
+
 // Text codes a text after its length.
 func (c *Coder) Text(field string, v *string) {
 	if c.from == nil {

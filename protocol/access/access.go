@@ -3,7 +3,8 @@
 //
 // Gate.Identify finds the caller of each request, by the certificate of the connection or by
 // a token. Route then allows or refuses the request by the caller's role. If a role may change
-// only what its caller has made, the handler asks Own, and Settled tells whether it has.
+// only what its caller has made, the handler asks Own, and Settled tells whether it has. Before a
+// handler shows what may be private, it asks Read.
 package access
 
 import (
@@ -506,6 +507,35 @@ func Owns(ctx context.Context, owner string) bool {
 	}
 	g.settled = true
 	return true
+}
+
+// Read returns nil if the caller of a request may read what owner has made: it is not private, or the caller is its owner or
+// an admin. kind and name say what it is, as in the commands: dataset, job or experiment. Coordinators may read everything. A
+// process that has the name of a user is not that user.
+func Read(ctx context.Context, kind, name, owner string, private bool) error {
+	if Reads(ctx, owner, private) {
+		return nil
+	}
+	g, ok := ctx.Value(grantKey{}).(*grant)
+	if !ok {
+		return fmt.Errorf("%s %s: %w", kind, name, ErrPrivate)
+	}
+	return g.deny(ReasonOwner, fmt.Errorf("%[1]s %[2]s: %[3]w: only %[4]s and admins may read it, and the caller is %[5]s; one of them can share it: coppice %[1]s share %[2]s",
+		kind, name, ErrPrivate, owner, &g.Caller))
+}
+
+// Reads reports whether the caller of a request may read what owner has made.
+func Reads(ctx context.Context, owner string, private bool) bool {
+	g, ok := ctx.Value(grantKey{}).(*grant)
+	switch {
+	case !private:
+		return true
+	case !ok:
+		return false
+	case g.Role == rights.Admin, g.Role == rights.Coordinator:
+		return true
+	}
+	return owner != "" && g.Name == owner && slices.Contains(rights.Users, g.Role)
 }
 
 // Settled reports whether a request may change the state: its caller may change everything,

@@ -75,6 +75,8 @@ func (ownerError) Is(target error) bool { return target == ErrOwner }
 
 var (
 	// ErrOwner is wrapped by the error about something that the caller may not change, because of its owner.
-	ErrOwner  error = ownerError("another user has made it")
-	errNobody       = ownerError("it has no owner, so only an admin may change it")
+	ErrOwner error = ownerError("another user has made it")
+	// ErrPrivate is wrapped by the error about something that the caller may not read.
+	ErrPrivate error = ownerError("it is private")
+	errNobody        = ownerError("it has no owner, so only an admin may change it")
 )

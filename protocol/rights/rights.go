@@ -147,9 +147,9 @@ var requests = []struct {
 
 // changes are the requests that change or delete something that has an owner.
 var changes = []string{
-	"POST /v1/jobs/{job}/cancel", "POST /v1/jobs/{job}/pause", "POST /v1/jobs/{job}/resume",
+	"POST /v1/jobs/{job}/cancel", "POST /v1/jobs/{job}/pause", "POST /v1/jobs/{job}/resume", "POST /v1/jobs/{job}/share",
 	"POST /v1/jobs/delete", "POST /v1/jobs/prune",
 	"POST /v1/experiments/{name}/cancel", "POST /v1/experiments/{name}/pause", "POST /v1/experiments/{name}/resume",
-	"POST /v1/experiments/{name}/retry", "DELETE /v1/experiments/{name}",
-	"DELETE /v1/datasets/{name}", "DELETE /v1/models/{job...}",
+	"POST /v1/experiments/{name}/retry", "POST /v1/experiments/{name}/share", "DELETE /v1/experiments/{name}",
+	"DELETE /v1/datasets/{name}", "POST /v1/datasets/{name}/share", "DELETE /v1/models/{job...}",
 }
