@@ -64,11 +64,11 @@ const (
 // else. A name that exists with other content is refused. o.Progress is told of the
 // upload as phase "upload".
 func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
-	return c.ImportAs(ctx, protocol.DatasetPut{Name: name}, src, o)
+	return ImportAs(ctx, c, protocol.DatasetPut{Name: name}, src, o)
 }
 
-// ImportAs is Import with a request, of which it sets the manifest.
-func (c *Client) ImportAs(ctx context.Context, put protocol.DatasetPut, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+// ImportAs imports src as Client.Import does, with a request that says more than the name. It sets the manifest.
+func ImportAs(ctx context.Context, c *Client, put protocol.DatasetPut, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c *Client) ImportAs(ctx context.Context, put protocol.DatasetPut, src data
 	if put.Manifest, err = dataset.Import(src, dir.Path, o); err != nil {
 		return nil, err
 	}
-	return c.upload(ctx, put, dir.Path, o.Progress)
+	return upload(ctx, c, put, dir.Path, o.Progress)
 }
 
 // maxFree is how many names ImportFree tries.
@@ -104,7 +104,7 @@ func ImportFree(ctx context.Context, c *Client, put protocol.DatasetPut, src dat
 		have, err := c.Dataset(ctx, put.Name)
 		switch {
 		case IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
-			d, err := c.upload(ctx, put, dir.Path, o.Progress) // of a known dataset it sends what the cluster has lost
+			d, err := upload(ctx, c, put, dir.Path, o.Progress) // of a known dataset it sends what the cluster has lost
 			if !IsConflict(err) || n == maxFree {
 				return d, err
 			}
@@ -120,7 +120,7 @@ func ImportFree(ctx context.Context, c *Client, put protocol.DatasetPut, src dat
 // upload stores the blobs of a dataset and gives them its name. They are files of dir that are
 // named by their digests. It sends what the leader lacks, so uploading again repairs a dataset
 // that has lost blobs.
-func (c *Client) upload(ctx context.Context, put protocol.DatasetPut, dir string, report func(dataset.Progress)) (*protocol.Dataset, error) {
+func upload(ctx context.Context, c *Client, put protocol.DatasetPut, dir string, report func(dataset.Progress)) (*protocol.Dataset, error) {
 	m := put.Manifest
 	own := make(map[string]bool, len(m.Shards)) // so that no server makes a client send other files
 	for _, s := range m.Shards {
@@ -203,7 +203,7 @@ func (c *Client) Shards(ctx context.Context, m *dataset.Manifest) ([]*dataset.Ro
 }
 
 // ShareDataset lets all users read a dataset that is private.
-func (c *Client) ShareDataset(ctx context.Context, name string) (*protocol.Dataset, error) {
+func ShareDataset(ctx context.Context, c *Client, name string) (*protocol.Dataset, error) {
 	var v protocol.Dataset
 	return &v, c.json(ctx, http.MethodPost, at("datasets", name, "share"), nil, &v)
 }
@@ -229,7 +229,7 @@ func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
 
 // Sending sends blobs, and then a request that refers to them. It does so again, at most three times, if the leader of the
 // request does not know that this caller has sent them: another coordinator led before.
-func (c *Client) Sending(ctx context.Context, blobs [][]byte, request func() error) error {
+func Sending(ctx context.Context, c *Client, blobs [][]byte, request func() error) error {
 	for n := 1; ; n++ {
 		for _, b := range blobs {
 			if _, err := c.PutBlob(ctx, b); err != nil {

@@ -134,7 +134,7 @@ func TestPrivate(t *testing.T) {
 		"a job":                  func() error { _, err := eve.Submit(ctx, testSpec(map[string]string{"steps": "1"})); return err },
 		"an experiment":          func() error { _, err := eve.Experiments().Submit(ctx, onArt("f")); return err },
 		"a check":                func() error { _, err := eve.Experiments().Check(ctx, onArt("f")); return err },
-		"sharing the dataset":    func() error { _, err := eve.ShareDataset(ctx, "art"); return err },
+		"sharing the dataset":    func() error { _, err := client.ShareDataset(ctx, eve, "art"); return err },
 		"sharing the job":        func() error { _, err := eve.Share(ctx, "forest"); return err },
 		"sharing the experiment": func() error { _, err := eve.Experiments().Share(ctx, "e"); return err },
 	}
@@ -143,7 +143,7 @@ func TestPrivate(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if d, err := sam.ShareDataset(ctx, "art"); err != nil || d.Private {
+	if d, err := client.ShareDataset(ctx, sam, "art"); err != nil || d.Private {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if j, err := sam.Share(ctx, "forest"); err != nil || j.Private || j.State != protocol.Done {
@@ -237,7 +237,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 	own = testSpec(map[string]string{"steps": "1"})
 	own.TestFraction, own.Folds, own.Assigned, own.Name = 0, 2, blobs.Sum(list), "moved"
 	moved, tries := false, 0
-	err = sam.Sending(ctx, [][]byte{list}, func() error {
+	err = client.Sending(ctx, sam, [][]byte{list}, func() error {
 		tries++
 		if !moved {
 			moved = true

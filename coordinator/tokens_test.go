@@ -77,7 +77,7 @@ func TestTokens(t *testing.T) {
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
-	if _, err := s.client.ImportAs(ctx, protocol.DatasetPut{Name: "art", Shared: true}, dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range s.peers {

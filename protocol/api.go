@@ -51,7 +51,7 @@ const (
 	ReadyBlobsAny = "any"
 )
 
-// DatasetPut names a dataset whose blobs are on the cluster, or will be.
+// DatasetPut names a dataset. The blobs of its manifest are on the cluster, or are sent after a check.
 type DatasetPut struct {
 	Name     string            `json:"name"`
 	Manifest *dataset.Manifest `json:"manifest"`
@@ -173,12 +173,19 @@ type Coordinator struct {
 
 // Dataset describes an imported dataset.
 type Dataset struct {
-	Name     string            `json:"name"`
-	Digest   string            `json:"digest"`
-	Manifest *dataset.Manifest `json:"manifest"`
-	Owner    string            `json:"owner,omitempty"`   // the user who imported it; empty: nobody
-	Private  bool              `json:"private,omitempty"` // true if only the owner and admins may read the samples
-	Time     int64             `json:"time"`
+	Name      string            `json:"name"`
+	Digest    string            `json:"digest"`
+	Manifest  *dataset.Manifest `json:"manifest"`
+	Ownership                   // of the user who imported it
+	Time      int64             `json:"time"`
+}
+
+// Ownership says who has made a dataset, a job or an experiment, and who may read it.
+type Ownership struct {
+	Owner string `json:"owner,omitempty"` // the user who made it; empty: nobody
+	// Private is true if only the owner and admins may read the samples of a dataset, or the models, predictions and
+	// records of a job.
+	Private bool `json:"private,omitempty"`
 }
 
 // ModelInfo describes a model in the registry.
@@ -188,9 +195,8 @@ type ModelInfo struct {
 	Algorithm string `json:"algorithm"`
 	Dataset   string `json:"dataset"`
 	ModelRef
-	Time    int64  `json:"time"`
-	Owner   string `json:"owner,omitempty"`   // of the job
-	Private bool   `json:"private,omitempty"` // true if only the owner and admins may read the model
+	Time int64 `json:"time"`
+	Ownership
 	// Suspect, if set, says why the results of the job may be wrong.
 	Suspect string `json:"suspect,omitempty"`
 }

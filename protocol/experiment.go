@@ -28,10 +28,7 @@ type Experiment struct {
 	// Errors says why jobs failed.
 	Errors    []string `json:"errors,omitempty"`
 	Submitted int64    `json:"submitted"` // Unix seconds, of the first submission
-	// Owner is the user who submitted the newest job; empty: nobody.
-	Owner string `json:"owner,omitempty"`
-	// Private is true if only the owner and admins may read its records, models and reports.
-	Private bool `json:"private,omitempty"`
+	Ownership          // of its newest job; it is private if one of its jobs is
 	// Outline is the digest of the blob that lists its runs: another submission has another one.
 	Outline string `json:"outline,omitempty"`
 	// Newest is the number of its newest job.

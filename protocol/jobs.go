@@ -82,10 +82,7 @@ type JobInfo struct {
 	Experiment string `json:"experiment,omitempty"`
 	// Submission names the submission of its experiment that it came with. Jobs that came together have the same.
 	Submission string `json:"submission,omitempty"`
-	// Owner is the user who submitted the job; empty: nobody.
-	Owner string `json:"owner,omitempty"`
-	// Private is true if only the owner and admins may read its models, predictions and records.
-	Private bool `json:"private,omitempty"`
+	Ownership
 	// Outline is the digest of the blob with the outline of its experiment.
 	Outline  string          `json:"outline,omitempty"`
 	State    JobState        `json:"state"`

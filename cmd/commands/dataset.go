@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -50,7 +51,7 @@ func (c *importCmd) Run(a *app) error {
 	}
 	m := newMeter(a.stderr)
 	m.quiet = a.json
-	d, err := cl.ImportAs(a.ctx, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src, readingFor(a.ctx, "reading data", checks, m))
+	d, err := client.ImportAs(a.ctx, cl, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src, readingFor(a.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err
@@ -238,7 +239,7 @@ func (c *datasetShareCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	d, err := cl.ShareDataset(a.ctx, c.Name)
+	d, err := client.ShareDataset(a.ctx, cl, c.Name)
 	if err != nil {
 		return err
 	}

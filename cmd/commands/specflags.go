@@ -262,12 +262,6 @@ func findWeights(a *app, cl *client.Client, from string) (*network.Weights, erro
 	return nil, fmt.Errorf("there is no such file, and no such model of the cluster: %w", err)
 }
 
-// submitFlags say how a job is submitted.
-type submitFlags struct {
-	sharedFlag
-	Audit auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Fraction of the tasks, 0 to 1, that two workers compute, so that their results can be compared. A worker with a wrong result is reported and quarantined (default: 0)."`
-}
-
 // auditRate is a fraction from 0 to 1.
 type auditRate float64
 

@@ -16,6 +16,12 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// submitFlags say how a job is submitted.
+type submitFlags struct {
+	sharedFlag
+	Audit auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Fraction of the tasks, 0 to 1, that two workers compute, so that their results can be compared. A worker with a wrong result is reported and quarantined (default: 0)."`
+}
+
 // submit imports the data file, if there is one, checks the spec against the dataset, so that errors name lines of the
 // spec, and submits the job. If it is interrupted during the submission, its error says that there may be a job. keep
 // refuses a job that would not keep its predictions. An interrupted request has grace more time for its answer. made is
@@ -53,7 +59,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	}
 	ctx, stop := lasting(a.ctx, grace)
 	defer stop()
-	err = cl.Sending(ctx, sent, func() error {
+	err = client.Sending(ctx, cl, sent, func() error {
 		job, err = cl.SubmitRequest(ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(flags.Audit), Shared: flags.Shared})
 		return err
 	})

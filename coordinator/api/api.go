@@ -47,7 +47,6 @@ func Handler(cfg Config) http.Handler {
 	view := jobView{cfg.Store, cfg.Running}
 	job, result := &jobHandlers{respond, view, cfg.Blobs}, &resultHandlers{store: cfg.Store, blobs: cfg.Blobs}
 	submission, model := &submissionHandlers{view, blob, cfg.Quotas}, &modelHandlers{respond, view, cfg.Blobs}
-	shared := &shareHandlers{view}
 	experiment := &experimentHandlers{respond, view, result, submission, job, newPlaces(1), newPlaces(2), make(chan struct{}, 1)}
 	changes := &changeHandlers{jobs: job, experiments: experiment, leads: func() bool { return cfg.Status.Cluster().Leader == cfg.ID }}
 	backup := &backupHandlers{respond, cfg.Store, cfg.Blobs, cfg.Status.Cluster, cfg.Backed}
@@ -81,7 +80,7 @@ func Handler(cfg Config) http.Handler {
 		{"POST /v1/datasets/check", leader, json(dataset.check)},
 		{"GET /v1/datasets/{name}", leader, json(dataset.get)},
 		{"DELETE /v1/datasets/{name}", leader, json(dataset.delete)},
-		{"POST /v1/datasets/{name}/share", leader, json(shared.dataset)},
+		{"POST /v1/datasets/{name}/share", leader, json(dataset.share)},
 		{"GET /v1/jobs", leader, json(job.list)},
 		{"POST /v1/jobs", leader, json(submission.submitJob)},
 		{"GET /v1/experiments", leader, json(experiment.list)},
@@ -100,7 +99,7 @@ func Handler(cfg Config) http.Handler {
 		{"POST /v1/jobs/{job}/cancel", leader, json(job.change(cancels))},
 		{"POST /v1/jobs/{job}/pause", leader, json(job.change(pauses))},
 		{"POST /v1/jobs/{job}/resume", leader, json(job.change(resumes))},
-		{"POST /v1/jobs/{job}/share", leader, json(shared.job)},
+		{"POST /v1/jobs/{job}/share", leader, json(job.share)},
 		{"POST /v1/jobs/delete", leader, json(job.delete)},
 		{"POST /v1/jobs/prune", leader, json(job.prune)},
 		{"GET /v1/jobs/{job}/curve", leader, json(result.curve)},

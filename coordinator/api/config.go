@@ -186,6 +186,7 @@ var (
 	errFull      = errors.New("the coordinator's disk is nearly full")
 	errQuota     = errors.New("over quota")
 	errOrphans   = errors.New("runs would be orphaned")
+	errNotSent   = errors.New("upload the blob first")
 	errBlobQuota = fmt.Errorf("%w for blobs", errQuota)
 )
 

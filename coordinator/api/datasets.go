@@ -83,7 +83,7 @@ func (h *datasetHandlers) check(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("dataset %q %w with other content (digest %.12s, not %.12s): choose another name or delete the dataset first",
 			e.Name, state.ErrExists, d.Digest, e.Manifest.Digest())
 	}
-	if err := h.taken(r.Context(), e.Name); err != nil {
+	if err := h.nameIsFree(r.Context(), e.Name); err != nil {
 		return nil, err
 	}
 	answer := protocol.DatasetCheck{Lacking: []string{}}
@@ -114,9 +114,9 @@ func manifestBlobs(m *dataset.Manifest) []string {
 	return state.DatasetBlobs(&protocol.Dataset{Manifest: m})
 }
 
-// taken refuses the name of an equal dataset that the caller may not read.
-func (h *datasetHandlers) taken(ctx context.Context, name string) error {
-	if d := h.store.State().Dataset(name); d != nil && !access.Reads(ctx, d.Owner, d.Private) {
+// nameIsFree refuses the name of an equal dataset that the caller may not read.
+func (h *datasetHandlers) nameIsFree(ctx context.Context, name string) error {
+	if d := h.store.State().Dataset(name); d != nil && !access.Reads(ctx, d.Ownership) {
 		return fmt.Errorf("dataset %q %w and is private: it belongs to %s; choose another name", name, state.ErrExists, d.Owner)
 	}
 	return nil
@@ -133,7 +133,7 @@ func (h *datasetHandlers) put(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.taken(r.Context(), e.Name); err != nil {
+	if err := h.nameIsFree(r.Context(), e.Name); err != nil {
 		return nil, err
 	}
 	m := e.Manifest
@@ -199,6 +199,21 @@ func (h *datasetHandlers) delete(r *http.Request) (any, error) {
 	return nil, err
 }
 
+// share lets all users read a dataset.
+func (h *datasetHandlers) share(r *http.Request) (any, error) {
+	d, err := findDataset(h.store.State(), r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	if err := access.Own(r.Context(), "dataset "+d.Name, d.Owner); err != nil {
+		return nil, err
+	}
+	if _, _, err = commit(r, h.store, protocol.EntryShare, protocol.ShareEntry{Dataset: d.Name, Owner: d.Owner}); err != nil {
+		return nil, err
+	}
+	return findDataset(h.store.State(), d.Name)
+}
+
 const (
 	maxBlob = 256 << 20 // bytes of one blob
 	// minFreeShare is the fraction of the disk that must be free for uploads. Commits may
@@ -226,6 +241,42 @@ func newBlobHandlers(cfg *Config, respond responder) *blobHandlers {
 		return bytes, err
 	}
 	return &blobHandlers{responder: respond, store: cfg.Store, blobs: cfg.Blobs, quota: &blobQuota{limit: cfg.Quotas.BlobBytes, usage: usage}}
+}
+
+// unread returns the blobs of a list that the caller of a request may neither read nor refer to.
+func (h *blobHandlers) unread(ctx context.Context, list ...string) digests.Set {
+	set := make(digests.Set)
+	if access.Reads(ctx, protocol.Ownership{Private: true}) { // everything
+		return set
+	}
+	for _, digest := range list {
+		set.Add(digest)
+	}
+	h.sent.remove(access.Of(ctx).Name, set)
+	h.store.State().Unread(set, func(of protocol.Ownership) bool { return access.Reads(ctx, of) })
+	return set
+}
+
+// get streams a blob. Any coordinator answers if it knows of something that refers to the blob and that the caller may read:
+// the bytes of a digest never change. Otherwise the leader answers, which knows everything, and who has sent what.
+func (h *blobHandlers) get(toLeader http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if len(h.unread(r.Context(), r.PathValue("digest"))) > 0 {
+			toLeader(w, r)
+			return
+		}
+		h.stream(w, r)
+	}
+}
+
+// getAsLeader streams a blob that the caller may read.
+func (h *blobHandlers) getAsLeader(w http.ResponseWriter, r *http.Request) {
+	digest := r.PathValue("digest")
+	if len(h.unread(r.Context(), digest)) > 0 {
+		h.answer(w, nil, fmt.Errorf("%w: blob %.80s: %w", state.ErrNotFound, digest, errUnread))
+		return
+	}
+	h.stream(w, r)
 }
 
 // stream answers with a blob that the caller may read.
@@ -309,9 +360,6 @@ func (h *blobHandlers) present(ctx context.Context, digest string, unread digest
 	}
 	return h.blobs.Fetch(ctx, digest)
 }
-
-// errNotSent says that a request refers to a blob that its caller is to send first.
-var errNotSent = errors.New("upload the blob first")
 
 // notSent names the blob in an error of present, and says if the request is at fault.
 func notSent(what, digest string, err error) error {

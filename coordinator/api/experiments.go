@@ -114,6 +114,36 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 	}
 }
 
+// share shares all jobs that an experiment has now. Later jobs of the experiment are then shared, too.
+func (h *experimentHandlers) share(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	list, err := jobsOf(h.store.State(), name)
+	if err != nil {
+		return nil, err
+	}
+	if err := access.Own(r.Context(), "experiment "+name, list[0].Owner); err != nil {
+		return nil, err
+	}
+	ids, names := []uint64(nil), []string{}
+	for _, j := range list {
+		if j.Private {
+			ids, names = append(ids, j.ID), append(names, j.Name)
+		}
+	}
+	for len(ids) > 0 {
+		some := ids[:min(len(ids), protocol.MaxDelete)]
+		if _, _, err := commit(r, h.store, protocol.EntryShare, protocol.ShareEntry{Jobs: some, Owner: list[0].Owner}); err != nil {
+			return nil, err
+		}
+		ids = ids[len(some):]
+	}
+	x, err := h.describeOne(name)
+	if err != nil {
+		return nil, err
+	}
+	return protocol.ExperimentChange{Experiment: *x, Changed: names}, nil
+}
+
 // delete deletes an experiment that has ended, with its jobs: all of them or none.
 func (h *experimentHandlers) delete(r *http.Request) (any, error) {
 	select {

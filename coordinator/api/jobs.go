@@ -249,6 +249,26 @@ func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
 	}
 }
 
+// share lets all users read what a job leaves behind.
+func (h *jobHandlers) share(r *http.Request) (any, error) {
+	j, err := findJob(h.store.State(), r.PathValue("job"))
+	if err != nil {
+		return nil, err
+	}
+	if err := access.Own(r.Context(), j.String(), j.Owner); err != nil {
+		return nil, err
+	}
+	index, _, err := commit(r, h.store, protocol.EntryShare, protocol.ShareEntry{Jobs: []uint64{j.ID}, Owner: j.Owner})
+	if err != nil {
+		return nil, err
+	}
+	st := h.store.State()
+	if j = st.Job(j.ID); j == nil {
+		return nil, fmt.Errorf("%w: the job was deleted meanwhile", state.ErrNotFound)
+	}
+	return h.info(j, max(index, st.Index())), nil
+}
+
 // delete deletes jobs by id: all of them or none.
 func (h *jobHandlers) delete(r *http.Request) (any, error) {
 	var req protocol.DeleteRequest

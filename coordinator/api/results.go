@@ -434,7 +434,7 @@ func modelsOf(st *state.State) []protocol.ModelInfo {
 			}
 			list = append(list, protocol.ModelInfo{
 				Name: name, Job: j.ID, Algorithm: j.Job.Algorithm,
-				Dataset: j.Dataset, ModelRef: ref, Time: j.Ended, Owner: j.Owner, Private: j.Private, Suspect: j.Suspect,
+				Dataset: j.Dataset, ModelRef: ref, Time: j.Ended, Ownership: j.Ownership, Suspect: j.Suspect,
 			})
 		}
 	}
@@ -465,7 +465,7 @@ func (h *modelHandlers) get(w http.ResponseWriter, r *http.Request) {
 		if name != m.Name && name != m.Digest && name != job+"/"+m.Digest {
 			continue
 		}
-		if !access.Reads(r.Context(), m.Owner, m.Private) { // another job may have an equal model
+		if !access.Reads(r.Context(), m.Ownership) { // another job may have an equal model
 			refused = &m
 			continue
 		}
@@ -479,7 +479,7 @@ func (h *modelHandlers) get(w http.ResponseWriter, r *http.Request) {
 	}
 	if m := refused; m != nil {
 		job, _, _ := strings.Cut(m.Name, "/")
-		h.answer(w, nil, access.Read(r.Context(), "job", job, m.Owner, m.Private))
+		h.answer(w, nil, access.Read(r.Context(), "job", job, m.Ownership))
 		return
 	}
 	model, err := h.recorded(r.Context(), name)

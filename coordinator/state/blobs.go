@@ -91,14 +91,14 @@ func (s *State) References() digests.Set {
 	return refs
 }
 
-// Unread removes from a set the blobs that may be read: a dataset or a job refers to them whose owner and privacy readable
-// accepts. It stops once the set is empty. A job that failed or was cancelled refers to its split and weights here, too.
-func (s *State) Unread(blobs digests.Set, readable func(owner string, private bool) bool) {
+// Unread removes from a set the blobs of the datasets and jobs that readable accepts. A job that failed or was cancelled still
+// refers to its split and weights.
+func (s *State) Unread(blobs digests.Set, readable func(protocol.Ownership) bool) {
 	for _, d := range s.datasets {
 		if len(blobs) == 0 {
 			return
 		}
-		if readable(d.Owner, d.Private) {
+		if readable(d.Ownership) {
 			for _, digest := range DatasetBlobs(d) {
 				blobs.Delete(digest)
 			}
@@ -108,7 +108,7 @@ func (s *State) Unread(blobs digests.Set, readable func(owner string, private bo
 		if len(blobs) == 0 {
 			return
 		}
-		if readable(j.Owner, j.Private) {
+		if readable(j.Ownership) {
 			j.blobs(blobs.Delete, func(d digests.Digest) { delete(blobs, d) })
 			blobs.Delete(j.Job.Split.Assigned)
 			blobs.Delete(j.Job.Weights)

@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -76,7 +75,7 @@ func putDataset(s *State, e *protocol.DatasetPutEntry) (any, error) {
 	if err := checkManifest(e.Manifest); err != nil {
 		return nil, err
 	}
-	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest, Owner: e.Owner, Private: e.Private, Time: e.Time}
+	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest, Ownership: protocol.Ownership{Owner: e.Owner, Private: e.Private}, Time: e.Time}
 	i, ok := s.findDataset(e.Name)
 	if ok {
 		if err := differs(s.datasets[i], d); err != nil {
@@ -134,49 +133,6 @@ func deleteDataset(s *State, e *protocol.DatasetDeleteEntry) (any, error) {
 		return nil, fmt.Errorf("dataset %q is %w by %s", e.Name, ErrInUse, strings.Join(users, ", "))
 	}
 	s.datasets = removed(s.datasets, i)
-	return nil, nil
-}
-
-// share lets all users read a dataset, or jobs: all of them or none.
-func share(s *State, e *protocol.ShareEntry) (any, error) {
-	if n := len(e.Jobs); n > protocol.MaxDelete {
-		return nil, invalid("want at most %d jobs to share, got %d", protocol.MaxDelete, n)
-	}
-	if e.Dataset == "" && len(e.Jobs) == 0 {
-		return nil, invalid("the request shares neither a dataset nor a job")
-	}
-	other := func(what, owner string) error {
-		if e.Owner != "" && owner != e.Owner {
-			return fmt.Errorf("%s of %.80q: %w: it belongs to another user", what, e.Owner, ErrNotFound)
-		}
-		return nil
-	}
-	if e.Dataset != "" {
-		i, ok := s.findDataset(e.Dataset)
-		if !ok {
-			return nil, fmt.Errorf("dataset %.80q: %w", e.Dataset, ErrNotFound)
-		}
-		d := *s.datasets[i]
-		if err := other("dataset "+d.Name, d.Owner); err != nil {
-			return nil, err
-		}
-		d.Private = false
-		s.datasets = replaced(s.datasets, i, &d)
-	}
-	s.jobs = slices.Clone(s.jobs)
-	for _, id := range e.Jobs {
-		j, err := s.known(id)
-		if err != nil {
-			return nil, err
-		}
-		if err := other(j.String(), j.Owner); err != nil {
-			return nil, err
-		}
-		shared := *j
-		shared.Private = false
-		i, _ := s.findJob(id)
-		s.jobs[i] = &shared
-	}
 	return nil, nil
 }
 

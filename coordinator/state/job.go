@@ -60,9 +60,8 @@ type Job struct {
 
 // Request has what the submission of a job said besides the job.
 type Request struct {
-	Token      string
-	Owner      string          // the user who submitted the job, or empty
-	Private    bool            // true if only the owner and admins may read what the job leaves behind
+	Token string
+	protocol.Ownership
 	Experiment string          // the name of the experiment, or empty
 	Outline    string          // the digest of the newest outline of the experiment, or empty
 	Outlined   uint64          // the index of the entry with the outline, or 0
@@ -139,7 +138,7 @@ func (j *Job) String() string { return fmt.Sprintf("job %d (%s)", j.ID, j.Name) 
 // Info describes the job to a user.
 func (j *Job) Info() protocol.JobInfo {
 	info := protocol.JobInfo{
-		ID: j.ID, Name: j.Name, Experiment: j.Experiment, Submission: j.Submission(), Owner: j.Owner, Private: j.Private, Outline: j.Outline, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
+		ID: j.ID, Name: j.Name, Experiment: j.Experiment, Submission: j.Submission(), Ownership: j.Ownership, Outline: j.Outline, State: j.State, Error: j.Error, Dataset: j.Dataset, Job: j.Job, Spec: j.Spec,
 		Rounds: j.Round, Outcome: j.Outcome, Models: j.Models, Predictions: j.Predictions,
 		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, Seconds: j.Seconds,
 		Suspect: j.Suspect, AuditPPM: j.AuditPPM, Since: protocol.Seconds(j.Since), Ran: protocol.Seconds(j.Ran), ModelDeleted: j.ModelDeleted,

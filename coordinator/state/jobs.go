@@ -221,7 +221,7 @@ func queue(s *State, e *protocol.SubmitEntry) (any, error) {
 	}
 	j := &Job{
 		ID: id, Name: e.Name, Dataset: e.Dataset, Manifest: d.Manifest, Job: e.Job, State: protocol.Queued,
-		Request: Request{Token: e.Token, Owner: e.Owner, Private: e.Private, Experiment: e.Experiment, Spec: e.Spec, AuditPPM: e.AuditPPM, Submitted: e.Time},
+		Request: Request{Token: e.Token, Ownership: protocol.Ownership{Owner: e.Owner, Private: e.Private}, Experiment: e.Experiment, Spec: e.Spec, AuditPPM: e.AuditPPM, Submitted: e.Time},
 	}
 	if j.Name == "" {
 		j.Name = fmt.Sprintf("%s-%d", e.Job.Algorithm, j.ID)
@@ -418,6 +418,49 @@ func deleteJobs(s *State, e *protocol.JobsDeleteEntry) (any, error) {
 	slices.SortFunc(next, func(a, b *DeletedJob) int { return cmp.Compare(a.ID, b.ID) })
 	s.jobs, s.deleted = kept, next[max(0, len(next)-MaxDeleted):]
 	return gone, nil
+}
+
+// share lets all users read a dataset, or jobs: all of them or none.
+func share(s *State, e *protocol.ShareEntry) (any, error) {
+	if n := len(e.Jobs); n > protocol.MaxDelete {
+		return nil, invalid("want at most %d jobs to share, got %d", protocol.MaxDelete, n)
+	}
+	if e.Dataset == "" && len(e.Jobs) == 0 {
+		return nil, invalid("the request shares neither a dataset nor a job")
+	}
+	other := func(what, owner string) error {
+		if e.Owner != "" && owner != e.Owner {
+			return fmt.Errorf("%s of %.80q: %w: it belongs to another user", what, e.Owner, ErrNotFound)
+		}
+		return nil
+	}
+	if e.Dataset != "" {
+		i, ok := s.findDataset(e.Dataset)
+		if !ok {
+			return nil, fmt.Errorf("dataset %.80q: %w", e.Dataset, ErrNotFound)
+		}
+		d := *s.datasets[i]
+		if err := other("dataset "+d.Name, d.Owner); err != nil {
+			return nil, err
+		}
+		d.Private = false
+		s.datasets = replaced(s.datasets, i, &d)
+	}
+	s.jobs = slices.Clone(s.jobs)
+	for _, id := range e.Jobs {
+		j, err := s.known(id)
+		if err != nil {
+			return nil, err
+		}
+		if err := other(j.String(), j.Owner); err != nil {
+			return nil, err
+		}
+		shared := *j
+		shared.Private = false
+		i, _ := s.findJob(id)
+		s.jobs[i] = &shared
+	}
+	return nil, nil
 }
 
 // deleteModel deletes the models of a job that has ended. It is not fenced either.

@@ -335,7 +335,8 @@ func checkPause(t *rapid.T, before, after *Job, body any) {
 	_, resumed := body.(*protocol.ResumeEntry)
 	_, cancelled := body.(*protocol.CancelEntry)
 	_, outlined := body.(*protocol.ExperimentEntry)
-	if before.State == protocol.Paused && before != after && !suspected && !resumed && !cancelled && !outlined {
+	_, shared := body.(*protocol.ShareEntry)
+	if before.State == protocol.Paused && before != after && !suspected && !resumed && !cancelled && !outlined && !shared {
 		t.Fatalf("%v is paused, and %+v makes it %+v", before, body, after)
 	}
 	if after.State == protocol.Paused && after.pending != nil {

@@ -21,7 +21,7 @@ var order = []protocol.JobState{protocol.Running, protocol.Queued, protocol.Paus
 // submission has a job on the same dataset, only the runs that have ended count of a job that failed or was cancelled,
 // and runs that were not run do not count: the later job has the others.
 func Of(jobs []Job) *protocol.Experiment {
-	x := &protocol.Experiment{Name: jobs[0].Experiment, Owner: jobs[0].Owner, State: jobs[0].State, Submitted: jobs[0].Submitted, Outline: jobs[0].Outline}
+	x := &protocol.Experiment{Name: jobs[0].Experiment, Ownership: protocol.Ownership{Owner: jobs[0].Owner}, State: jobs[0].State, Submitted: jobs[0].Submitted, Outline: jobs[0].Outline}
 	newest := make(map[string]*protocol.JobInfo) // of the last submission, by dataset
 	oldest := make(map[string]int)               // the first job, by contents of a dataset
 	for i := range jobs {

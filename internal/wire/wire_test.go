@@ -43,6 +43,25 @@ func full() *record {
 	return &record{1 << 63, 9, "text", []byte{1, 2, 3, 4}, []uint32{5, 6, math.MaxUint32}, [3]byte{7, 8, 9}, true, map[string]int{"a": 1}}
 }
 
+// TestLastFlag: a last flag that is not set takes no byte, and no other byte than 1 stands for one that is.
+func TestLastFlag(t *testing.T) {
+	for _, set := range []bool{false, true} {
+		c := Appender([]byte{7})
+		if c.LastFlag("flag", set) != set || (len(c.Appended()) == 2) != set {
+			t.Errorf("%v is written as % x", set, c.Appended())
+		}
+		read := Decoder(c.Appended()[1:])
+		if read.LastFlag("flag", false) != set || read.End() != nil {
+			t.Errorf("%v: %v", set, read.End())
+		}
+	}
+	for _, b := range [][]byte{{0}, {2}, {1, 0}} {
+		if c := Decoder(b); c.LastFlag("flag", false) && c.End() == nil || c.End() == nil {
+			t.Errorf("% x is read", b)
+		}
+	}
+}
+
 // TestCoder: a record is read as it was written, shares no memory with its bytes, and is refused if any byte is missing.
 func TestCoder(t *testing.T) {
 	for _, want := range []*record{new(record), full()} {

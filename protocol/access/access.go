@@ -509,11 +509,11 @@ func Owns(ctx context.Context, owner string) bool {
 	return true
 }
 
-// Read returns nil if the caller of a request may read what owner has made: it is not private, or the caller is its owner or
-// an admin. kind and name say what it is, as in the commands: dataset, job or experiment. Coordinators may read everything. A
-// process that has the name of a user is not that user.
-func Read(ctx context.Context, kind, name, owner string, private bool) error {
-	if Reads(ctx, owner, private) {
+// Read returns nil if the caller of a request may read something: it is not private, or the caller is its owner or an admin.
+// kind and name say what it is, as in the commands: dataset, job or experiment. Coordinators may read everything. A process
+// that has the name of a user is not that user.
+func Read(ctx context.Context, kind, name string, of protocol.Ownership) error {
+	if Reads(ctx, of) {
 		return nil
 	}
 	g, ok := ctx.Value(grantKey{}).(*grant)
@@ -521,21 +521,21 @@ func Read(ctx context.Context, kind, name, owner string, private bool) error {
 		return fmt.Errorf("%s %s: %w", kind, name, ErrPrivate)
 	}
 	return g.deny(ReasonOwner, fmt.Errorf("%[1]s %[2]s: %[3]w: only %[4]s and admins may read it, and the caller is %[5]s; one of them can share it: coppice %[1]s share %[2]s",
-		kind, name, ErrPrivate, owner, &g.Caller))
+		kind, name, ErrPrivate, of.Owner, &g.Caller))
 }
 
-// Reads reports whether the caller of a request may read what owner has made.
-func Reads(ctx context.Context, owner string, private bool) bool {
+// Reads reports whether the caller of a request may read something.
+func Reads(ctx context.Context, of protocol.Ownership) bool {
 	g, ok := ctx.Value(grantKey{}).(*grant)
 	switch {
-	case !private:
+	case !of.Private:
 		return true
 	case !ok:
 		return false
 	case g.Role == rights.Admin, g.Role == rights.Coordinator:
 		return true
 	}
-	return owner != "" && g.Name == owner && slices.Contains(rights.Users, g.Role)
+	return of.Owner != "" && g.Name == of.Owner && slices.Contains(rights.Users, g.Role)
 }
 
 // Settled reports whether a request may change the state: its caller may change everything,

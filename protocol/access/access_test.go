@@ -369,6 +369,31 @@ func TestExpired(t *testing.T) {
 	}
 }
 
+// TestRead: what is private is read by its owner and by admins, and by no process that has the name of the owner.
+func TestRead(t *testing.T) {
+	for _, c := range []struct {
+		role        rights.Role
+		name, owner string
+		want        bool
+	}{
+		{rights.Submit, "sam", "sam", true}, {rights.Read, "sam", "sam", true}, {rights.Submit, "eve", "sam", false}, {rights.Read, "eve", "sam", false},
+		{rights.Admin, "ana", "sam", true}, {rights.Admin, "", "", true}, {rights.Coordinator, "a", "sam", true}, {rights.Submit, "", "", false},
+		{rights.Serve, "sam", "sam", false}, {rights.Worker, "sam", "sam", false}, {rights.Pool, "sam", "sam", false}, {rights.Anonymous, "sam", "sam", false},
+	} {
+		ctx := access.With(t.Context(), access.Caller{Role: c.role, Name: c.name})
+		err := access.Read(ctx, "dataset", "art", protocol.Ownership{Owner: c.owner, Private: true})
+		if (err == nil) != c.want || err != nil && (!errors.Is(err, access.ErrPrivate) || !strings.HasSuffix(err.Error(), "coppice dataset share art")) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if err := access.Read(ctx, "dataset", "art", protocol.Ownership{Owner: c.owner}); err != nil {
+			t.Errorf("%+v, of what is shared: %v", c, err)
+		}
+	}
+	if access.Reads(t.Context(), protocol.Ownership{Owner: "sam", Private: true}) {
+		t.Error("a request without a caller reads what is private")
+	}
+}
+
 // TestOwn: only the owner and an admin may change something, and a request without a caller
 // may change nothing.
 func TestOwn(t *testing.T) {

@@ -55,6 +55,15 @@ var Holes = []Bug{
 	{"a Raft server under another name", []Edit{
 		{"coordinator/store/handshake.go", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID == name {\n", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID != \"\" {\n"},
 	}, &Test{"./coordinator/store", "TestGreetingNamesTheCertificate"}},
+	{"blobs of others by their digests", []Edit{
+		{"coordinator/api/datasets.go", "	if access.Reads(ctx, protocol.Ownership{Private: true}) { ", "	if len(list) < 100 { "},
+	}, &Test{"./coordinator", "TestDigestsGrantNothing"}},
+	{"models of others", []Edit{
+		{"coordinator/api/results.go", "		if !access.Reads(r.Context(), m.Ownership) { ", "		if m.Name == \"\" { "},
+	}, &Test{"./coordinator", "TestPrivate"}},
+	{"a process that has the name of a user", []Edit{
+		{"protocol/access/access.go", "g.Name == of.Owner && slices.Contains(rights.Users, g.Role)", "g.Name == of.Owner"},
+	}, &Test{"./protocol/access", "TestRead"}},
 	{"jobs of others", []Edit{
 		{"protocol/access/access.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
 	}, &Test{"./protocol/access", "TestOwn"}},
