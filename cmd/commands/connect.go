@@ -40,7 +40,7 @@ type changeFlags struct {
 
 // sharedFlag says who may read what a command makes on a cluster.
 type sharedFlag struct {
-	Shared bool `seldom:"" group:"cluster" help:"Let all users of the cluster read what this command makes there. By default only you and admins read your samples, models, predictions and reports. A cluster without certificates has no users."`
+	Shared bool `group:"cluster" help:"Let all users of the cluster read what this command makes there (default: only you and admins)."`
 }
 
 const defaultServer = "127.0.0.1:7100"

@@ -18,8 +18,8 @@ import (
 
 // submitFlags say how a job is submitted.
 type submitFlags struct {
-	sharedFlag
-	Audit auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Fraction of the tasks, 0 to 1, that two workers compute, so that their results can be compared. A worker with a wrong result is reported and quarantined (default: 0)."`
+	Shared bool      `seldom:"" group:"cluster" help:"Let all users of the cluster read the data, models and predictions (default: only you and admins)."`
+	Audit  auditRate `group:"cluster" seldom:"" placeholder:"RATE" help:"Fraction of the tasks, 0 to 1, that two workers compute, so that their results can be compared. A worker with a wrong result is reported and quarantined (default: 0)."`
 }
 
 // submit imports the data file, if there is one, checks the spec against the dataset, so that errors name lines of the

@@ -91,7 +91,8 @@ class Client:
             The group of each sample, such as a person. The option ``folds="groups"`` needs it.
         **options
             Other flags of ``coppice job submit``: ``folds=10``, ``fold``, ``fold_seed``, ``test_fraction=0.2``, ``split``, ``measures``,
-            ``clip``, ``audit`` and ``wait``.
+            ``clip``, ``audit`` and ``wait``. With ``shared=True`` all users of the cluster may read the data, the model and the
+            predictions; otherwise only you and admins may.
 
         Raises
         ------
@@ -183,6 +184,10 @@ class Client:
             imported = dict(run(args, files.descriptors, None, progress.note).json())
         progress.warn()
         return imported
+
+    def share_dataset(self, name: str) -> None:
+        """Let all users of the cluster read a dataset of yours."""
+        self._ask("dataset share", name)
 
     def delete_dataset(self, name: str) -> None:
         """Delete a dataset."""
@@ -311,6 +316,10 @@ class Job(Mapping[str, Any]):
     def delete(self) -> None:
         """Delete the job."""
         self._change("delete")
+
+    def share(self) -> "Job":
+        """Let all users of the cluster read the models and predictions of the job."""
+        return self._change("share")
 
     def model(self, fold: Optional[int] = None) -> Estimator:
         """Download the model of the job. A job with folds has a model for each fold, counted from 0."""
