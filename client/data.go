@@ -227,6 +227,15 @@ func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
 	}})
 }
 
+// Withheld explains the error of reading a blob of a private job or experiment: to a caller who may not read it, a cluster says
+// that there is no such blob. kind and name say whose blob it is.
+func Withheld(err error, kind, name string, of protocol.Ownership) error {
+	if !of.Private || !IsNotFound(err) {
+		return err
+	}
+	return &Error{Status: http.StatusForbidden, Message: fmt.Sprintf("%[1]s %[2]s is private: only %[3]s and admins may read it; one of them can share it: coppice %[1]s share %[2]s", kind, name, of.Owner)}
+}
+
 // Sending sends blobs, and then a request that refers to them. It does so again, at most three times, if the leader of the
 // request does not know that this caller has sent them: another coordinator led before.
 func Sending(ctx context.Context, c *Client, blobs [][]byte, request func() error) error {

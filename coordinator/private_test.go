@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/experiment/remote"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
@@ -134,6 +135,7 @@ func TestPrivate(t *testing.T) {
 		"a job":                  func() error { _, err := eve.Submit(ctx, testSpec(map[string]string{"steps": "1"})); return err },
 		"an experiment":          func() error { _, err := eve.Experiments().Submit(ctx, onArt("f")); return err },
 		"a check":                func() error { _, err := eve.Experiments().Check(ctx, onArt("f")); return err },
+		"the runs":               func() error { _, err := remote.Read(ctx, eve, "e", remote.Options{}); return err },
 		"sharing the dataset":    func() error { _, err := client.ShareDataset(ctx, eve, "art"); return err },
 		"sharing the job":        func() error { _, err := eve.Share(ctx, "forest"); return err },
 		"sharing the experiment": func() error { _, err := eve.Experiments().Share(ctx, "e"); return err },

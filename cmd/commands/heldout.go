@@ -61,7 +61,7 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 	defer out.discard()
 	b, err := cl.Blob(a.ctx, j.Predictions.Blob)
 	if err != nil {
-		return err
+		return client.Withheld(err, "job", j.Name, j.Ownership)
 	}
 	set, err := predictions.Decode(b)
 	if err != nil {

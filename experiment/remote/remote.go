@@ -39,6 +39,9 @@ func Read(ctx context.Context, cl *client.Client, name string, o Options) (*Expe
 		return nil, err
 	}
 	l, err := e.Layout(ctx)
+	if n := len(e.Jobs); err != nil && n > 0 {
+		err = client.Withheld(err, "experiment", name, e.Jobs[n-1].Ownership)
+	}
 	if err != nil {
 		return nil, err
 	}
