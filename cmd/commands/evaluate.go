@@ -165,7 +165,7 @@ type evaluation struct {
 	Measures      measures.Report `json:"measures"`
 	MeanPredictor measures.Report `json:"mean_baseline"`
 	Added         *pipeline.Added `json:"added,omitempty"`
-	// Against compares the model with the mean baseline; nil for a single sample, and if a number is predicted.
+	// Against compares the model with the mean baseline; nil: a number is predicted.
 	Against   *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	Clip      string                    `json:"clip,omitempty"`
 	Matched   *dataset.Matching         `json:"matched"`

@@ -324,7 +324,7 @@ func writeMeasures(w io.Writer, title string, model, mean measures.Report, added
 
 // writeAgainst writes a warning if a model is not better than the mean baseline on samples. a may be nil.
 func writeAgainst(w io.Writer, algorithm, on string, a *measures.AgainstBaseline) {
-	if a == nil || a.Verdict == measures.Better {
+	if !a.Unbeaten() {
 		return
 	}
 	by := "differs by"

@@ -81,7 +81,7 @@ func (g *grid) unbeaten() (list []Unbeaten) {
 			for _, p := range g.folds[d] {
 				folds = append(folds, g.done[d][row][p].Against)
 			}
-			if a := measures.PooledWithBaseline(folds, g.table.Datasets[d].Rows); a != nil && a.Verdict != measures.Better {
+			if a := measures.PooledWithBaseline(folds, g.table.Datasets[d].Rows); a.Unbeaten() {
 				list = append(list, Unbeaten{g.table.Datasets[d].Name, g.table.Rows[row].Name, *a})
 			}
 		}

@@ -127,7 +127,7 @@ type Cell struct {
 	Values []float64 `json:"values,omitempty"`
 	Mean   []float64 `json:"mean,omitempty"`
 	// Against compares the K-L divergences of the model with the mean baseline's, which are never of clipped degrees. nil:
-	// the row predicts numbers, there is a single test row, or the cell was run by a version without the comparison.
+	// the row predicts numbers, or the cell was run by a version without the comparison.
 	Against *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	Rows    int                       `json:"test_samples,omitempty"`
 	Seconds float64                   `json:"seconds,omitempty"` // of computing

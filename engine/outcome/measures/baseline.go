@@ -27,16 +27,19 @@ type AgainstBaseline struct {
 	Samples int `json:"samples"`
 	// Difference is the K-L divergence of the model minus the mean baseline's, over samples.
 	Difference Stat `json:"kl_difference"`
-	// StandardError is the standard error of the mean difference.
+	// StandardError is the standard error of the mean difference; 0 for a single sample, which has no verdict.
 	StandardError float64 `json:"standard_error"`
-	Verdict       Verdict `json:"verdict"`
+	Verdict       Verdict `json:"verdict,omitempty"`
 }
+
+// Unbeaten reports whether the comparison has a verdict, and the model is not better. A nil comparison has none.
+func (a *AgainstBaseline) Unbeaten() bool { return a != nil && a.Verdict != "" && a.Verdict != Better }
 
 // rounding bounds differences of K-L divergences that come from rounding predictions to float32.
 const rounding = 1e-6
 
 // CompareWithBaseline returns the comparison of n samples from the sums of their differences (DifferenceWidth values); nil if
-// there are fewer than two samples, or if a divergence is not finite. The standard error is s/√n, with the sample standard
+// there are none, or if a divergence is not finite. The standard error is s/√n, with the sample standard
 // deviation s of the differences.
 func CompareWithBaseline(n int, sums []float64) *AgainstBaseline {
 	return against(StatOf(float64(n), sums[0], sums[1]), n)
@@ -60,10 +63,14 @@ func PooledWithBaseline(folds []*AgainstBaseline, samples int) *AgainstBaseline 
 }
 
 func against(difference Stat, samples int) *AgainstBaseline {
-	if samples < 2 || difference.Mean-difference.Mean != 0 || difference.Std-difference.Std != 0 {
+	if samples < 1 || difference.Mean-difference.Mean != 0 || difference.Std-difference.Std != 0 {
 		return nil
 	}
-	a := &AgainstBaseline{Samples: samples, Difference: difference, StandardError: difference.Std / math.Sqrt(float64(samples-1)), Verdict: NotBetter}
+	a := &AgainstBaseline{Samples: samples, Difference: difference}
+	if samples == 1 {
+		return a
+	}
+	a.StandardError, a.Verdict = difference.Std/math.Sqrt(float64(samples-1)), NotBetter
 	switch least := max(a.StandardError, rounding); {
 	case difference.Mean < -least:
 		a.Verdict = Better

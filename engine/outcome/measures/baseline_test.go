@@ -33,7 +33,10 @@ func TestCompareWithBaseline(t *testing.T) {
 	if a := measures.CompareWithBaseline(3, sumsOf(-1e-8, -1e-8, -1e-8)); a == nil || a.Verdict != measures.NotBetter {
 		t.Errorf("differences from rounding: %+v", a)
 	}
-	for _, none := range [][]float64{{}, {1}, {1, math.Inf(1)}, {1, math.NaN()}} {
+	if a := measures.CompareWithBaseline(1, sumsOf(0.5)); a == nil || a.Verdict != "" || a.Unbeaten() {
+		t.Errorf("a single sample: %+v", a)
+	}
+	for _, none := range [][]float64{{}, {1, math.Inf(1)}, {1, math.NaN()}} {
 		if a := measures.CompareWithBaseline(len(none), sumsOf(none...)); a != nil {
 			t.Errorf("differences %v: %+v, want none", none, a)
 		}
@@ -51,6 +54,13 @@ func TestPooledWithBaseline(t *testing.T) {
 		if a == nil || a.Samples != 5 || a.Verdict != all.Verdict || math.Abs(a.Difference.Mean-all.Difference.Mean) > 1e-12 || math.Abs(a.StandardError-all.StandardError) > 1e-12 {
 			t.Errorf("%d tests of each sample: %+v, want %+v", tests, a, all)
 		}
+	}
+	var alone []*measures.AgainstBaseline
+	for _, d := range append(first, second...) {
+		alone = append(alone, measures.CompareWithBaseline(1, sumsOf(d)))
+	}
+	if a := measures.PooledWithBaseline(alone, 5); a == nil || a.Verdict != all.Verdict || math.Abs(a.StandardError-all.StandardError) > 1e-12 {
+		t.Errorf("one sample in each fold: %+v, want %+v", a, all)
 	}
 	if a := measures.PooledWithBaseline(append(folds, nil), 5); a != nil {
 		t.Errorf("a fold without comparison: %+v", a)
