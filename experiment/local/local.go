@@ -47,16 +47,18 @@ type Run struct {
 	Show func(line string, grid func(columns, lines int) []string)
 }
 
-// Plan says what the run adds to the results in the folder.
+// Plan says what the run adds to the results in the folder. Its notes are about equal methods and datasets.
 func (r *Run) Plan() (*protocol.ExperimentPlan, error) {
-	if !experiment.Begun(r.Folder) {
-		return r.plan(nil, nil), nil
+	before := new(experiment.FolderContent)
+	if experiment.Begun(r.Folder) {
+		var err error
+		if before, err = experiment.ReadFolder(r.Folder); err != nil {
+			return nil, err
+		}
 	}
-	before, err := experiment.ReadFolder(r.Folder)
-	if err != nil {
-		return nil, err
-	}
-	return r.plan(before.Layout, before.Records), nil
+	p := r.plan(before.Layout, before.Records)
+	p.Notes = experiment.SameNotes(r.Layout.Table)
+	return p, nil
 }
 
 // plan is Plan for a folder with a layout, or nil, and records.

@@ -126,6 +126,9 @@ func TestDoOnce(t *testing.T) {
 	r, notes := newRun(t, t.TempDir(), strings.Replace(text, "[aa-knn, ranking]", "[{algorithm: aa-knn, settings: {k: 3}}, {algorithm: aa-knn, preset: auto, settings: {k: 3, scaling: standard}}]", 1))
 	grid := ""
 	r.Show = func(_ string, lines func(columns, lines int) []string) { grid = strings.Join(lines(80, 20), "\n") }
+	if p, err := r.Plan(); err != nil || p.Runs != 3 || len(p.Notes) != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
 	table, err := r.Do(t.Context())
 	if err != nil {
 		t.Fatal(err)
