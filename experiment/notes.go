@@ -65,12 +65,30 @@ func runs(n int) string {
 	return units.Count(n) + " runs"
 }
 
+// maxSame bounds the methods that a note says to be the same as another one.
+const maxSame = 5
+
 // SameNotes names the methods and datasets that are others under a second name, and the folds that repeats have again.
 func SameNotes(t *result.Table) (list []string) {
+	same := make(map[string][]string) // the other names of a method
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Same != "" {
-			list = append(list, fmt.Sprintf("methods %q and %q have the same settings on every dataset: the report lists one of them", r.Name, r.Same))
+			same[r.Same] = append(same[r.Same], r.Name)
 		}
+	}
+	for i := range t.Rows {
+		others := same[t.Rows[i].Name]
+		if len(others) == 0 {
+			continue
+		}
+		text := fmt.Sprintf("methods %q", t.Rows[i].Name)
+		for _, other := range others[:min(len(others), maxSame)] {
+			text += fmt.Sprintf(" = %q", other)
+		}
+		if n := len(others) - maxSame; n > 0 {
+			text += fmt.Sprintf(" = %s", units.Plural(n, "other"))
+		}
+		list = append(list, text+": they have the same hyperparameters on every dataset, and the report lists them as one method")
 	}
 	for i := range t.Datasets {
 		d := &t.Datasets[i]

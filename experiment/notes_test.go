@@ -24,3 +24,18 @@ func TestUnmeasuredNotes(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestSameNotes: one note names a method with all its other names, or with the first five and the number of the rest.
+func TestSameNotes(t *testing.T) {
+	table := &result.Table{Rows: []result.Row{{Name: "a"}, {Name: "b"}, {Name: "c", Same: "b"}}}
+	for i := range 7 {
+		table.Rows = append(table.Rows, result.Row{Name: string(rune('p' + i)), Same: "a"})
+	}
+	want := []string{
+		`methods "a" = "p" = "q" = "r" = "s" = "t" = 2 others: they have the same hyperparameters on every dataset, and the report lists them as one method`,
+		`methods "b" = "c": they have the same hyperparameters on every dataset, and the report lists them as one method`,
+	}
+	if got := SameNotes(table); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

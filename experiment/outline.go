@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -184,10 +183,15 @@ func (l *Layout) addRow(at Place, set *Set, keys map[Place]string) {
 func (o *Outline) markSame(l *Layout) {
 	t := l.Table
 	rows, sets := newSameKeys(len(t.Rows)), newSameKeys(len(t.Datasets))
+	all := make(map[string]*complete) // by algorithm
 	for d := range o.Sets {
 		set := &o.Sets[d]
 		for i, row := range set.Rows {
-			rows.add(row, Place{Dataset: d}, settingsOf(&set.Job.Cells.Rows[i]))
+			r := &set.Job.Cells.Rows[i]
+			if all[r.Algorithm] == nil {
+				all[r.Algorithm] = newComplete(r.Algorithm)
+			}
+			rows.add(row, Place{Dataset: d}, settingsOf(r, all[r.Algorithm].values(string(r.Params), t.Rows[row].Preset)))
 		}
 	}
 	for i := range t.Cells {
@@ -229,17 +233,41 @@ func (s *Set) folds() string {
 	return string(marshalled(&Set{Repeats: s.Repeats, Tested: s.Tested, Only: s.Only, Job: &round.Job{Seed: s.Job.Seed, Split: split}}))
 }
 
-// settingsOf returns the same text for rows of cells with the same algorithm and settings: numbers that are
-// settings of several kinds, such as k of aa-knn, are written in one way.
-func settingsOf(r *round.CellRow) string {
+// settingsOf returns the same text for methods that train the same models on a dataset: those with the same algorithm and
+// the same value of each setting. The preset does not count, because values has all values that a preset sets. Numbers
+// that are settings of several kinds, such as k of aa-knn, are written in one way, also in members.
+func settingsOf(r *round.CellRow, values map[string]string) string {
 	own := round.CellRow{Algorithm: r.Algorithm, Params: r.Params, ValidationFraction: r.ValidationFraction, ValidationMin: r.ValidationMin}
-	var params any
-	d := json.NewDecoder(bytes.NewReader(r.Params))
-	d.UseNumber()
-	if err := d.Decode(&params); err == nil {
-		own.Params = marshalled(plainNumbers(params))
+	if values != nil {
+		settings := make(map[string]any)
+		for key, value := range values {
+			settings[key] = value
+		}
+		delete(settings, "preset")
+		if text, ok := values["members"]; ok {
+			settings["members"] = plainMembers(text)
+		}
+		own.Params = marshalled(plainNumbers(settings))
 	}
 	return string(marshalled(&own))
+}
+
+// plainMembers returns the algorithm and the settings of each member, without its preset; text has all settings of each.
+func plainMembers(text string) any {
+	items, err := param.ParseItems(text)
+	if err != nil {
+		return text
+	}
+	var members []any
+	for _, item := range items {
+		settings := make(map[string]any)
+		for _, p := range item.Set {
+			settings[p.Key] = p.Value
+		}
+		delete(settings, "preset")
+		members = append(members, map[string]any{item.Name: settings})
+	}
+	return members
 }
 
 // plainNumbers returns the value with texts that are numbers in one spelling.
@@ -321,10 +349,7 @@ func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
 			}
 			i, ok := at[own.Algorithm]
 			if !ok {
-				c, err := newComplete(own.Algorithm)
-				if err != nil {
-					return nil
-				}
+				c := newComplete(own.Algorithm)
 				i = len(list)
 				at[own.Algorithm], all = i, append(all, c)
 				list = append(list, result.Hyperparameters{Algorithm: own.Algorithm, Names: settingNames(c.settings)})
@@ -399,15 +424,15 @@ type complete struct {
 	known    map[[2]string]map[string]string // by resolved settings and preset
 }
 
-func newComplete(algorithm string) (*complete, error) {
-	a, err := registry.Find(algorithm)
-	if err != nil {
-		return nil, err
+func newComplete(algorithm string) *complete {
+	c := &complete{known: make(map[[2]string]map[string]string)}
+	if a, err := registry.Find(algorithm); err == nil {
+		c.settings = a.Params()
 	}
-	return &complete{a.Params(), make(map[[2]string]map[string]string)}, nil
+	return c
 }
 
-// values returns the value of each hyperparameter; nil: resolved is not a JSON object.
+// values returns the value of each hyperparameter; nil: the algorithm is not known, or resolved is not a JSON object.
 func (c *complete) values(resolved, preset string) map[string]string {
 	key := [2]string{resolved, preset}
 	if values, ok := c.known[key]; ok {

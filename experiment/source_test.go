@@ -81,6 +81,14 @@ methods:
   - {algorithm: structrf, grid: {trees: [200, 51]}}
   - ranking
   - {algorithm: ranking, name: again}
+  - {algorithm: aa-knn, name: scaled, settings: {k: 3, scaling: standard}}
+  - {algorithm: aa-knn, name: paper k, preset: paper, settings: {k: "3", scaling: standard}}
+  - {algorithm: aa-knn, name: raw, preset: paper, settings: {k: 3}}
+  - {algorithm: sa-bfgs, name: decay, settings: {l2: 0.01}}
+  - {algorithm: sa-bfgs, name: spelled, preset: auto, settings: {l2: 1e-2}}
+  - {algorithm: aa-knn, name: best, grid: {k: [3, 4]}, choose: {inner: 2}}
+  - {algorithm: aa-knn, name: best spelled, grid: {k: [3, 04], scaling: standard}, choose: {inner: 2}}
+  - {algorithm: aa-knn, name: best of others, grid: {k: [3, 5]}, choose: {inner: 2}}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +101,8 @@ methods:
 	for row, want := range map[string]string{
 		"aa-knn k=3": "", "aa-knn k=03": "aa-knn k=3", "aa-knn k=003": "aa-knn k=3", "aa-knn k=5": "", "structrf": "", "structrf trees=200": "structrf", "structrf trees=51": "",
 		"ranking": "", "again": "", // neither has a cell
+		"scaled": "aa-knn k=3", "paper k": "aa-knn k=3", "raw": "", // dense features are standardised by the preset auto
+		"decay": "", "spelled": "decay", "best": "", "best spelled": "best", "best of others": "",
 	} {
 		if got, ok := same[row]; !ok || got != want {
 			t.Errorf("method %s is the same as %q, want %q", row, got, want)

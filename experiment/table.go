@@ -61,7 +61,7 @@ func fill(c *result.Cell, r *Record, names []string, clip measures.Clip) {
 		c.State, c.Error, c.Attempts = result.Failed, o.Error, r.Attempts
 		return
 	}
-	c.State, c.Digest, c.Rows = result.Done, o.ModelDigest, o.Rows.Test
+	c.State, c.Digest, c.Rows, c.Against = result.Done, o.ModelDigest, o.Rows.Test, o.Against
 	var model, baseline *measures.Added
 	if o.Added != nil {
 		model, baseline = o.Added.Model, o.Added.Baseline()

@@ -2,6 +2,7 @@ package ndf
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -122,6 +123,85 @@ func twinOf(f *fitter, n *node) (net *twin, z, mass [][]float64) {
 		z, mass = append(z, in), append(mass, d)
 	}
 	return net, z, mass
+}
+
+// TestCorollary1: of random networks that send each row to one side, those with the highest log Q have the highest information
+// gain, and the other way round (corollary 1 of the supplement). log Q is what start chooses networks by. The gain is
+// computed from the labels by package math, as rf's is: H(π̂) less the mean entropy of both sides.
+func TestCorollary1(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		classes, sparse := rapid.Bool().Draw(r, "classes"), rapid.Bool().Draw(r, "sparse")
+		rows, labels := rapid.IntRange(12, 300).Draw(r, "rows"), rapid.IntRange(2, 5).Draw(r, "labels")
+		d := rowsOf(rows, 7, labels, 2, sparse, someRows(rapid.Uint64().Draw(r, "seed"), 7, labels, classes))
+		c := configOf(t, map[string]any{"hidden": rapid.SampledFrom([]string{"0", "3"}).Draw(r, "hidden"), "share": 0.7}, d.Manifest)
+		g := growerOf(t, c, d)
+		f, n := &g.fitter, &node{path: 1, rows: g.rows}
+		for row := range f.source.counts {
+			f.source.counts[row] = uint32(1 + row%3)
+			n.copies += 1 + row%3
+		}
+		f.topology(n)
+		f.scale(n)
+		f.reader.begin(&f.net, f.source.features, sparse)
+		f.loadNode(n)
+
+		const networks = 20
+		resizeAll(&f.outs, networks, len(n.rows))
+		resizeAll(&f.starts, networks, len(f.net.weights))
+		for i, w := range f.starts {
+			f.draw(w, num.NewStream(num.NewKey(1, "corollary"), uint64(i), 0))
+		}
+		f.evaluate(n, f.starts, f.outs)
+		var logQ, gain []float64
+		for _, out := range f.outs {
+			middle := f.median(out, n.rows)
+			for j, x := range out {
+				if out[j] = float32(math.Inf(-1)); x > middle {
+					out[j] = float32(math.Inf(1))
+				}
+			}
+			logQ, gain = append(logQ, f.compare(out)/f.all.total), append(gain, informationGain(f.source, n.rows, out))
+		}
+		byQ, byGain := slices.Index(logQ, slices.Max(logQ)), slices.Index(gain, slices.Max(gain))
+		if gain[byQ] < gain[byGain]-1e-9 || logQ[byGain] < logQ[byQ]-1e-9 {
+			r.Fatalf("the highest log Q has network %d, with the gain %v; the highest gain has network %d, with the gain %v and log Q/n %v, not %v",
+				byQ, gain[byQ], byGain, gain[byGain], logQ[byGain], logQ[byQ])
+		}
+	})
+}
+
+// informationGain is the IG of section 2 of the supplement of rows with an output above 0 on the left.
+func informationGain(s *source, rows []uint32, out []float32) float64 {
+	var masses [3][]float64 // by label: on the left, on the right, on both sides
+	for side := range masses {
+		masses[side] = make([]float64, s.classes)
+	}
+	for i, row := range rows {
+		side := 0
+		if out[i] < 0 {
+			side = 1
+		}
+		for label, d := range s.Label(row) {
+			mass := float64(s.counts[row]) * float64(d)
+			masses[side][label] += mass
+			masses[2][label] += mass
+		}
+	}
+	entropy := func(masses []float64) (total, h float64) { // total·H
+		for _, mass := range masses {
+			total += mass
+		}
+		for _, mass := range masses {
+			if mass > 0 {
+				h -= mass * math.Log(mass/total)
+			}
+		}
+		return total, h
+	}
+	_, left := entropy(masses[0])
+	_, right := entropy(masses[1])
+	total, all := entropy(masses[2])
+	return (all - left - right) / total
 }
 
 // TestScale: inputs have the mean 0 and the deviation 1 over the samples of a node, copies

@@ -75,7 +75,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return unreadable{m.readAs(o.Labels.Kind, err)}
 	}
-	e := &evaluation{ModelDigest: m.file.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
+	e := &evaluation{algorithm: m.file.Algorithm, ModelDigest: m.file.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
 	if dataset.IsNamedArrays(c.Data) {
 		e.Data = dataset.NamedArrays
 	}
@@ -159,20 +159,23 @@ func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 
 // evaluation is what `coppice evaluate` prints.
 type evaluation struct {
-	ModelDigest   string            `json:"model_digest"`
-	Data          string            `json:"data"`
-	Rows          int               `json:"samples"`
-	Measures      measures.Report   `json:"measures"`
-	MeanPredictor measures.Report   `json:"mean_baseline"`
-	Added         *pipeline.Added   `json:"added,omitempty"`
-	Clip          string            `json:"clip,omitempty"`
-	Matched       *dataset.Matching `json:"matched"`
-	PerSample     []rowMeasures     `json:"per_sample,omitempty"`
-	LeftOut       leftOut           `json:"left_out,omitempty"` // rows of the file
-	Unseen        *unseenLevels     `json:"unseen,omitempty"`   // with --unseen ignore
-	Notes         []string          `json:"notes,omitempty"`    // how the file was read
-	Out           string            `json:"out,omitempty"`
+	ModelDigest   string          `json:"model_digest"`
+	Data          string          `json:"data"`
+	Rows          int             `json:"samples"`
+	Measures      measures.Report `json:"measures"`
+	MeanPredictor measures.Report `json:"mean_baseline"`
+	Added         *pipeline.Added `json:"added,omitempty"`
+	// Against compares the model with the mean baseline; nil: a number is predicted.
+	Against   *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
+	Clip      string                    `json:"clip,omitempty"`
+	Matched   *dataset.Matching         `json:"matched"`
+	PerSample []rowMeasures             `json:"per_sample,omitempty"`
+	LeftOut   leftOut                   `json:"left_out,omitempty"` // rows of the file
+	Unseen    *unseenLevels             `json:"unseen,omitempty"`   // with --unseen ignore
+	Notes     []string                  `json:"notes,omitempty"`    // how the file was read
+	Out       string                    `json:"out,omitempty"`
 
+	algorithm string
 	plan      *measures.Plan
 	shown     *shownRows // what figures show; nil without figures
 	confusion []string   // class names of the confusion matrix in the text; nil without it
@@ -188,6 +191,7 @@ type rowMeasures struct {
 func (e *evaluation) text(w io.Writer) {
 	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", short(e.ModelDigest), e.Data, plural(e.Rows, "sample"), clipText(e.Clip))
 	writeMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
+	writeAgainst(w, e.algorithm, "samples", e.Against)
 	if e.confusion != nil {
 		writeConfusion(w, e.Added.Model.Classes, e.confusion)
 	}
@@ -210,11 +214,12 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 		return err
 	}
 	model, baseline := make([]float64, e.plan.Width()), make([]float64, e.plan.Width())
+	differences := make([]float64, measures.DifferenceWidth)
 	var ofModel, ofMean []float64
 	err = m.predict(src, o, func(p *predicted) error {
 		for i := range p.rows.N {
-			e.plan.Add(model, p.rows, i, p.row(i))
-			e.plan.Add(baseline, p.rows, i, mean)
+			kl := e.plan.Add(model, p.rows, i, p.row(i))
+			measures.AddDifference(differences, kl-e.plan.Add(baseline, p.rows, i, mean))
 			if e.plan.Number {
 				continue
 			}
@@ -232,6 +237,9 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 		return nil
 	})
 	e.Measures, e.MeanPredictor, e.Added = pipeline.Measured(e.plan, model, baseline)
+	if !e.plan.Number {
+		e.Against = measures.CompareWithBaseline(e.Rows, differences)
+	}
 	return err
 }
 

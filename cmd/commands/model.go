@@ -300,6 +300,7 @@ func (s *modelShown) text(w io.Writer) {
 	pairs(w, lines)
 	fmt.Fprintln(w)
 	writeMeasures(w, "Measures on the "+s.EvaluatedOn+": mean and standard deviation over samples"+clipText(j.Clip), s.Measures, s.MeanPredictor, s.Added)
+	writeAgainst(w, j.Algorithm, s.EvaluatedOn, s.Against)
 	writeLinear(w, j.Algorithm, s.Linear, s.Rows, s.Measures)
 	again := "To train the model again:"
 	if s.Dataset == "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,6 +199,7 @@ func (r *result) text(w io.Writer) {
 	fmt.Fprintln(w)
 	title := fmt.Sprintf("Measures on the %s: mean and standard deviation over %s%s", r.EvaluatedOn, over, clipText(r.Clip))
 	writeMeasures(w, title, r.Measures, r.MeanPredictor, r.Added)
+	writeAgainst(w, r.Algorithm, r.EvaluatedOn, r.Against)
 	writeLinear(w, r.Algorithm, r.Linear, r.Rows, r.Measures)
 	r.writeMixture(w)
 	fmt.Fprintln(w)
@@ -318,6 +320,19 @@ func writeMeasures(w io.Writer, title string, model, mean measures.Report, added
 	if added != nil {
 		writeScores(w, added)
 	}
+}
+
+// writeAgainst writes a warning if a model is not better than the mean baseline on samples. a may be nil.
+func writeAgainst(w io.Writer, algorithm, on string, a *measures.AgainstBaseline) {
+	if !a.Unbeaten() {
+		return
+	}
+	by := "differs by"
+	if a.Verdict == measures.Worse {
+		by = "is higher by"
+	}
+	fmt.Fprintf(w, "warning: %s is %s than the mean baseline: its K-L on the %s %s %s (standard error %s).\n",
+		algorithm, a.Verdict, on, by, figure(math.Abs(a.Difference.Mean)), figure(a.StandardError))
 }
 
 // writeLinear writes the K-L of the linear baseline, if there is one, and a warning if the linear baseline is better than

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,16 +47,18 @@ type Run struct {
 	Show func(line string, grid func(columns, lines int) []string)
 }
 
-// Plan says what the run adds to the results in the folder.
+// Plan says what the run adds to the results in the folder. Its notes are about equal methods and datasets.
 func (r *Run) Plan() (*protocol.ExperimentPlan, error) {
-	if !experiment.Begun(r.Folder) {
-		return r.plan(nil, nil), nil
+	before := new(experiment.FolderContent)
+	if experiment.Begun(r.Folder) {
+		var err error
+		if before, err = experiment.ReadFolder(r.Folder); err != nil {
+			return nil, err
+		}
 	}
-	before, err := experiment.ReadFolder(r.Folder)
-	if err != nil {
-		return nil, err
-	}
-	return r.plan(before.Layout, before.Records), nil
+	p := r.plan(before.Layout, before.Records)
+	p.Notes = experiment.SameNotes(r.Layout.Table)
+	return p, nil
 }
 
 // plan is Plan for a folder with a layout, or nil, and records.
@@ -94,7 +97,8 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 		r.Note(fmt.Sprintf("%s in %s not used: their runs are not in this spec, or another arithmetic version computed them", units.Plural(n, "record"), r.Folder))
 	}
 	r.notes(experiment.SameNotes(l.Table))
-	if p := r.plan(before, records); p.NeedsConsent() {
+	p := r.plan(before, records)
+	if p.NeedsConsent() {
 		if err := r.Agree(p); err != nil {
 			return nil, err
 		}
@@ -107,13 +111,17 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 		return nil, err
 	}
 	var works []*runner.Work
-	todo, kept, lacking := 0, 0, 0
+	lacking, planned := 0, make(map[string]bool)
 	for _, s := range r.Sets {
 		w, err := runner.NewWork(s.Plan, s.Data, records, r.repeats)
 		if err != nil {
 			return nil, err
 		}
-		todo, kept = todo+len(w.Cells), kept+len(w.Kept)
+		w.Cells = slices.DeleteFunc(w.Cells, func(c experiment.Cell) bool { // an equal method or dataset has the run
+			again := planned[c.Key]
+			planned[c.Key] = true
+			return again
+		})
 		for _, has := range w.Kept {
 			if has.Lacks(&r.Spec.Record) {
 				lacking++
@@ -123,7 +131,7 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 			works = append(works, w)
 		}
 	}
-	r.Note(fmt.Sprintf("%s to do, %s ended before", units.Plural(todo, "run"), units.Plural(kept, "run")))
+	r.Note(fmt.Sprintf("%s to do, %s ended before", units.Plural(p.Runs, "run"), units.Plural(p.Kept, "run")))
 	r.notes(experiment.LackingNote(lacking))
 	err = r.compute(ctx, works, folder, records)
 	if errors.Is(err, context.Canceled) {
@@ -146,16 +154,18 @@ func (r *Run) notes(list []string) {
 // compute computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.
 func (r *Run) compute(ctx context.Context, works []*runner.Work, folder *experiment.Folder, records map[string]*experiment.Record) error {
 	t := r.Layout.Fill(records, nil)
-	g, sets := grid.Of(t), make(map[string]int)
-	for i := range t.Datasets {
-		sets[t.Datasets[i].Name] = i
+	g, cells := grid.Of(t), make(map[string][]*result.Cell) // of the runs of each key
+	for i := range t.Cells {
+		cells[r.Layout.Keys[i]] = append(cells[r.Layout.Keys[i]], &t.Cells[i])
 	}
 	var methods []string
 	for i := range t.Rows {
 		methods = append(methods, t.Rows[i].Name)
 	}
-	move := func(w *runner.Work, c *experiment.Cell, from, to string) {
-		g.Move(c.Row, sets[w.Plan.Dataset.Name], from, to)
+	move := func(c *experiment.Cell, from, to string) {
+		for _, cell := range cells[c.Key] {
+			g.Move(cell.Row, cell.Dataset, from, to)
+		}
 	}
 	before := func(c *experiment.Cell) string { // the state of a run until it begins
 		has := records[c.Key]
@@ -170,14 +180,14 @@ func (r *Run) compute(ctx context.Context, works []*runner.Work, folder *experim
 	told, began := false, time.Now()
 	return runner.Run(ctx, works, runner.Options{
 		Lanes: r.Lanes, Methods: methods, Budgets: runner.Budgets(r.Spec, r.Layout.Spent(records)),
-		Begin: func(w *runner.Work, c *experiment.Cell) { move(w, c, before(c), result.Running) },
-		Drop:  func(w *runner.Work, c *experiment.Cell) { move(w, c, result.Running, before(c)) },
+		Begin: func(w *runner.Work, c *experiment.Cell) { move(c, before(c), result.Running) },
+		Drop:  func(w *runner.Work, c *experiment.Cell) { move(c, result.Running, before(c)) },
 		Put: func(w *runner.Work, c *experiment.Cell, has *experiment.Record) error {
 			if has.Outcome.Error == "" {
-				move(w, c, result.Running, result.Done)
+				move(c, result.Running, result.Done)
 				return folder.Put(has)
 			}
-			move(w, c, result.Running, result.Failed)
+			move(c, result.Running, result.Failed)
 			fold := fmt.Sprintf("fold %d", c.Fold)
 			if c.Repeat > 0 {
 				fold = fmt.Sprintf("repeat %d, %s", c.Repeat, fold)

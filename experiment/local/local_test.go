@@ -121,6 +121,27 @@ func TestDo(t *testing.T) {
 	}
 }
 
+// TestDoOnce: methods with equal keys are run once, and each has the results.
+func TestDoOnce(t *testing.T) {
+	r, notes := newRun(t, t.TempDir(), strings.Replace(text, "[aa-knn, ranking]", "[{algorithm: aa-knn, settings: {k: 3}}, {algorithm: aa-knn, preset: auto, settings: {k: 3, scaling: standard}}]", 1))
+	grid := ""
+	r.Show = func(_ string, lines func(columns, lines int) []string) { grid = strings.Join(lines(80, 20), "\n") }
+	if p, err := r.Plan(); err != nil || p.Runs != 3 || len(p.Notes) != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	table, err := r.Do(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := experiment.Count(table); n.Done != 6 || table.Rows[1].Same != table.Rows[0].Name || strings.Count(grid, "3/3") != 2 {
+		t.Errorf("%+v, methods %+v, progress\n%s", n, table.Rows, grid)
+	}
+	e, err := experiment.ReadFolder(r.Folder)
+	if err != nil || len(e.Records) != 3 || !slices.Contains(*notes, "3 runs to do, 0 runs ended before") {
+		t.Errorf("%d records, notes %q, %v", len(e.Records), *notes, err)
+	}
+}
+
 func failed(c result.Cell) bool { return c.State == result.Failed }
 
 // TestDoInterrupted: an interrupt is told apart from other errors, and the next run does the rest.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
@@ -59,4 +60,31 @@ func wilcoxon(differences []float64) float64 {
 // worse reports whether the corrected t-test, adjusted by Holm, finds a row worse than the best.
 func (l *Line) worse(level float64) bool {
 	return l.Against != nil && float64(l.Against.CorrectedTHolm) < level
+}
+
+// Unbeaten is a method that is not better than the mean baseline on a dataset: over the test samples of all folds, its K-L is
+// not lower by more than one standard error of the mean paired difference.
+type Unbeaten struct {
+	Dataset string `json:"dataset"`
+	Row     string `json:"method"`
+	measures.AgainstBaseline
+}
+
+// unbeaten lists the methods that are not better than the mean baseline, of the methods that have all folds.
+func (g *grid) unbeaten() (list []Unbeaten) {
+	for d := range g.table.Datasets {
+		for row := range g.table.Rows {
+			if g.table.Rows[row].Same != "" || len(g.folds[d]) == 0 || !g.allDone(d, []int{row}) {
+				continue
+			}
+			var folds []*measures.AgainstBaseline
+			for _, p := range g.folds[d] {
+				folds = append(folds, g.done[d][row][p].Against)
+			}
+			if a := measures.PooledWithBaseline(folds, g.table.Datasets[d].Rows); a.Unbeaten() {
+				list = append(list, Unbeaten{g.table.Datasets[d].Name, g.table.Rows[row].Name, *a})
+			}
+		}
+	}
+	return list
 }

@@ -23,7 +23,7 @@ func choosing(ratios [3][3]float64) *result.Table {
 	for d, name := range []string{"Movie", "Music", "Faces"} {
 		t.Datasets = append(t.Datasets, result.Dataset{Name: name, Rows: 20, Features: 2, Labels: 3, Folds: 2})
 		for fold, mean := range []float64{.1, .3} {
-			c := result.Cell{Dataset: d, Row: 1, Fold: fold, State: result.Done, Values: []float64{1, .05}, Mean: []float64{1, 2 * mean}, MeanKL: mean, Rows: 10}
+			c := result.Cell{Dataset: d, Row: 1, Fold: fold, State: result.Done, Values: []float64{1, .05}, Mean: []float64{1, 2 * mean}, Candidates: result.Candidates{MeanKL: mean}, Rows: 10}
 			for _, r := range ratios {
 				c.CandidateKL = append(c.CandidateKL, .2*r[d])
 			}

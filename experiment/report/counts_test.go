@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
@@ -164,6 +165,31 @@ func TestOneMethodOfSeveralNames(t *testing.T) {
 		t.Errorf("the same dataset counts twice: %+v", r)
 	}
 	contains(t, written(t, twice, "table", Options{}), []string{"The datasets d4 and d5 have the same samples, labels and folds. Ranks count the two datasets once."})
+}
+
+// TestUnbeaten: methods with all folds are listed if their K-L is not lower than the mean baseline's by more than one standard
+// error, which repeats do not make smaller. A dataset without comparisons has no list.
+func TestUnbeaten(t *testing.T) {
+	against := func(mean float64) *measures.AgainstBaseline {
+		return &measures.AgainstBaseline{Samples: 10, Difference: measures.Stat{Mean: mean, Std: .3}, StandardError: .1}
+	}
+	value := [][]float64{{.5, .5}, {.5, .5}, {.5, .5}, {.5, .5}}
+	table := tableOf("kl", value, value)
+	table.Datasets[0].Rows, table.Datasets[0].Folds = 10, 1
+	for i := range table.Cells[:8] { // two repeats of one fold
+		c := &table.Cells[i]
+		c.Repeat, c.Fold = c.Fold, 0
+		c.Against = against([]float64{-.2, -.09, .2, .2}[c.Row])
+	}
+	lose(&table.Cells[7], result.Missing, "")
+	table.Cells[7].Repeat, table.Cells[7].Fold = 1, 0
+	s := summarized(t, table)
+	if len(s.Unbeaten) != 2 || s.Unbeaten[0].Row != "r1" || s.Unbeaten[0].Verdict != measures.NotBetter || s.Unbeaten[1].Row != "r2" || s.Unbeaten[1].Verdict != measures.Worse ||
+		math.Abs(s.Unbeaten[0].StandardError-.1) > 1e-12 {
+		t.Errorf("%+v", s.Unbeaten)
+	}
+	contains(t, written(t, table, "table", Options{}), []string{"Methods that are not better than the mean baseline", "d0 r1 -0.090000 0.100000 not better", "d0 r2 +0.200000 0.100000 worse"})
+	contains(t, written(t, tableOf("kl", value), "table", Options{}), nil, "not better than the mean baseline")
 }
 
 // TestNoClaimAboveTheLevel: where Friedman's test finds nothing, no pair of rows is said to differ, in words and in the diagram.

@@ -23,6 +23,7 @@ func (s *Summary) layout() *document {
 	for m := range s.Measures {
 		d.addMeasure(s, m)
 	}
+	d.addUnbeaten(s)
 	for m := range s.Measures {
 		if m == 0 || s.options.AllTests {
 			d.addTests(s, m)
@@ -153,6 +154,19 @@ func (d *document) addMeasure(s *Summary, m int) {
 	if len(others) > 0 {
 		d.add(paragraph(fmt.Sprintf("%s is not a measure of the labels of %s.", measure.Title, strings.Join(others, ", "))))
 	}
+}
+
+// addUnbeaten adds a table of the methods that are not better than the mean baseline, if there are any.
+func (d *document) addUnbeaten(s *Summary) {
+	if len(s.Unbeaten) == 0 {
+		return
+	}
+	t := table{caption: "Methods that are not better than the mean baseline", header: []string{"dataset", "method", "K-L difference", "standard error", "compared with the baseline"}}
+	for _, u := range s.Unbeaten {
+		t.lines = append(t.lines, line{cells: plain(u.Dataset, u.Row, fmt.Sprintf("%+.6f", u.Difference.Mean), fmt.Sprintf("%.6f", u.StandardError), string(u.Verdict))})
+	}
+	d.add(t, paragraph("The K-L difference is the K-L of the method minus the K-L of the mean baseline, averaged over the test samples of all folds. "+
+		"A method is not better if the difference is at most one standard error, and worse if its K-L is higher by more."))
 }
 
 // measureLines are the lines of a measure: the rows, each with what papers print of it below, then

@@ -26,7 +26,7 @@ func (g *grid) notes() (list []string) {
 			}
 		}
 		if len(names) > 0 {
-			list = append(list, fmt.Sprintf("%s and %s are the same method: they have the same settings on every dataset. Tables, tests and ranks list and count the method once.",
+			list = append(list, fmt.Sprintf("%s and %s are the same method: they have the same hyperparameters on every dataset. Tables, tests and ranks list and count the method once.",
 				g.table.Rows[i].Name, strings.Join(names, ", ")))
 		}
 	}

@@ -24,12 +24,11 @@ type Summary struct {
 	Measures   []string         `json:"measures"`
 	Clip       string           `json:"clip,omitempty"` // as in a table
 	Results    []Result         `json:"results"`        // by dataset, then by measure
-	Rankings   []Ranking        `json:"rankings"`
-	Scores     []Scored         `json:"cumulative_scores,omitempty"`
-	Confusion  []Confused       `json:"confusion,omitempty"`
-	Curves     []Learned        `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
-	Shown      []Shown          `json:"predictions,omitempty"`
-	Choices    []Choice         `json:"choices,omitempty"` // of rows whose cells chose their settings
+	// Unbeaten lists the methods that are not better than the mean baseline, by dataset.
+	Unbeaten []Unbeaten `json:"mean_baseline_not_beaten,omitempty"`
+	Rankings []Ranking  `json:"rankings"`
+	Drawn
+	Choices []Choice `json:"choices,omitempty"` // of rows whose cells chose their settings
 	// Hyperparameters has a list of Used in JSON; empty: not recorded.
 	Hyperparameters hyperparameters    `json:"hyperparameters,omitempty"`
 	Times           []Time             `json:"times,omitempty"` // by row, then by dataset
@@ -38,6 +37,14 @@ type Summary struct {
 	Cells           Cells              `json:"runs"`
 
 	options Options
+}
+
+// Drawn is what only figures show.
+type Drawn struct {
+	Scores    []Scored   `json:"cumulative_scores,omitempty"`
+	Confusion []Confused `json:"confusion,omitempty"`
+	Curves    []Learned  `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
+	Shown     []Shown    `json:"predictions,omitempty"`
 }
 
 // Result is one measure on one dataset.
@@ -128,6 +135,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 			s.Results = append(s.Results, s.result(g, d, m))
 		}
 	}
+	s.Unbeaten = g.unbeaten()
 	for m := range t.Measures {
 		s.Rankings = append(s.Rankings, s.ranking(g, m))
 	}

@@ -3,6 +3,8 @@
 // measures have tables that differ in Cell.Seconds alone, and in Cell.Attempts and the commands of failed cells.
 package result
 
+import "github.com/coppice-ldl/coppice/engine/outcome/measures"
+
 // The states of a cell.
 const (
 	Done    = "done"    // measured: Values and Mean are there
@@ -122,11 +124,14 @@ type Cell struct {
 	// Values and Mean have a number for each of Table.Measures, as means over the test rows
 	// of the fold: the model's and the mean predictor's. A number that is not finite, such
 	// as the K-L divergence of a model that predicts a number, is null in JSON and NaN here.
-	Values  []float64 `json:"values,omitempty"`
-	Mean    []float64 `json:"mean,omitempty"`
-	Rows    int       `json:"test_samples,omitempty"`
-	Seconds float64   `json:"seconds,omitempty"` // of computing
-	Digest  string    `json:"digest,omitempty"`  // of the model
+	Values []float64 `json:"values,omitempty"`
+	Mean   []float64 `json:"mean,omitempty"`
+	// Against compares the K-L divergences of the model with the mean baseline's, which are never of clipped degrees. nil:
+	// the row predicts numbers, or the cell was run by a version without the comparison.
+	Against *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
+	Rows    int                       `json:"test_samples,omitempty"`
+	Seconds float64                   `json:"seconds,omitempty"` // of computing
+	Digest  string                    `json:"digest,omitempty"`  // of the model
 	// Scores are the cumulative scores of labels on a scale: the share of the test rows for which the predicted
 	// number, of a distribution the expected one, errs by at most 0, 1, 2 and so on.
 	Scores []float64 `json:"scores,omitempty"`
@@ -138,10 +143,14 @@ type Cell struct {
 	// Predictions are those of some test rows, where the experiment records them and the row
 	// predicts distributions.
 	Predictions []Predicted `json:"predictions,omitempty"`
+	Candidates
+}
+
+// Candidates are K-L divergences by which a cell chose its settings. They are never of clipped degrees.
+type Candidates struct {
 	// CandidateKL are the K-L of the row's candidates on training rows that they were not trained on.
 	CandidateKL []float64 `json:"candidate_kl,omitempty"`
-	// MeanKL is, beside CandidateKL, the mean predictor's K-L on the tested rows. None of these is of clipped
-	// degrees, whatever Mean is of.
+	// MeanKL is the mean predictor's K-L on the tested rows, if there are candidates.
 	MeanKL float64 `json:"mean_kl,omitempty"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -153,6 +154,12 @@ func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *
 	if err != nil {
 		return err
 	}
+	planned := make(map[string]bool)
+	cells = slices.DeleteFunc(cells, func(c experiment.Cell) bool { // an equal method has the run
+		again := planned[c.Key]
+		planned[c.Key] = true
+		return again
+	})
 	j, rows := p.Only(cells, func(c *experiment.Cell) bool { return known.isNew(c.Key) })
 	if j == nil {
 		return nil

@@ -272,7 +272,9 @@ func TestAdd(t *testing.T) {
 		{what: "while the last job runs", methods: "aa-knn, rf, sa-bfgs", want: 0},
 		{what: "failed runs", methods: "aa-knn, rf, sa-bfgs", o: Options{RetryFailed: true}, state: protocol.Done, runs: all, want: 4, names: "e.b.4"},
 		{what: "no failed runs any more", methods: "aa-knn, rf, sa-bfgs", o: Options{RetryFailed: true}, want: 0},
-		{what: "other settings under the same name", methods: "{algorithm: aa-knn, name: aa-knn, settings: {k: 3}}", state: protocol.Done, runs: all, want: 4, names: "e.b.5", note: "4 runs are repeated, because their data, settings, folds or seed have changed"},
+		{what: "two equal methods", methods: "aa-knn, rf, sa-bfgs, {algorithm: aa-knn, settings: {k: 2}}, {algorithm: aa-knn, name: same, preset: auto, settings: {k: 2}}",
+			state: protocol.Done, runs: all, want: 4, names: "e.b.5", note: `methods "aa-knn k=2" = "same"`},
+		{what: "other settings under the same name", methods: "{algorithm: aa-knn, name: aa-knn, settings: {k: 3}}", state: protocol.Done, runs: all, want: 4, names: "e.b.6", note: "4 runs are repeated, because their data, settings, folds or seed have changed"},
 	} {
 		sub := c.submit(t, spec(step.methods), step.o, step.fails, step.state, step.runs)
 		var names []string
@@ -295,7 +297,7 @@ func TestAdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	table, leftOut, err := e.Table(t.Context(), l)
-	if n := experiment.Count(table); err != nil || n.Done != 4 || len(table.Cells) != 4 || len(leftOut) != 11 {
+	if n := experiment.Count(table); err != nil || n.Done != 4 || len(table.Cells) != 4 || len(leftOut) != 15 {
 		t.Errorf("%+v of %d runs, left out are %v, error %v", n, len(table.Cells), leftOut, err)
 	}
 	none, err := Read(t.Context(), c, "none")

@@ -162,7 +162,7 @@ func TestRepeatsAreNoEvidence(t *testing.T) {
 	}
 	for _, says := range []string{
 		"dataset first: all repeats have the same folds; the report averages the results of equal folds, so repeats add no evidence to the tests",
-		`methods "aa-knn k=03" and "aa-knn k=3" have the same settings on every dataset: the report lists one of them`,
+		`methods "aa-knn k=3" = "aa-knn k=03": they have the same hyperparameters on every dataset, and the report lists them as one method`,
 	} {
 		if !strings.Contains(many.Stderr, says) {
 			t.Errorf("run does not say %q:\n%s", says, many.Stderr)

@@ -19,7 +19,7 @@ import (
 
 // direct computes what a job's evaluation should say, row by row in their original
 // order, with the model read from its file.
-func direct(t *testing.T, w *work, split dataset.Split, file []byte) (counts pipeline.Counts, model, baseline measures.Report) {
+func direct(t *testing.T, w *work, split dataset.Split, file []byte) (counts pipeline.Counts, model, baseline measures.Report, differences []float64) {
 	t.Helper()
 	m := w.data.Manifest
 	_, trained, err := registry.Model(file)
@@ -67,7 +67,10 @@ func direct(t *testing.T, w *work, split dataset.Split, file []byte) (counts pip
 		ofModel = append(ofModel, measures.OfRow(label(row), predicted))
 		ofMean = append(ofMean, measures.OfRow(label(row), flat))
 	}
-	return counts, average(ofModel), average(ofMean)
+	for i := range ofModel {
+		differences = append(differences, ofModel[i][0]-ofMean[i][0])
+	}
+	return counts, average(ofModel), average(ofMean), differences
 }
 
 func average(rows []measures.Row) (r measures.Report) {
@@ -95,13 +98,30 @@ func near(t *testing.T, what string, want, got measures.Report) {
 	}
 }
 
+// against compares what an outcome says of the mean baseline with the differences of K-L divergences of its test rows.
+func against(t *testing.T, what string, differences []float64, o *pipeline.Outcome) {
+	t.Helper()
+	if o.EvaluatedOn != "test samples" {
+		if o.Against != nil {
+			t.Errorf("%s: %+v without test rows", what, o.Against)
+		}
+		return
+	}
+	n, want := float64(len(differences)), measures.StatOver(differences)
+	a := o.Against
+	if a == nil || a.Samples != len(differences) || math.Abs(a.Difference.Mean-want.Mean) > 1e-12 || math.Abs(a.Difference.Std-want.Std) > 1e-7 ||
+		math.Abs(a.StandardError-want.Std*math.Sqrt(n/(n-1))/math.Sqrt(n)) > 1e-7 || (a.Verdict == measures.Better) != (want.Mean < -a.StandardError) {
+		t.Errorf("%s: %+v, computed directly %v of %v rows", what, a, want, n)
+	}
+}
+
 // TestEvaluationIsRight: what the rounds sum up over shards and tasks is what one
 // gets by predicting the rows one by one.
 func TestEvaluationIsRight(t *testing.T) {
 	whole := newWork(t, dataset.Artificial(200, 3), dataset.Split{Seed: 5})
 	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "no test rows": whole} {
 		o := w.run(t, w.job)
-		counts, model, baseline := direct(t, w, w.job.Split, o.Model)
+		counts, model, baseline, differences := direct(t, w, w.job.Split, o.Model)
 		if o.Rows != counts {
 			t.Errorf("%s: rows %v, want %v", name, o.Rows, counts)
 		}
@@ -114,6 +134,7 @@ func TestEvaluationIsRight(t *testing.T) {
 		if o.EvaluatedOn != on {
 			t.Errorf("%s: evaluated on %q, want %q", name, o.EvaluatedOn, on)
 		}
+		against(t, name, differences, o)
 	}
 }
 
@@ -162,6 +183,7 @@ func TestFoldIsTheJobRunAlone(t *testing.T) {
 	h.Write([]byte("coppice-folds\x00"))
 	seen := make(map[string]bool)
 	var means []measures.Report
+	var all []float64 // differences of the test rows of all folds
 	steps := uint64(0)
 	for f, got := range o.Folds {
 		child := pipeline.SubJob(w.job, f)
@@ -169,17 +191,20 @@ func TestFoldIsTheJobRunAlone(t *testing.T) {
 		if diff := cmp.Diff(alone, got); diff != "" {
 			t.Errorf("fold %d (-alone +fold):\n%s", f, diff)
 		}
-		counts, model, baseline := direct(t, w, child.Split, got.Model)
+		counts, model, baseline, differences := direct(t, w, child.Split, got.Model)
 		if got.Rows != counts || counts.Test != 100 {
 			t.Errorf("fold %d: rows %v, want %v", f, got.Rows, counts)
 		}
 		near(t, fmt.Sprintf("fold %d", f), model, got.Measures)
 		near(t, fmt.Sprintf("fold %d, mean", f), baseline, got.MeanPredictor)
+		against(t, fmt.Sprintf("fold %d", f), differences, got)
+		all = append(all, differences...)
 		h.Write([]byte(got.ModelDigest))
 		seen[got.ModelDigest] = true
 		means = append(means, got.Measures)
 		steps += got.Steps
 	}
+	against(t, "all folds", all, o)
 	if len(seen) != 3 {
 		t.Error("two folds have the same model")
 	}
@@ -204,7 +229,7 @@ func TestAssignedFolds(t *testing.T) {
 	w.job.Split.Assigned = "of a list"
 	o := w.run(t, w.job)
 	for f, want := range []int{120, 120, 60} {
-		counts, model, _ := direct(t, w, pipeline.SubJob(w.job, f).Split, o.Folds[f].Model)
+		counts, model, _, _ := direct(t, w, pipeline.SubJob(w.job, f).Split, o.Folds[f].Model)
 		if counts.Test != want || o.Folds[f].Rows != counts {
 			t.Errorf("fold %d: rows %v, want %d test rows", f, o.Folds[f].Rows, want)
 		}

@@ -214,8 +214,8 @@ func (k *kernel) gatherNumbers(u round.Task, d *dataset.Data) []byte {
 // evaluateRows is how many rows are predicted at a time.
 const evaluateRows = 256
 
-// evaluate sums the measures of the model, then the measures of the mean predictor or the median. If linear is not nil, the
-// measures of this model follow, and the differences of K-L divergences.
+// evaluate sums the measures of the model, then the measures of the mean predictor or the median, then the differences of
+// the K-L divergences of both. If linear is not nil, its measures follow, and the model's differences from it.
 func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Model, linear *maxent.Model, u round.Task, d *dataset.Data, v round.Vars) {
 	s.prepare(plan, m, v)
 	if linear != nil && s.linearModel != linear {
@@ -232,9 +232,10 @@ func (s *scratch) evaluate(dst []float64, plan *measures.Plan, m algorithms.Mode
 		for i, ref := range block {
 			rows, at := d.Shard(int(ref.Shard)), int(ref.Pos)
 			kl := plan.Add(dst[:sums], rows, at, s.rows[i*width:(i+1)*width])
-			plan.Add(dst[sums:2*sums], rows, at, s.mean)
+			measures.AddDifference(dst[2*sums:], kl-plan.Add(dst[sums:2*sums], rows, at, s.mean))
 			if linear != nil {
-				addDifference(dst[3*sums:], kl-plan.Add(dst[2*sums:3*sums], rows, at, s.linearRows[i*width:(i+1)*width]))
+				of := dst[2*sums+measures.DifferenceWidth:]
+				measures.AddDifference(of[sums:], kl-plan.Add(of[:sums], rows, at, s.linearRows[i*width:(i+1)*width]))
 			}
 		}
 	}

@@ -222,19 +222,14 @@ func (k *linearKernel) evaluated(v round.Vars, m *dataset.Manifest) *maxent.Mode
 	return k.model
 }
 
-// width returns the number of sums of an evaluation: the measures of the model, of the mean and of the linear baseline, then
-// the sum and the sum of squares of the differences of K-L divergences.
+// width returns the number of sums of an evaluation: the measures of the model and of the mean, and the differences of their
+// K-L divergences. If there is a linear baseline, its measures and the differences from it follow.
 func (l *linear) width(p *measures.Plan) int {
+	width := 2*p.Width() + measures.DifferenceWidth
 	if l.fitted() {
-		return 3*p.Width() + 2
+		width += p.Width() + measures.DifferenceWidth
 	}
-	return 2 * p.Width()
-}
-
-// addDifference adds a difference to the sums.
-func addDifference(sums []float64, difference float64) {
-	sums[0] += difference
-	sums[1] += float64(difference * difference)
+	return width
 }
 
 // LinearBaseline are the measures of the linear baseline on the test rows.

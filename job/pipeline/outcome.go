@@ -92,6 +92,9 @@ type CellEnd struct {
 type Baselines struct {
 	// MeanPredictor are the measures of predicting the training mean.
 	MeanPredictor measures.Report `json:"mean_baseline"`
+	// Against compares the model with the mean baseline on the test rows, for a job of folds on the test rows of all folds.
+	// nil: there are no test rows, or a number is predicted.
+	Against *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	// Linear are the measures of the linear baseline; nil: the job has none.
 	Linear *LinearBaseline `json:"linear_baseline,omitempty"`
 }

@@ -21,13 +21,14 @@ import (
 // Each sub-job has the digest of the same job run alone.
 type folds struct {
 	job      *round.Job
+	samples  int      // of the dataset
 	encoded  [][]byte // the sub-jobs' encoded outcomes, once they are known
 	outcomes []*Outcome
 	round    round.Round
 }
 
 func newFolds(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
-	t := &folds{job: j}
+	t := &folds{job: j, samples: m.Rows}
 	if state == nil {
 		return t, nil
 	}
@@ -152,6 +153,7 @@ func (t *folds) Outcome() (*Outcome, error) {
 	}
 	o := &Outcome{ModelDigest: foldsDigest(t.outcomes), EvaluatedOn: t.outcomes[0].EvaluatedOn, Rows: t.outcomes[0].Rows, Added: addedOverFolds(t.outcomes)}
 	var reports, meanPredictors []measures.Report
+	var against []*measures.AgainstBaseline
 	for _, f := range t.outcomes {
 		o.Folds = append(o.Folds, withoutConfusion(f))
 		o.Steps += f.Steps
@@ -159,10 +161,12 @@ func (t *folds) Outcome() (*Outcome, error) {
 		o.Samples += f.Samples
 		reports = append(reports, f.Measures)
 		meanPredictors = append(meanPredictors, f.MeanPredictor)
+		against = append(against, f.Against)
 		o.count(f.Counters)
 	}
 	o.Loss = meanLoss(t.outcomes)
 	o.Measures, o.MeanPredictor = measures.OverFolds(reports), measures.OverFolds(meanPredictors)
+	o.Against = measures.PooledWithBaseline(against, t.samples)
 	var err error
 	o.Predictions, err = mergePredictions(t.outcomes)
 	return o, err

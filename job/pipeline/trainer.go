@@ -408,10 +408,13 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 		o.Clipped = &Clipped{c, t.plan.ReadClipped(ofMean)}
 	}
 	if t.linear.fitted() {
-		o.Linear = t.linear.read(t.plan, t.sums[2*width:], t.counts)
+		o.Linear = t.linear.read(t.plan, t.sums[2*width+measures.DifferenceWidth:], t.counts)
 	}
 	if t.evaluated() == dataset.Test {
 		o.EvaluatedOn = "test samples"
+		if !t.plan.Number {
+			o.Against = measures.CompareWithBaseline(o.Rows.Test, t.sums[2*width:])
+		}
 	}
 	o.Counters = t.inner.Counters()
 	if x, ok := t.inner.(algorithms.Mixer); ok {

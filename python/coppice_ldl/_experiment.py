@@ -65,13 +65,17 @@ class Report:
     def runs(self) -> Any:
         """The runs as a DataFrame: dataset, method, repeat, fold, state, seconds, digest, and a column for each measure.
 
-        The column `kl_mean_baseline` has the measure `kl` of the mean baseline. A failed run has an error, and its measures are NaN.
+        The column `kl_mean_baseline` has the measure `kl` of the mean baseline. The column `against_mean_baseline` is "better", "not
+        better" or "worse": whether the K-L divergence of the model is lower by more than one standard error, over the test samples.
+        A failed run has an error, and its measures are NaN.
         """
         found = run(["experiment", "report", *self._flags, "-o", "json", "--", self._name]).json()
         rows = []
         for one in found["runs"]:
             names = {kind: found[kind + "s"][one[kind]]["name"] for kind in ("dataset", "method")}
             row = {**names, "repeat": one.get("repeat", 0), **{key: one[key] for key in one if key not in (*names, "repeat", "values", "mean")}}
+            if "against_mean_baseline" in row:
+                row["against_mean_baseline"] = row["against_mean_baseline"].get("verdict")
             if "error" in row:
                 row["error"] = translated(row["error"])
             none = [np.nan] * len(found["measures"])  # of a run that failed

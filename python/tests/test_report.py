@@ -26,6 +26,7 @@ def test_runs_have_names() -> None:
     done, failed = runs[runs["state"] == "done"], runs[runs["state"] == "failed"]
     assert len(done) == 2 and len(failed) == 2
     assert (0 < done["kl"]).all() and (done["kl"] < done["kl_mean_baseline"]).all() and (done["kl"] < done["clark"]).all()
+    assert set(done["against_mean_baseline"]) <= {"better", "not better", "worse"} and failed["against_mean_baseline"].isna().all()
     assert failed["kl"].isna().all() and failed["error"].str.contains("1000 neighbours").all()
     lines = {line["method"]: line for line in report.json()["results"][0]["lines"]}
     assert abs(lines["sa-bfgs"]["mean"] - done["kl"].mean()) < 1e-6
