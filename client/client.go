@@ -70,7 +70,7 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 	c := &Client{Options: Options{Patience: DefaultPatience}, watchSilence: watchSilence, maxBytes: maxBytes}
 	c.transport = transport{
 		Options: &c.Options, places: newPlaces(given), silent: protocol.ClientSilence, maxJSON: maxJSON,
-		http: &http.Client{Transport: source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true})},
+		http: &http.Client{Transport: source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true}, certs.Proxy)},
 	}
 	c.places.prober = newProber(source)
 	return c, nil

@@ -63,11 +63,14 @@ func (c *auditCmd) Run(a *app) error {
 		t := newTable(w, []string{"time", "caller", "role", "from", "request", "about", "result"})
 		for i := range shown {
 			r := &shown[i]
-			result := cmp.Or(r.Refused, r.Result)
+			result, from := cmp.Or(r.Refused, r.Result), r.From
+			if r.Via != "" {
+				from += " via " + r.Via
+			}
 			if r.Count > 0 {
 				result = fmt.Sprintf("%s refused, the last: %s", plural(int(r.Count), "request"), r.Refused)
 			}
-			t.AppendRow(rowOf(clock(r.Time), r.Caller, r.Role, r.From, r.Request, cmp.Or(r.About, "-"), result))
+			t.AppendRow(rowOf(clock(r.Time), r.Caller, r.Role, from, r.Request, cmp.Or(r.About, "-"), result))
 		}
 		t.Render()
 	})

@@ -17,7 +17,7 @@ import (
 type certsCmd struct {
 	Cluster certsClusterCmd `cmd:"" help:"Issue all certificates of a cluster. The authority is made if there is none."`
 	Init    certsInitCmd    `cmd:"" help:"Make an authority for a cluster, and the certificate of its first admin."`
-	Node    certsNodeCmd    `cmd:"" help:"Issue the certificate of a coordinator, a worker, a pool of workers or a model server."`
+	Node    certsNodeCmd    `cmd:"" help:"Issue the certificate of a coordinator, a worker, a pool of workers, a model server or a reverse proxy."`
 	Client  certsClientCmd  `cmd:"" help:"Issue the certificate of a user."`
 	Show    certsShowCmd    `cmd:"" help:"Show the certificates in a folder: who, with which hosts, until when, and signed by whom."`
 	Check   certsCheckCmd   `cmd:"" help:"Check that a folder can be used with --tls-dir."`
@@ -167,7 +167,7 @@ func (c *certsInitCmd) Run(a *app) error {
 
 type certsNodeCmd struct {
 	Name string   `arg:"" placeholder:"ID" help:"Id of the coordinator or the worker, or the name of the pool. It must be the process's --id; workers of a pool have ids that begin with the name of the pool and a dash."`
-	Role string   `required:"" enum:"coordinator,worker,pool,serve" placeholder:"ROLE" help:"Role: coordinator, worker, pool or serve."`
+	Role string   `required:"" enum:"coordinator,worker,pool,serve,proxy" placeholder:"ROLE" help:"Role: coordinator, worker, pool, serve or proxy."`
 	Host []string `placeholder:"HOST" help:"Names and IP addresses of the machine, for programs that verify them, such as browsers and Prometheus. Processes of Coppice do not need them (default: the hosts of the certificate that is replaced)."`
 	Out  string   `placeholder:"DIR" help:"Folder for the files (default: the id, in the folder of the authority)."`
 

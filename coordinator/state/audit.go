@@ -42,7 +42,7 @@ func (l *auditLog) noteConflict(r protocol.AuditRecord) {
 	r.Clip()
 	for i := l.refusals.len() - 1; i >= max(0, l.refusals.len()-ringChunk); i-- {
 		before := l.refusals.at(i)
-		same := before.Caller == r.Caller && before.Role == r.Role && before.Token == r.Token && before.Serial == r.Serial
+		same := before.Caller == r.Caller && before.Role == r.Role && before.Token == r.Token && before.Serial == r.Serial && before.Via == r.Via
 		if same && before.Request == r.Request && r.Time-before.Time < conflictsWithin {
 			sum := *before
 			sum.Count++
@@ -184,4 +184,5 @@ func auditFields(c *wire.Coder, r *protocol.AuditRecord) {
 	c.Text("what it is about", &r.About)
 	c.Text("refusal", &r.Refused)
 	wire.Numbers(c, "refused requests", &r.Count)
+	c.Tail("proxy", &r.Via)
 }

@@ -33,6 +33,18 @@ func request(inner []byte) []byte {
 	return e.Append(nil)
 }
 
+// TestVia: a record keeps the name of a proxy, also in a snapshot.
+func TestVia(t *testing.T) {
+	m := newMachine(t)
+	e := protocol.RequestEntry{Record: protocol.AuditRecord{Caller: "ana", Role: "submit", Via: "edge", Request: "POST /x"}, Inner: protocol.EncodeEntry(protocol.EntryTrust, protocol.TrustEntry{Worker: "w"})}
+	m.raw(e.Append(nil))
+	m.do(protocol.EntryRecord, &protocol.RecordEntry{Records: []protocol.AuditRecord{{Caller: "ana", Via: "edge", Count: 2}, {Caller: "ana"}}})
+	s := decode(t, encode(t, m.s))
+	if got := auditOf(s); len(got) != 3 || got[0].Via != "" || got[1].Via != "edge" || got[2].Via != "edge" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestRequests: the state applies the inner entry, returns its result and records what became
 // of it. The caller can neither say that it was refused nor count as refusals.
 func TestRequests(t *testing.T) {

@@ -25,11 +25,12 @@ const (
 	Worker      Role = "worker"
 	Pool        Role = "pool"  // workers that share a certificate
 	Serve       Role = "serve" // a model server
+	Proxy       Role = "proxy" // a reverse proxy, which sends requests of users
 	User        Role = "user"
 )
 
 // NodeRoles are the roles of processes that run all the time.
-var NodeRoles = []Role{Coordinator, Worker, Pool, Serve}
+var NodeRoles = []Role{Coordinator, Worker, Pool, Serve, Proxy}
 
 // Every is the list of all roles.
 var Every = append(slices.Clone(NodeRoles), User)

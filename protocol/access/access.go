@@ -7,6 +7,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -31,6 +32,7 @@ type Caller struct {
 	Name   string      `json:"name,omitempty"`   // of the user or the process; empty in the clear
 	Serial string      `json:"serial,omitempty"` // of the caller's certificate
 	Token  string      `json:"token,omitempty"`  // id of the caller's token
+	Via    string      `json:"via,omitempty"`    // name of the proxy that has sent the request
 	From   string      `json:"from"`             // address, host:port
 }
 
@@ -143,9 +145,6 @@ func bearer(r *http.Request) (string, bool) {
 	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
 }
 
-// callerHeader has the caller of a request that a coordinator forwards.
-const callerHeader = "Coppice-Caller"
-
 // The time of a caller without an identity to send the rest of a request, and to read the answer.
 const (
 	restWithin   = time.Second
@@ -186,7 +185,7 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 			case status == http.StatusUnauthorized:
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
-			if r.Header.Get(callerHeader) != "" && g.badPeer(certs.PeerOf(r)) {
+			if peer := certs.PeerOf(r); r.Header.Get(callerHeader) != "" && g.badPeer(peer) && peer.Role != certs.Proxy {
 				status = http.StatusServiceUnavailable // the caller may be valid, and asks another coordinator
 			}
 			g.refused(r, caller, err)
@@ -226,7 +225,7 @@ const checkEvery = 500 * time.Millisecond
 // whileValid returns a context of a request that ends when its caller is not valid any more. The
 // server of the request calls end at its end.
 func (g *Gate) whileValid(r *http.Request, c *Caller) (ctx context.Context, end func()) {
-	if c.Token == "" && c.Serial == "" {
+	if c.Token == "" && c.Serial == "" && c.Via == "" {
 		return r.Context(), func() {}
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -254,7 +253,7 @@ func (g *Gate) whileValid(r *http.Request, c *Caller) (ctx context.Context, end 
 func (g *Gate) check(r *http.Request, c *Caller) error {
 	if peer := certs.PeerOf(r); peer != nil && (peer.Serial != "" || c.Token == "") {
 		switch err := peer.Refused(); {
-		case err != nil && r.Header.Get(callerHeader) != "":
+		case c.Via != "" && g.badPeer(peer), err != nil && r.Header.Get(callerHeader) != "":
 			return errForwarder // the caller may be valid, and asks another coordinator
 		case err != nil:
 			return untrusted(err)
@@ -321,9 +320,15 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 		if peer.Role == certs.Coordinator && known != nil && !known.Member(peer.Name) {
 			return c, errRemoved
 		}
+		if peer.Role == certs.Proxy {
+			return c, errProxy
+		}
 		return c, errRevoked
 	case refused != nil:
 		return c, untrusted(refused)
+	}
+	if c.Role == rights.Proxy {
+		return g.byProxy(r, c, known)
 	}
 	text := r.Header.Get(callerHeader)
 	if text == "" {
@@ -366,6 +371,34 @@ func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
 		}
 	}
 	c.Role, c.Name = token.Role, token.Owner
+	return c, nil
+}
+
+// byProxy finds the caller of a request that a proxy sends. Either the request has a token of the caller, or the
+// proxy names the caller.
+func (g *Gate) byProxy(r *http.Request, proxy Caller, known Registry) (c Caller, err error) {
+	named := r.Header.Values(callerHeader)
+	_, hasToken := bearer(r)
+	switch {
+	case len(named) == 0 && !hasToken:
+		return proxy, errUnnamed
+	case len(named) == 0:
+		c, err = g.byToken(r, known)
+		c.Via = proxy.Name
+		return c, err
+	case hasToken:
+		return proxy, errTwoCallers
+	case len(named) > 1:
+		return proxy, fmt.Errorf("a proxy has sent the header %s %d times: have it replace the header of its client", callerHeader, len(named))
+	}
+	u, err := parseUser(named[0])
+	if err != nil {
+		return proxy, fmt.Errorf("header %s of a proxy: %w", callerHeader, err)
+	}
+	c = Caller{Role: rights.Role(u.role), Name: u.name, Serial: u.serial, Via: proxy.Name, From: cmp.Or(u.from, proxy.From)}
+	if c.Serial != "" && known != nil && known.Revoked(c.Serial) {
+		return c, errRevoked
+	}
 	return c, nil
 }
 
