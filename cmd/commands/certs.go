@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // certsCmd makes and shows the certificates of a cluster.
@@ -38,9 +39,24 @@ needs it. Each process gets a folder with ca.crt, tls.crt and tls.key, and is st
 To replace a certificate before its end, issue it again and copy the files. Running processes use it within ten seconds.`
 }
 
-// authorityFlags name the folder of an authority.
+// authorityFlags name the folder of an authority, and how long the certificates are valid that it issues.
 type authorityFlags struct {
-	Authority string `name:"ca-dir" default:"certs" placeholder:"DIR" help:"Folder of the authority, made by coppice certs init (default: certs)."`
+	Authority string    `name:"ca-dir" default:"certs" placeholder:"DIR" help:"Folder of the authority, made by coppice certs init (default: certs)."`
+	Valid     units.Age `default:"90d" placeholder:"AGE" help:"How long the certificate is valid, such as 90d or 12h, from 1h to 3650d. It ends with the authority if that ends before (default: 90d)."`
+}
+
+// The bounds of --valid.
+const (
+	minValid = time.Hour
+	maxValid = certs.AuthorityLife
+)
+
+// life returns how long certificates are valid.
+func (f *authorityFlags) life() (time.Duration, error) {
+	if d := time.Duration(f.Valid); d >= minValid && d <= maxValid {
+		return d, nil
+	}
+	return 0, usagef("--valid: want an age from 1h to 3650d, got %v", time.Duration(f.Valid))
 }
 
 type certsClusterCmd struct {
@@ -65,6 +81,10 @@ func (c *certsClusterCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	life, err := c.life()
+	if err != nil {
+		return err
+	}
 	authority, err := certs.OpenAuthority(c.Authority)
 	if errors.Is(err, os.ErrNotExist) {
 		authority, err = certs.NewAuthority(c.Authority, c.Name)
@@ -77,7 +97,7 @@ func (c *certsClusterCmd) Run(a *app) error {
 	}
 	var shown []issued
 	for _, one := range list {
-		made, err := issue(authority, filepath.Join(cmp.Or(c.Out, c.Authority), one.id.Name), one.id, one.hosts)
+		made, err := issue(authority, filepath.Join(cmp.Or(c.Out, c.Authority), one.id.Name), one.id, one.hosts, life)
 		if err != nil {
 			return err
 		}
@@ -155,6 +175,10 @@ never overwritten. Keep ca.key secret: with it, anybody can issue certificates o
 
 // Run implements `coppice certs init`.
 func (c *certsInitCmd) Run(a *app) error {
+	life, err := c.life()
+	if err != nil {
+		return err
+	}
 	authority, err := certs.NewAuthority(c.Authority, c.Name)
 	if errors.Is(err, certs.ErrIdentity) {
 		return usagef("--name: %w", err)
@@ -162,7 +186,7 @@ func (c *certsInitCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return printIssued(a, authority, filepath.Join(c.Authority, adminName), certs.Identity{Role: certs.User, Name: adminName, Rights: adminName}, nil)
+	return printIssued(a, authority, filepath.Join(c.Authority, adminName), certs.Identity{Role: certs.User, Name: adminName, Rights: adminName}, nil, life)
 }
 
 type certsNodeCmd struct {
@@ -194,6 +218,10 @@ func (c *certsClientCmd) Run(a *app) error {
 
 // issue issues a certificate to a folder; empty means the default.
 func (f *authorityFlags) issue(a *app, i certs.Identity, out string, hosts []string) error {
+	life, err := f.life()
+	if err != nil {
+		return err
+	}
 	authority, err := certs.OpenAuthority(f.Authority)
 	if err != nil {
 		return err
@@ -205,12 +233,12 @@ func (f *authorityFlags) issue(a *app, i certs.Identity, out string, hosts []str
 	if out == "" {
 		out = filepath.Join(f.Authority, i.Name)
 	}
-	return printIssued(a, authority, out, i, hosts)
+	return printIssued(a, authority, out, i, hosts, life)
 }
 
 // issue issues a certificate to a folder.
-func issue(authority *certs.Authority, out string, i certs.Identity, hosts []string) (*issued, error) {
-	leaf, err := authority.Issue(out, i, hosts, certs.LeafLife)
+func issue(authority *certs.Authority, out string, i certs.Identity, hosts []string, life time.Duration) (*issued, error) {
+	leaf, err := authority.Issue(out, i, hosts, life)
 	if err != nil {
 		return nil, err
 	}
@@ -219,8 +247,8 @@ func issue(authority *certs.Authority, out string, i certs.Identity, hosts []str
 }
 
 // printIssued issues a certificate and prints it.
-func printIssued(a *app, authority *certs.Authority, out string, i certs.Identity, hosts []string) error {
-	shown, err := issue(authority, out, i, hosts)
+func printIssued(a *app, authority *certs.Authority, out string, i certs.Identity, hosts []string, life time.Duration) error {
+	shown, err := issue(authority, out, i, hosts, life)
 	if err != nil {
 		return err
 	}
