@@ -76,6 +76,9 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 	return c, nil
 }
 
+// UsesTLS reports whether a client has certificates of the cluster, so that its connections to coordinators use TLS.
+func UsesTLS(c *Client) bool { return c.places.source != nil }
+
 // Servers lists the given addresses.
 func (c *Client) Servers() []string { return c.places.given }
 

@@ -473,13 +473,25 @@ func JoinList(members []MemberEntry) string {
 	return strings.Join(all, ",")
 }
 
-// StartWorker is the command that starts a worker of the coordinators of a JoinList.
-func StartWorker(join string) string { return "coppice worker --join " + join + " --dir DIR" }
-
-// NoWorker says that there is no worker, and how to get one.
-func NoWorker(join string) string {
-	return "no worker is connected; start a worker: " + StartWorker(join)
+// SecurityFlags are the flags about TLS that a process of a cluster needs. exposed is true if connections between
+// machines are in the clear. Processes on one machine without TLS need no flag.
+func SecurityFlags(tls, exposed bool) string {
+	switch {
+	case tls:
+		return " --tls-dir CERTS"
+	case exposed:
+		return " --insecure"
+	}
+	return ""
 }
+
+// StartWorker is the command that starts a worker of the coordinators of a JoinList, with SecurityFlags.
+func StartWorker(join, security string) string {
+	return "coppice worker --join " + join + " --dir DIR" + security
+}
+
+// NoWorker says that there is no worker, and with which command to start one.
+func NoWorker(start string) string { return "no worker is connected; start a worker: " + start }
 
 // Short is the reason in a few words, for tables.
 func (r WaitReason) Short() string {

@@ -64,7 +64,7 @@ func (c *submitCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(job, func(w io.Writer) {
-		fmt.Fprintf(w, "job %s is %s; to watch it: coppice job watch %s\n", job.Name, job.State, job.Name)
+		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", job.Name, job.State, a.command("job watch "+job.Name))
 	})
 }
 
@@ -157,7 +157,7 @@ func (c *jobShowCmd) Run(a *app) error {
 		s.Predictions = &shownPredictions{j.Predictions, r.HeldOut}
 	}
 	s.estimate = estimateOf(j, line.Points, ranOf(j, time.Now()))
-	return a.print(s, func(w io.Writer) { writeJob(w, j, line) })
+	return a.print(s, func(w io.Writer) { a.writeJob(w, j, line) })
 }
 
 // shownJob is a job with the number of samples of its predictions and an estimate of its end.
@@ -173,7 +173,7 @@ type shownPredictions struct {
 }
 
 // writeJob writes what is known of a job, and its result if it is done.
-func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
+func (a *app) writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	lines := [][2]string{
 		{"job", fmt.Sprint(j.ID)}, {"name", j.Name}, {"state", string(j.State)},
 	}
@@ -207,7 +207,7 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 		lines = append(lines, [2]string{l[0] + " curve", l[1]})
 	}
 	if j.CellCount > 0 {
-		pairs(w, append(lines, cellLines(j)...))
+		pairs(w, append(lines, a.cellLines(j)...))
 		return
 	}
 	r, _, err := finished(j)
@@ -221,7 +221,7 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
-	r.Model = modelHint(j)
+	r.Model = a.modelHint(j)
 	r.text(w)
 }
 
@@ -264,7 +264,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return ofKind{err, kindTimeout}
 	}
 	if err != nil {
-		return left(c.Job, err)
+		return a.left(c.Job, err)
 	}
 	if !j.State.Final() { // a job that has ended is shown, also after --timeout
 		a.ctx = whole
@@ -285,9 +285,9 @@ func (c *jobWatchCmd) Run(a *app) error {
 	}
 	a.warnSuspect(j)
 	if j.CellCount > 0 {
-		return a.print(j, func(w io.Writer) { pairs(w, cellLines(j)) })
+		return a.print(j, func(w io.Writer) { pairs(w, a.cellLines(j)) })
 	}
-	r.Model = modelHint(j)
+	r.Model = a.modelHint(j)
 	return a.print(r, r.text)
 }
 
@@ -379,7 +379,7 @@ type jobPauseCmd struct{ changedJob }
 // Run implements `coppice job pause`.
 func (c *jobPauseCmd) Run(a *app) error {
 	return c.ask(a, (*client.Client).Pause, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "job %s is %s; to resume it: coppice job resume %s\n", j.Name, j.State, j.Name)
+		fmt.Fprintf(w, "job %s is %s; to resume it: %s\n", j.Name, j.State, a.command("job resume "+j.Name))
 	})
 }
 
@@ -388,7 +388,7 @@ type jobResumeCmd struct{ changedJob }
 // Run implements `coppice job resume`.
 func (c *jobResumeCmd) Run(a *app) error {
 	return c.ask(a, (*client.Client).Resume, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "job %s is %s; to watch it: coppice job watch %s\n", j.Name, j.State, j.Name)
+		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", j.Name, j.State, a.command("job watch "+j.Name))
 	})
 }
 
@@ -429,7 +429,7 @@ func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	if _, limited := a.ctx.Deadline(); limited && errors.Is(err, context.DeadlineExceeded) {
 		return a.timedOut(cmp.Or(last, j))
 	}
-	if err = cmp.Or(c.err, left(j.Name, err)); err != nil {
+	if err = cmp.Or(c.err, a.left(j.Name, err)); err != nil {
 		return err
 	}
 	_, _, err = finished(last)
