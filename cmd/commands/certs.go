@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // certsCmd makes and shows the certificates of a cluster.
@@ -204,16 +205,20 @@ func (c *certsNodeCmd) Run(a *app) error {
 }
 
 type certsClientCmd struct {
-	Name string `arg:"" placeholder:"NAME" help:"Name of the user."`
-	Role string `required:"" enum:"admin,submit,read" placeholder:"ROLE" help:"Role: admin, submit or read. See coppice token --help for what each may do."`
-	Out  string `placeholder:"DIR" help:"Folder for the files (default: the name, in the folder of the authority)."`
+	Name  string `arg:"" placeholder:"NAME" help:"Name of the user."`
+	Role  string `required:"" enum:"admin,submit,read" placeholder:"ROLE" help:"Role: admin, submit or read. See coppice token --help for what each may do."`
+	Quota uint32 `placeholder:"N" help:"Most jobs of the user that may be queued, running or paused when this certificate submits one (default: no bound)."`
+	Out   string `placeholder:"DIR" help:"Folder for the files (default: the name, in the folder of the authority)."`
 
 	authorityFlags
 }
 
 // Run implements `coppice certs client`.
 func (c *certsClientCmd) Run(a *app) error {
-	return c.issue(a, certs.Identity{Role: certs.User, Name: c.Name, Rights: c.Role}, c.Out, nil)
+	if c.Quota > 0 && c.Role == string(rights.Read) {
+		return usagef("--quota %d: the role read submits no jobs; leave --quota out, or give another --role", c.Quota)
+	}
+	return c.issue(a, certs.Identity{Role: certs.User, Name: c.Name, Rights: c.Role, Quota: c.Quota}, c.Out, nil)
 }
 
 // issue issues a certificate to a folder; empty means the default.

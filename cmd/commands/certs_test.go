@@ -87,6 +87,28 @@ func TestCerts(t *testing.T) {
 	}
 }
 
+// TestCertificateQuota: a certificate can have a quota of jobs, which its identity shows. Another one takes its place.
+func TestCertificateQuota(t *testing.T) {
+	ca := filepath.Join(t.TempDir(), "certs")
+	cmdtest.Works(t, "certs", "init", "--ca-dir", ca)
+	client := []string{"certs", "client", "ana", "--ca-dir", ca, "--role"}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{{[]string{"submit", "--quota", "10"}, "?role=submit&quota=10"}, {[]string{"admin", "--quota", "4294967295"}, "?role=admin&quota=4294967295"}, {[]string{"submit"}, "?role=submit"}} {
+		var made issued
+		cmdtest.JSON(t, &made, append(client, c.args...)...)
+		if out := cmdtest.Works(t, "certs", "check", filepath.Join(ca, "ana")); made.Identity != "coppice://coppice/user/ana"+c.want || !strings.Contains(out, made.Identity) {
+			t.Errorf("%v: %s\n%s", c.args, made.Identity, out)
+		}
+	}
+	for _, args := range [][]string{{"read", "--quota", "1"}, {"submit", "--quota", "-1"}, {"submit", "--quota", "4294967296"}} {
+		if e := cmdtest.Run(t, append(client, args...)...); e.Code != ExitUsage || !strings.Contains(e.Stderr, "--quota") {
+			t.Errorf("%v: exit code %d: %s", args, e.Code, e.Stderr)
+		}
+	}
+}
+
 // TestValid: --valid says how long certificates are valid, at most as long as their authority.
 func TestValid(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "certs")

@@ -248,7 +248,7 @@ func replaceable(path string, i Identity) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; choose another folder", path, err)
 	}
-	if was.Rights = i.Rights; was != i {
+	if was.Rights, was.Quota = i.Rights, i.Quota; was != i {
 		return nil, fmt.Errorf("%s is a certificate of %s, not of %s; choose another folder", path, was, i)
 	}
 	return old[0], nil

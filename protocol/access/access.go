@@ -34,6 +34,7 @@ type Caller struct {
 	Token  string      `json:"token,omitempty"`  // id of the caller's token
 	Via    string      `json:"via,omitempty"`    // name of the proxy that has sent the request
 	From   string      `json:"from"`             // address, host:port
+	Quota  uint32      `json:"quota,omitempty"`  // of the caller's certificate; see certs.Identity
 }
 
 // String names a caller, such as "user ana".
@@ -313,7 +314,7 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 		c = Caller{Role: rights.Role(peer.Role), Name: peer.Name, Serial: peer.Serial, From: r.RemoteAddr}
 	}
 	if peer.Role == certs.User {
-		c.Role = rights.Role(peer.Rights)
+		c.Role, c.Quota = rights.Role(peer.Rights), peer.Quota
 	}
 	switch {
 	case errors.Is(refused, certs.ErrRevoked), refused == nil && known != nil && known.Revoked(peer.Serial):
