@@ -30,7 +30,7 @@ const (
 // coordinator there says that it belongs to the cluster with the same id.
 type places struct {
 	*prober
-	given []string // "http://host:port", or https
+	given []string // "http://host:port", or https, with the path of a proxy
 
 	mu      sync.Mutex             // guards the fields below
 	first   int                    // index in given of the address to try first

@@ -34,7 +34,7 @@ func TestAdvice(t *testing.T) {
 	// advised finds a command in a text, and returns its arguments.
 	advised := func(text, pattern string) []string {
 		t.Helper()
-		found := regexp.MustCompile("coppice ("+pattern+"[^;\n]*)").FindStringSubmatch(text)
+		found := regexp.MustCompile("coppice (" + pattern + "[^;\n]*)").FindStringSubmatch(text)
 		if found == nil {
 			t.Fatalf("%q advises no %s", text, pattern)
 		}

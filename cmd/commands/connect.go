@@ -24,7 +24,7 @@ import (
 
 // serverFlags name the cluster of a command that changes nothing.
 type serverFlags struct {
-	Server  []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; one is enough (default: of the context, or 127.0.0.1:7100)."`
+	Server  []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators, or URLs of proxies such as https://HOST/PATH; one is enough (default: of the context, or 127.0.0.1:7100)."`
 	Context string   `seldom:"" placeholder:"NAME" group:"cluster" help:"Context with the addresses and files of a cluster; see coppice context --help (default: COPPICE_CONTEXT, or the current context)."`
 
 	tokenFlags
