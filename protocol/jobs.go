@@ -200,8 +200,10 @@ type JobCurve struct {
 // JobList is a part of the jobs of a cluster, in the order that was asked for.
 type JobList struct {
 	Jobs []JobInfo `json:"jobs"`
-	// Total is how many jobs have one of the states that were asked for.
+	// Total is how many jobs the query is about, without its bounds Limit and After.
 	Total int `json:"total"`
+	// Next is the number of the last listed job if others follow it: JobQuery.After of the next list. 0: none follow.
+	Next uint64 `json:"next,omitempty"`
 }
 
 // JobQuery says which jobs a list has, and in which order.
@@ -214,6 +216,8 @@ type JobQuery struct {
 	Sort string
 	// Limit is how many jobs are listed, the first in that order; 0: all.
 	Limit int
+	// After, if not 0, is the number of a job. Only jobs that follow it in that order are listed.
+	After uint64
 	// Experiment, if set, lists the jobs of that experiment, or, as AnyExperiment, of any.
 	Experiment string
 	// Owner, if set, lists the jobs of that user. Mine lists the jobs of the caller.
@@ -290,6 +294,9 @@ func (q *JobQuery) Values() url.Values {
 	if q.Limit > 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
 	}
+	if q.After > 0 {
+		v.Set("after", strconv.FormatUint(q.After, 10))
+	}
 	if q.Experiment != "" {
 		v.Set("experiment", q.Experiment)
 	}
@@ -323,6 +330,10 @@ func ParseJobQuery(v url.Values) (q JobQuery, err error) {
 			if q.Limit, err = strconv.Atoi(text); err != nil {
 				return q, fmt.Errorf("limit: want a number of jobs (0 means all), got %.80q", text)
 			}
+		case "after":
+			if q.After, err = strconv.ParseUint(text, 10, 64); err != nil || q.After == 0 {
+				return q, fmt.Errorf("after: want the number of a job, got %.80q", text)
+			}
 		case "experiment":
 			q.Experiment = text
 		case "owner":
@@ -336,7 +347,7 @@ func ParseJobQuery(v url.Values) (q JobQuery, err error) {
 				return q, fmt.Errorf("full: want true or false, got %.80q", text)
 			}
 		default:
-			return q, fmt.Errorf("unknown parameter %.80q: a list of jobs takes state, sort, limit, experiment, owner, mine and full", key)
+			return q, fmt.Errorf("unknown parameter %.80q: a list of jobs takes state, sort, limit, after, experiment, owner, mine and full", key)
 		}
 	}
 	return q, q.Check()

@@ -297,13 +297,14 @@ type jobListCmd struct {
 	Mine  bool     `help:"List only jobs of the user who asks, by the certificate or the token of the command."`
 	Sort  string   `default:"-submitted" placeholder:"KEY" help:"Order of the list: submitted, ended, name, state, algorithm, dataset, or a measure such as kl. A - before the word sorts in descending order, as in --sort=-ended. Jobs without the value come last."`
 	Limit int      `default:"100" placeholder:"N" help:"List only the first N jobs. 0: all jobs."`
+	After uint64   `placeholder:"JOB" help:"List only jobs that follow the job with this number in the order of the list, such as the last one of the list before."`
 
 	serverFlags
 }
 
 // Run implements `coppice job list`.
 func (c *jobListCmd) Run(a *app) error {
-	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit, Owner: c.Owner, Mine: c.Mine}
+	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit, After: c.After, Owner: c.Owner, Mine: c.Mine}
 	if c.Mine && c.Owner != "" {
 		return usagef("--owner and --mine exclude each other; leave one of them out")
 	}
@@ -327,8 +328,12 @@ func (c *jobListCmd) Run(a *app) error {
 	if jobs == nil {
 		jobs = []protocol.JobInfo{}
 	}
-	if len(jobs) < list.Total {
-		defer a.note("the first %s of %s, sorted by %s; --limit 0 lists all", count(len(jobs)), plural(list.Total, "job"), q.Sort)
+	if list.Next != 0 {
+		which := "the first"
+		if c.After > 0 {
+			which = "the next"
+		}
+		defer a.note("%s %s of %s, sorted by %s; --after %d lists more, and --limit 0 lists all", which, count(len(jobs)), plural(list.Total, "job"), q.Sort, list.Next)
 	}
 	return a.print(jobs, func(w io.Writer) {
 		header, owned := ownerColumn([]string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"},
