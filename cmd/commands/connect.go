@@ -52,7 +52,7 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.asked, a.flags = at.explicit, s.repeated(a)
+	s.asked, a.reach = at.explicit, s.reach(a)
 	c.Patience = protocol.ClientRead
 	ctx, cancel := context.WithCancel(a.ctx)
 	go source.Watch(ctx)
@@ -212,22 +212,20 @@ func (s *serverFlags) named(a *app) []string {
 // plainWord is a word that no shell changes.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+=\[\]-]+$`)
 
-// repeated returns the flags on the command line that say which cluster, and how to connect, with a space before each.
-func (s *serverFlags) repeated(a *app) string {
+// reach returns the flags on the command line that say which cluster, and how to connect, as words for a shell.
+func (s *serverFlags) reach(a *app) []string {
 	words := s.named(a)
 	for _, f := range [][2]string{{"tls-dir", s.TLSDir}, {"ca-file", s.CAFile}, {"token-file", s.TokenFile}} {
 		if a.given[f[0]] {
 			words = append(words, "--"+f[0], f[1])
 		}
 	}
-	var b strings.Builder
-	for _, word := range words {
+	for i, word := range words {
 		if !plainWord.MatchString(word) {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
-		b.WriteString(" " + word)
 	}
-	return b.String()
+	return words
 }
 
 // client returns a client of the cluster, and its certificates. Nobody watches these yet.

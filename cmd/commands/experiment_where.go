@@ -97,7 +97,7 @@ func (w *whatArg) said(a *app) string {
 	case w.Local:
 		return w.What + " --local"
 	}
-	return w.What + w.repeated(a)
+	return strings.Join(append([]string{w.What}, w.reach(a)...), " ")
 }
 
 // find reads the experiment: from a folder or from the cluster. bare: a table of the cluster has how each run has ended,
