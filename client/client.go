@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -36,7 +37,7 @@ type Client struct {
 }
 
 // New returns a client of the coordinators at servers, which are addresses host:port or
-// URLs, separated by commas.
+// URLs, separated by commas. A URL may have a path, below which a proxy has the API, and no port.
 func New(servers string) (*Client, error) { return NewWith(servers, nil) }
 
 // NewWith is New for coordinators with TLS. The source has the certificates of this process;
@@ -47,12 +48,23 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 		if s = strings.TrimSpace(s); s == "" {
 			continue
 		}
-		if !strings.Contains(s, "://") {
+		isURL := strings.Contains(s, "://")
+		if !isURL {
 			s = source.URLScheme() + "://" + s
 		}
 		scheme, address, _ := strings.Cut(s, "://")
-		address = strings.ReplaceAll(strings.TrimSuffix(address, "/"), "%25", "%") // a URL writes the % before a zone as %25
+		address, path, _ := strings.Cut(strings.TrimSuffix(address, "/"), "/")
+		address = strings.ReplaceAll(address, "%25", "%") // a URL writes the % before a zone as %25
+		if path != "" {
+			path = "/" + path
+		}
+		if _, _, err := net.SplitHostPort(address); err != nil && isURL {
+			address = net.JoinHostPort(strings.Trim(address, "[]"), map[string]string{"http": "80", "https": "443"}[scheme])
+		}
 		err := protocol.CheckAddress(address)
+		if err == nil && path != "" {
+			err = protocol.CheckPrefix(path)
+		}
 		switch {
 		case scheme != "http" && scheme != "https":
 			err = fmt.Errorf("%q is neither http nor https", scheme)
@@ -62,7 +74,7 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 		if err != nil {
 			return nil, fmt.Errorf("coordinator address %q: %w", strings.TrimPrefix(s, "http://"), err)
 		}
-		given = append(given, (&url.URL{Scheme: scheme, Host: address}).String())
+		given = append(given, (&url.URL{Scheme: scheme, Host: address, Path: path}).String())
 	}
 	if len(given) == 0 {
 		return nil, errors.New("the address of a coordinator is missing")
@@ -70,11 +82,14 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 	c := &Client{Options: Options{Patience: DefaultPatience}, watchSilence: watchSilence, maxBytes: maxBytes}
 	c.transport = transport{
 		Options: &c.Options, places: newPlaces(given), silent: protocol.ClientSilence, maxJSON: maxJSON,
-		http: &http.Client{Transport: source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true})},
+		http: &http.Client{Transport: source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true}, certs.Proxy)},
 	}
 	c.places.prober = newProber(source)
 	return c, nil
 }
+
+// UsesTLS reports whether a client has certificates of the cluster, so that its connections to coordinators use TLS.
+func UsesTLS(c *Client) bool { return c.places.source != nil }
 
 // Servers lists the given addresses.
 func (c *Client) Servers() []string { return c.places.given }

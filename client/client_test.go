@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -79,10 +81,35 @@ func TestNew(t *testing.T) {
 	if got := connect(t, "[fe80::1%eth0]:7100").Servers()[0]; got != "http://[fe80::1%25eth0]:7100" {
 		t.Error(got)
 	}
-	for _, bad := range []string{"", " , ", "a", "ftp://a:1", "http://a:1/x", "a b:1", "::1", "a:port", "127.0.0.1:99999", "http://a:0"} {
+	c = connect(t, "https://a/coppice/", "http://b", "https://[::1]", "http://c:1/x/y.z")
+	if diff := cmp.Diff([]string{"https://a:443/coppice", "http://b:80", "https://[::1]:443", "http://c:1/x/y.z"}, c.Servers()); diff != "" {
+		t.Error(diff)
+	}
+	for _, bad := range []string{"", " , ", "a", "ftp://a:1", "a:1/x?y", "https://a/v1", "https://a/x//y", "https://a/../x", "https://a/x y", "https://a/%2e", "https://u@a/x", "https:///x", "a b:1", "::1", "a:port", "127.0.0.1:99999", "http://a:0"} {
 		if _, err := New(bad); err == nil {
 			t.Errorf("%q passed", bad)
 		}
+	}
+}
+
+// TestPrefix: below the path of a proxy, requests, blobs and the survey have the path, and nothing is learnt.
+func TestPrefix(t *testing.T) {
+	cluster := newTold("c1")
+	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
+	to, err := url.Parse(a.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := serveAll(t, http.StripPrefix("/coppice", httputil.NewSingleHostReverseProxy(to)).ServeHTTP)
+	c := connect(t, proxy.URL+"/coppice")
+	if _, err := c.Datasets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.Survey(t.Context()); len(r) == 0 || r[0].Address != bare(proxy.URL)+"/coppice" {
+		t.Errorf("%+v", r)
+	}
+	if got := c.places.all(); len(got) != 1 {
+		t.Errorf("it knows %v", got)
 	}
 }
 

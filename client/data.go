@@ -228,7 +228,7 @@ func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
 }
 
 // Withheld explains the error of reading a blob of a private job or experiment: to a caller who may not read it, a cluster says
-// that there is no such blob. kind and name say whose blob it is.
+// that there is no such blob. kind and name say what the blob belongs to.
 func Withheld(err error, kind, name string, of protocol.Ownership) error {
 	if !of.Private || !IsNotFound(err) {
 		return err

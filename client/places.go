@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ const (
 // coordinator there says that it belongs to the cluster with the same id.
 type places struct {
 	*prober
-	given []string // "http://host:port", or https
+	given []string // "http://host:port", or https, with the path of a proxy
 
 	mu      sync.Mutex             // guards the fields below
 	first   int                    // index in given of the address to try first
@@ -86,6 +87,7 @@ func (p *places) heard(server string, answered bool) {
 		defer cancel()
 		var c protocol.Cluster
 		err := p.askOnce(ctx, server, protocol.ClusterLocal, &c)
+		direct := err == nil && isMember(ctx, p.address(server), c.Coordinators)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.asking, p.asked = false, time.Now()
@@ -93,15 +95,44 @@ func (p *places) heard(server string, answered bool) {
 			p.asked = p.asked.Add(askAgain - learnEvery)
 			return
 		}
-		p.learn(&c)
+		p.learn(&c, direct)
 	})
 }
 
+// isMember reports whether an address is the address of a member, by its text or because both hosts have an address in
+// common. Otherwise it may be of a proxy.
+func isMember(ctx context.Context, address string, members []protocol.MemberEntry) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	var own []string
+	for _, m := range members {
+		other, otherPort, err := net.SplitHostPort(m.HTTP)
+		if protocol.SamePlace(address, m.HTTP) {
+			return true
+		}
+		if err != nil || port != otherPort {
+			continue
+		}
+		if own == nil {
+			own, _ = net.DefaultResolver.LookupHost(ctx, host) // an error: none is in common
+		}
+		found, _ := net.DefaultResolver.LookupHost(ctx, other)
+		if slices.ContainsFunc(found, func(a string) bool { return slices.Contains(own, a) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // learn takes the members that a coordinator names, and reports whether it belongs to the
-// same cluster. A coordinator that hears no leader may name former members. If a given
-// address has TLS without certificates of the cluster, nothing is learnt, since requests to a
-// learnt address would not be encrypted. The lock is held.
-func (p *places) learn(c *protocol.Cluster) bool {
+// same cluster. A coordinator that hears no leader may name former members. Their addresses are
+// learnt only if the coordinator was asked at its own address: a user who gives the address of a
+// proxy wants no request to go round it. If a given address has TLS without certificates of the
+// cluster, nothing is learnt either, since requests to a learnt address would not be encrypted.
+// The lock is held.
+func (p *places) learn(c *protocol.Cluster, direct bool) bool {
 	if c.ID == "" || p.cluster != "" && c.ID != p.cluster {
 		return false
 	}
@@ -109,14 +140,17 @@ func (p *places) learn(c *protocol.Cluster) bool {
 		return true
 	}
 	encrypted := p.source == nil && slices.ContainsFunc(p.given, func(s string) bool { return strings.HasPrefix(s, "https://") })
-	p.members, p.learnt = nil, nil
+	p.members = nil
+	if direct {
+		p.learnt = nil
+	}
 	for _, m := range c.Coordinators {
 		if protocol.CheckReachable(m.HTTP) != nil || len(p.members) == maxLearnt {
 			continue
 		}
 		p.members = append(p.members, m)
 		given := slices.ContainsFunc(p.given, func(s string) bool { return protocol.SamePlace(p.address(s), m.HTTP) })
-		if !given && !encrypted {
+		if direct && !given && !encrypted {
 			p.learnt = append(p.learnt, (&url.URL{Scheme: p.source.URLScheme(), Host: m.HTTP}).String())
 		}
 	}
@@ -196,7 +230,7 @@ func (p *places) confirmed(ctx context.Context, tried []string) (list []string) 
 			continue
 		}
 		p.mu.Lock()
-		if p.learn(a.cluster) {
+		if p.learn(a.cluster, true) {
 			list = append(list, a.server)
 		}
 		p.mu.Unlock()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -120,7 +122,7 @@ func TestClientStaysWithItsCluster(t *testing.T) {
 	}
 	c.places.mu.Lock()
 	defer c.places.mu.Unlock()
-	if c.places.learn(&protocol.Cluster{ID: "c2", Leader: "x", Coordinators: []protocol.MemberEntry{{ID: "x", HTTP: "10.0.0.1:1"}}}) || len(c.places.learnt) != 1 {
+	if c.places.learn(&protocol.Cluster{ID: "c2", Leader: "x", Coordinators: []protocol.MemberEntry{{ID: "x", HTTP: "10.0.0.1:1"}}}, true) || len(c.places.learnt) != 1 {
 		t.Errorf("it learnt %v of another cluster", c.places.learnt)
 	}
 }
@@ -157,8 +159,54 @@ func TestToldAddressesMayBeUnreachable(t *testing.T) {
 func TestNothingIsLearntOverTLS(t *testing.T) {
 	p := newPlaces([]string{"https://a:1"})
 	defer p.close()
-	if !p.learn(&protocol.Cluster{ID: "c1", Leader: "a", Coordinators: []protocol.MemberEntry{{ID: "a", HTTP: "10.0.0.1:7100"}}}) || len(p.learnt) > 0 || len(p.members) != 1 {
+	if !p.learn(&protocol.Cluster{ID: "c1", Leader: "a", Coordinators: []protocol.MemberEntry{{ID: "a", HTTP: "10.0.0.1:7100"}}}, true) || len(p.learnt) > 0 || len(p.members) != 1 {
 		t.Errorf("it learnt %v of %v", p.learnt, p.members)
+	}
+}
+
+// Through a proxy, in the clear or with TLS, no address behind it is learnt or asked. Requests wait for the proxy.
+func TestNothingIsLearntBehindAProxy(t *testing.T) {
+	cluster := newTold("c1")
+	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
+	to, err := url.Parse(a.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var down atomic.Bool
+	inner := httputil.NewSingleHostReverseProxy(to)
+	proxy := serveAll(t, func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(w, "no coordinator", http.StatusBadGateway)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+	c := connect(t, proxy.URL)
+	c.Patience = 0
+	if _, err := c.Datasets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Until(t, "the client to ask for the others", func() bool {
+		c.places.mu.Lock()
+		defer c.places.mu.Unlock()
+		return len(c.places.members) == 2
+	})
+	down.Store(true)
+	var e *Unavailable
+	if _, err := c.Datasets(t.Context()); !errors.As(err, &e) || len(c.places.all()) != 1 || cluster.count("b") > 0 {
+		t.Errorf("got %v; it knows %v, and b had %d requests", err, c.places.all(), cluster.count("b"))
+	}
+}
+
+// A given address is of a member if both hosts have an address in common.
+func TestIsMember(t *testing.T) {
+	members := []protocol.MemberEntry{{ID: "a"}, {ID: "b", HTTP: "127.0.0.1:7100"}, {ID: "c", HTTP: "no-such-host.invalid:7100"}}
+	for address, want := range map[string]bool{
+		"127.0.0.1:7100": true, "localhost:7100": true, "no-such-host.invalid:7100": true, "127.0.0.1:7101": false, "192.0.2.1:7100": false, "": false, "127.0.0.1:7100/coppice": false,
+	} {
+		if got := isMember(t.Context(), address, members); got != want {
+			t.Errorf("%s: %v", address, got)
+		}
 	}
 }
 
@@ -183,7 +231,7 @@ func TestLearntAddresses(t *testing.T) {
 		{of("", "h:3"), "http://h:2"}, {of("x"), "http://h:2"},
 		{&protocol.Cluster{Leader: "x", Coordinators: of("", "h:4").Coordinators}, "http://h:2"},
 	} {
-		p.learn(step.cluster)
+		p.learn(step.cluster, true)
 		if got := strings.Join(p.learnt, " "); got != step.want {
 			t.Errorf("after %+v: %q, want %q", step.cluster, got, step.want)
 		}
@@ -192,7 +240,7 @@ func TestLearntAddresses(t *testing.T) {
 	for i := range 100 {
 		many.Coordinators = append(many.Coordinators, protocol.MemberEntry{HTTP: "h:" + string(rune('1'+i%9)) + string(rune('0'+i/9%10))})
 	}
-	if p.learn(many); len(p.learnt) != maxLearnt {
+	if p.learn(many, true); len(p.learnt) != maxLearnt {
 		t.Errorf("%d addresses", len(p.learnt))
 	}
 }

@@ -409,7 +409,7 @@ type prober struct {
 }
 
 func newProber(source *certs.Source) *prober {
-	return &prober{&http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true})}, source}
+	return &prober{&http.Client{Transport: source.Transport(&http.Transport{DisableKeepAlives: true}, certs.Proxy)}, source}
 }
 
 // address removes the scheme that is the same for all coordinators.

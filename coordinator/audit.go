@@ -36,7 +36,7 @@ func logAudit(ctx context.Context, s *store.Store, leading func() bool, log *slo
 			if r.Refused != "" {
 				result = "refused: " + r.Refused
 			}
-			log.Info("audit", "number", r.Number, "caller", r.Caller, "role", r.Role, "from", r.From, "request", r.Request, "about", r.About,
+			log.Info("audit", "number", r.Number, "caller", r.Caller, "role", r.Role, "from", r.From, "via", r.Via, "request", r.Request, "about", r.About,
 				"result", result, "requests", max(1, r.Count))
 		}
 		select {
@@ -68,7 +68,7 @@ var others = protocol.AuditRecord{Caller: protocol.NoCaller, Role: string(rights
 // note counts a refusal.
 func (f *refusals) note(c *access.Caller, request string, reason access.Reason, err error) {
 	f.counted(string(reason))
-	key := protocol.AuditRecord{Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.Host()}
+	key := protocol.AuditRecord{Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.Host(), Via: c.Via}
 	key.Clip()
 	one := key
 	one.Time, one.Request, one.Refused, one.Count = time.Now().Unix(), request, fmt.Sprintf("%s: %v", reason, err), 1
@@ -85,7 +85,7 @@ func (f *refusals) add(key, one protocol.AuditRecord) {
 	}
 	if f.by[key] == nil && len(f.by) >= maxRefused {
 		key = others
-		one.Caller, one.Role, one.Token, one.Serial, one.From = key.Caller, key.Role, "", "", key.From
+		one.Caller, one.Role, one.Token, one.Serial, one.From, one.Via = key.Caller, key.Role, "", "", key.From, ""
 	}
 	if before := f.by[key]; before != nil {
 		one.Count += before.Count

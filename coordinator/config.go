@@ -73,6 +73,8 @@ type Exposure struct {
 	Hosts []string
 	// OpenMetrics is true if callers without an identity may read /metrics.
 	OpenMetrics bool
+	// Prefix is the path below which a proxy has the API, such as /coppice; empty: the proxy removes it, or there is none.
+	Prefix string
 }
 
 // Config describes a coordinator.

@@ -229,7 +229,7 @@ func (n *node) connect() {
 		reports: &reports{peers: peers, store: n.store, lag: n.metrics.RaftLag, leading: n.isLeading},
 	}
 	service := &members.Service{
-		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: cfg.asker.askSelf, Patience: cfg.patience(), Logger: cfg.Log,
+		Log: n.store, Self: n.status.describeSelf, Find: book.find, Ask: cfg.asker.askSelf, Patience: cfg.patience(), Logger: cfg.Log, Security: n.status.security,
 	}
 	if cfg.TLS != nil {
 		service.Certificates = cfg.TLS.Met

@@ -35,7 +35,7 @@ type hostile struct {
 }
 
 // everybody lists who tries: a role, and how protocol/PROTOCOL.md names it.
-var everybody = []string{"anonymous", "read", "submit", "admin", "coordinator", "worker", "pool", "serve"}
+var everybody = []string{"anonymous", "read", "submit", "admin", "coordinator", "worker", "pool", "serve", "proxy"}
 
 func newHostile(t *testing.T) *hostile {
 	t.Helper()
@@ -143,7 +143,7 @@ func TestHostileHTTP(t *testing.T) {
 				if refused == allowed {
 					t.Errorf("%s, %s at %s: status %d %.300s", who, request, h.peers[i].ID, status, body)
 				}
-				if advice := regexp.MustCompile("coppice certs|COPPICE_TOKEN_FILE|local=true"); refused && !advice.MatchString(body) {
+				if advice := regexp.MustCompile("coppice certs|COPPICE_TOKEN_FILE|local=true|Coppice-Caller"); refused && !advice.MatchString(body) {
 					t.Errorf("%s, %s: the refusal %q gives no advice", who, request, body)
 				}
 				if who == "anonymous" && body != "" && !refused && path != "/healthz" {

@@ -1,12 +1,14 @@
 package coordinator
 
 import (
+	"cmp"
 	"container/list"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,10 +66,31 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 	s.server = &http.Server{
 		ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
 		ConnState: s.follow, ConnContext: certs.ConnContext,
-		Handler:  s.gate.Identify(api.Guard(handler, limits)),
+		Handler:  simplePaths(cfg.Prefix, s.gate.Identify(api.Guard(handler, limits))),
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s
+}
+
+// simplePaths removes from the path of a request the prefix that a proxy has left there, and a slash at the end. The prefix
+// may be empty. Requests without the prefix are answered as well: processes of the cluster do not use the proxy.
+func simplePaths(prefix string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, raw := r.URL.Path, r.URL.EscapedPath()
+		if prefix != "" && strings.HasPrefix(raw+"/", prefix+"/") {
+			path, raw = path[len(prefix):], raw[len(prefix):] // the prefix has the same text in both
+		}
+		for strings.HasSuffix(raw, "/") {
+			path, raw = path[:len(path)-1], raw[:len(raw)-1]
+		}
+		if path, raw = cmp.Or(path, "/"), cmp.Or(raw, "/"); path != r.URL.Path {
+			simple := *r.URL
+			simple.Path, simple.RawPath = path, raw
+			r = r.WithContext(r.Context()) // a copy
+			r.URL = &simple
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // handle sets the handler of the requests that come from now on.

@@ -146,7 +146,7 @@ func (st *status) jobWaits(s *state.State) map[uint64]jobs.Wait {
 	if d == nil {
 		return nil
 	}
-	f := &jobs.Facts{Concurrent: st.cfg.Concurrent, Join: st.join(), Unrecorded: st.health.unrecorded(), Workers: d.Availability, Lost: st.copies.Unavailable}
+	f := &jobs.Facts{Concurrent: st.cfg.Concurrent, Start: st.startWorker(), Unrecorded: st.health.unrecorded(), Workers: d.Availability, Lost: st.copies.Unavailable}
 	switch {
 	case st.nats.conn.Connected():
 	case st.nats.server == nil:
@@ -157,8 +157,13 @@ func (st *status) jobWaits(s *state.State) map[uint64]jobs.Wait {
 	return jobs.Waits(s.Jobs(), f)
 }
 
-// join lists the coordinators' HTTP addresses in the syntax of --join.
-func (st *status) join() string { return protocol.JoinList(st.book.known()) }
+// startWorker is the command that starts a worker of this cluster.
+func (st *status) startWorker() string {
+	return protocol.StartWorker(protocol.JoinList(st.book.known()), st.security())
+}
+
+// security is the flags about TLS of a process of this cluster.
+func (st *status) security() string { return protocol.SecurityFlags(st.cfg.TLS != nil, st.cfg.exposed) }
 
 // ready returns why the coordinator cannot serve now, or nil.
 func (st *status) ready() error {
@@ -188,7 +193,7 @@ func (st *status) readyText(ctx context.Context, notReady error) string {
 	case d == nil:
 		text = "this coordinator is about to lead"
 	case notReady == nil:
-		text += "; " + workersLine(d.Availability(0), st.join())
+		text += "; " + workersLine(d.Availability(0), st.startWorker())
 	}
 	if warning := st.health.warning(); warning != "" {
 		text += "; " + warning
@@ -196,8 +201,8 @@ func (st *status) readyText(ctx context.Context, notReady error) string {
 	return text
 }
 
-// workersLine says whether there are workers to use, and how to start one.
-func workersLine(a dispatch.Availability, join string) string {
+// workersLine says whether there are workers to use, and with which command to start one.
+func workersLine(a dispatch.Availability, start string) string {
 	others := len(a.Unreachable) + len(a.Quarantined) + len(a.Refused)
 	switch {
 	case a.Usable == 1:
@@ -207,9 +212,9 @@ func workersLine(a dispatch.Availability, join string) string {
 	case a.Unknown:
 		return "no worker has reported yet"
 	case others > 0:
-		return fmt.Sprintf("none of %d workers can be used (coppice cluster tells why); start a worker: %s", others, protocol.StartWorker(join))
+		return fmt.Sprintf("none of %d workers can be used (coppice cluster tells why); start a worker: %s", others, start)
 	}
-	return protocol.NoWorker(join)
+	return protocol.NoWorker(start)
 }
 
 // withoutLeader says why there is no leader. silent has for each other voter why it

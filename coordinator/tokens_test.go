@@ -96,7 +96,7 @@ func TestTokens(t *testing.T) {
 	if err != nil || j.Owner != "sam" {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if _, err := sam.Submit(ctx, submission("second")); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "this user has 1 job that did not end, and the quota of the token is 1") {
+	if _, err := sam.Submit(ctx, submission("second")); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "this user has 1 job that did not end, and the quota of the token or certificate is 1") {
 		t.Errorf("above the quota: %v", err)
 	}
 	if _, err := (client.Tokens{Client: sam}).List(ctx); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "needs the role admin") {
@@ -131,6 +131,33 @@ func TestTokens(t *testing.T) {
 	}
 	if _, err := (client.Tokens{Client: s.client}).Revoke(ctx, "0123456789abcdef"); status(err) != http.StatusNotFound {
 		t.Errorf("an unknown token is revoked: %v", err)
+	}
+}
+
+// TestCertificateQuota: a user cannot submit more jobs than the quota of the certificate, at any coordinator.
+func TestCertificateQuota(t *testing.T) {
+	t.Parallel()
+	s := secure(t, 3)
+	s.startAll(0)
+	ctx := deadline(t)
+	s.leader(ctx)
+	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	source := s.authority.Limited("lea", "submit", 2)
+	for i := range s.peers {
+		c, err := client.NewWith(s.port(i, 0), source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		_, err = c.Submit(ctx, submission(fmt.Sprint("limited", i)))
+		if i < 2 && err != nil || i == 2 && (status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "certificate is 2")) {
+			t.Errorf("job %d: %v", i+1, err)
+		}
+	}
+	if _, err := s.client.Submit(ctx, submission("another")); err != nil {
+		t.Error(err)
 	}
 }
 

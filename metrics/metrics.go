@@ -163,7 +163,7 @@ func Registry() *prometheus.Registry {
 	return reg
 }
 
-// Handler serves /metrics of a registry.
+// Handler serves /metrics of a registry, as OpenMetrics to a client that accepts it.
 func Handler(reg *prometheus.Registry) http.Handler {
-	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg})
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg, EnableOpenMetrics: true})
 }

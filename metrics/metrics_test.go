@@ -270,3 +270,30 @@ func replaceTable(t *testing.T, doc, title, table string) string {
 		return m[1] + table + m[2]
 	})
 }
+
+// TestOpenMetrics: a client that accepts OpenMetrics gets it, with the same names of samples.
+func TestOpenMetrics(t *testing.T) {
+	reg := Registry()
+	NewWorker(reg)
+	names := make(map[bool]string)
+	for _, open := range []bool{true, false} {
+		r, rec := httptest.NewRequest("GET", "/metrics", nil), httptest.NewRecorder()
+		if open {
+			r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+		}
+		Handler(reg).ServeHTTP(rec, r)
+		body := rec.Body.String()
+		if got := strings.HasPrefix(rec.Header().Get("Content-Type"), "application/openmetrics-text"); got != open || strings.HasSuffix(body, "# EOF\n") != open {
+			t.Errorf("accepts OpenMetrics: %v, got %v\n%s", open, rec.Header(), body)
+		}
+		for line := range strings.Lines(body) {
+			if strings.HasPrefix(line, "coppice_") {
+				name, _, _ := strings.Cut(line, " ")
+				names[open] += name + "\n"
+			}
+		}
+	}
+	if names[true] != names[false] || names[true] == "" {
+		t.Errorf("OpenMetrics has the samples\n%s, text has\n%s", names[true], names[false])
+	}
+}

@@ -16,6 +16,7 @@ type AuditRecord struct {
 	Token   string `json:"token,omitempty"`   // id of the caller's token
 	Serial  string `json:"serial,omitempty"`  // of the caller's certificate
 	From    string `json:"from"`              // address of the caller
+	Via     string `json:"via,omitempty"`     // name of the proxy that has sent the request
 	Request string `json:"request"`           // method and path; of several refusals, the last
 	About   string `json:"about,omitempty"`   // the job or the dataset, for example
 	Refused string `json:"refused,omitempty"` // why the request was refused; empty: it was not
@@ -33,6 +34,9 @@ func (r *AuditRecord) Clip() {
 	}
 }
 
+// maxVia bounds the bytes of AuditRecord.Via.
+const maxVia = 64
+
 // recordText is a text of a record, and how many bytes it may have.
 type recordText struct {
 	text *string
@@ -42,6 +46,7 @@ type recordText struct {
 func (r *AuditRecord) texts() []recordText {
 	return []recordText{
 		{&r.Caller, 64}, {&r.Role, 16}, {&r.Token, 16}, {&r.Serial, MaxSerial}, {&r.From, 64}, {&r.Request, 128}, {&r.About, 96}, {&r.Refused, 192},
+		{&r.Via, maxVia},
 	}
 }
 
@@ -84,9 +89,19 @@ func (e *RequestEntry) code(c coder) coder {
 	numbers(&c, &seconds)
 	e.Record.Time = int64(seconds)
 	for _, f := range e.Record.texts() {
-		c.text(f.text, uint32(f.most))
+		if f.text != &e.Record.Via {
+			c.text(f.text, uint32(f.most))
+		}
 	}
 	c.bytes(&e.Inner)
+	switch { // an entry without a proxy ends here, as older ones do
+	case c.reads && len(c.b) == 0:
+		e.Record.Via = ""
+	case c.reads || e.Record.Via != "":
+		if c.text(&e.Record.Via, maxVia); e.Record.Via == "" {
+			c.fail("the name of a proxy is empty")
+		}
+	}
 	return c
 }
 

@@ -15,7 +15,7 @@ func TestJobQueryRoundTrip(t *testing.T) {
 		q := JobQuery{
 			States: rapid.SliceOfNDistinct(rapid.SampledFrom(JobStates), 0, 6, rapid.ID[JobState]).Draw(t, "states"),
 			Sort:   rapid.SampledFrom([]string{"", "-"}).Draw(t, "direction") + rapid.SampledFrom(JobOrders()).Draw(t, "order"),
-			Limit:  rapid.IntRange(0, 1<<30).Draw(t, "limit"), Full: rapid.Bool().Draw(t, "full"),
+			Limit:  rapid.IntRange(0, 1<<30).Draw(t, "limit"), After: rapid.Uint64().Draw(t, "after"), Full: rapid.Bool().Draw(t, "full"),
 		}
 		if len(q.States) == 0 {
 			q.States = nil
@@ -36,9 +36,10 @@ func TestBadJobQueries(t *testing.T) {
 		"sort=--kl":            `"-kl"`,
 		"limit=-1":             "0 means all",
 		"limit=many":           "number of jobs",
+		"after=x":              "number of a job",
 		"limit=5&limit=6":      "2 times",
 		"full=maybe":           "true or false",
-		"offset=5":             "state, sort, limit, experiment, owner, mine and full",
+		"offset=5":             "state, sort, limit, after, experiment, owner, mine and full",
 		"state=done&sort=-age": `"age"`,
 	} {
 		v, err := url.ParseQuery(query)

@@ -202,8 +202,10 @@ type JobCurve struct {
 // JobList is a part of the jobs of a cluster, in the order that was asked for.
 type JobList struct {
 	Jobs []JobInfo `json:"jobs"`
-	// Total is how many jobs have one of the states that were asked for.
+	// Total is how many jobs the query is about, without its bounds Limit and After.
 	Total int `json:"total"`
+	// Next is the number of the last listed job if others follow it: JobQuery.After of the next list. 0: none follow.
+	Next uint64 `json:"next,omitempty"`
 }
 
 // JobQuery says which jobs a list has, and in which order.
@@ -216,6 +218,8 @@ type JobQuery struct {
 	Sort string
 	// Limit is how many jobs are listed, the first in that order; 0: all.
 	Limit int
+	// After, if not 0, is the number of a job. Only jobs that follow it in that order are listed.
+	After uint64
 	// Experiment, if set, lists the jobs of that experiment, or, as AnyExperiment, of any.
 	Experiment string
 	// Owner, if set, lists the jobs of that user. Mine lists the jobs of the caller.
@@ -292,6 +296,9 @@ func (q *JobQuery) Values() url.Values {
 	if q.Limit > 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))
 	}
+	if q.After > 0 {
+		v.Set("after", strconv.FormatUint(q.After, 10))
+	}
 	if q.Experiment != "" {
 		v.Set("experiment", q.Experiment)
 	}
@@ -325,6 +332,10 @@ func ParseJobQuery(v url.Values) (q JobQuery, err error) {
 			if q.Limit, err = strconv.Atoi(text); err != nil {
 				return q, fmt.Errorf("limit: want a number of jobs (0 means all), got %.80q", text)
 			}
+		case "after":
+			if q.After, err = strconv.ParseUint(text, 10, 64); err != nil || q.After == 0 {
+				return q, fmt.Errorf("after: want the number of a job, got %.80q", text)
+			}
 		case "experiment":
 			q.Experiment = text
 		case "owner":
@@ -338,7 +349,7 @@ func ParseJobQuery(v url.Values) (q JobQuery, err error) {
 				return q, fmt.Errorf("full: want true or false, got %.80q", text)
 			}
 		default:
-			return q, fmt.Errorf("unknown parameter %.80q: a list of jobs takes state, sort, limit, experiment, owner, mine and full", key)
+			return q, fmt.Errorf("unknown parameter %.80q: a list of jobs takes state, sort, limit, after, experiment, owner, mine and full", key)
 		}
 	}
 	return q, q.Check()
@@ -475,13 +486,25 @@ func JoinList(members []MemberEntry) string {
 	return strings.Join(all, ",")
 }
 
-// StartWorker is the command that starts a worker of the coordinators of a JoinList.
-func StartWorker(join string) string { return "coppice worker --join " + join + " --dir DIR" }
-
-// NoWorker says that there is no worker, and how to get one.
-func NoWorker(join string) string {
-	return "no worker is connected; start a worker: " + StartWorker(join)
+// SecurityFlags are the flags about TLS that a process of a cluster needs. exposed is true if connections between
+// machines are in the clear. Processes on one machine without TLS need no flag.
+func SecurityFlags(tls, exposed bool) string {
+	switch {
+	case tls:
+		return " --tls-dir CERTS"
+	case exposed:
+		return " --insecure"
+	}
+	return ""
 }
+
+// StartWorker is the command that starts a worker of the coordinators of a JoinList, with SecurityFlags.
+func StartWorker(join, security string) string {
+	return "coppice worker --join " + join + " --dir DIR" + security
+}
+
+// NoWorker says that there is no worker, and with which command to start one.
+func NoWorker(start string) string { return "no worker is connected; start a worker: " + start }
 
 // Short is the reason in a few words, for tables.
 func (r WaitReason) Short() string {

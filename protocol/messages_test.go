@@ -1,7 +1,9 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -375,6 +377,34 @@ func TestEveryKindHasACodec(t *testing.T) {
 			if !seen[group+m[2]] {
 				t.Errorf("%s has no sample in codecs", m[1])
 			}
+		}
+	}
+}
+
+// TestRequestOfAProxy: an entry names the proxy after everything else. Without a proxy it has the bytes of older entries.
+func TestRequestOfAProxy(t *testing.T) {
+	e := RequestEntry{Record: AuditRecord{Time: 5, Caller: "ana", Role: "submit", From: "h:1", Request: "POST /x"}, Inner: EncodeEntry(EntryTrust, TrustEntry{Worker: "w"})}
+	plain := e.Append(nil)
+	e.Record.Via = "edge"
+	named := e.Append(nil)
+	if !bytes.HasPrefix(named, plain) {
+		t.Fatalf("%q does not begin with %q", named, plain)
+	}
+	var got RequestEntry
+	for _, c := range []struct {
+		b    []byte
+		want string
+	}{{named, "edge"}, {plain, ""}} {
+		if err := got.Decode(c.b); err != nil || got.Record.Via != c.want || string(got.Inner) != string(e.Inner) {
+			t.Errorf("%+v %v", got, err)
+		}
+	}
+	for what, b := range map[string][]byte{
+		"half a name": named[:len(named)-1], "an empty name": append(bytes.Clone(plain), 0, 0, 0, 0), "a byte behind it": append(bytes.Clone(named), 0),
+		"a long name": (&RequestEntry{Record: AuditRecord{Via: strings.Repeat("x", maxVia+1)}, Inner: e.Inner}).Append(nil),
+	} {
+		if err := got.Decode(b); !errors.Is(err, ErrMessage) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

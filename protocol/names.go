@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -70,6 +71,20 @@ func CheckAddress(text string) error {
 	}
 	if !isHostName(host) {
 		return fmt.Errorf("%.80q is neither an IP address nor the name of a host", host)
+	}
+	return nil
+}
+
+var prefixPattern = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
+
+// CheckPrefix reports why text is not the path below which a proxy has the API, such as /coppice.
+func CheckPrefix(text string) error {
+	first, _, _ := strings.Cut(strings.TrimPrefix(text, "/"), "/")
+	switch {
+	case len(text) > 256 || !prefixPattern.MatchString(text):
+		return fmt.Errorf("the path %.80q: want / and a name, such as /coppice, of letters, digits, -, _, . or ~", text)
+	case slices.Contains([]string{"v1", "healthz", "readyz", "metrics"}, first):
+		return fmt.Errorf("the path %.80q begins as a path of the API; choose another one", text)
 	}
 	return nil
 }

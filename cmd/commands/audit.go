@@ -28,9 +28,10 @@ type auditCmd struct {
 
 // Help implements kong's HelpProvider.
 func (auditCmd) Help() string {
-	return `A cluster keeps the last 8,000 changes and the last 2,000 records of refusals. A change has the name and the role of the
-caller, its address, the request, and "allowed" or the reason why the cluster refused it. Requests without the right are
-counted by caller and minute. In the clear callers have no name. The command needs the role admin.`
+	return `A cluster keeps at most 8,000 changes and 2,000 records of refusals. If there are more, it forgets records of the callers
+with the most. A change has the name and the role of the caller, its address, the request, and "allowed" or the reason
+why the cluster refused it. Requests without the right are counted by caller and minute. In the clear callers have no
+name. The command needs the role admin.`
 }
 
 // Run implements `coppice audit`.
@@ -63,11 +64,14 @@ func (c *auditCmd) Run(a *app) error {
 		t := newTable(w, []string{"time", "caller", "role", "from", "request", "about", "result"})
 		for i := range shown {
 			r := &shown[i]
-			result := cmp.Or(r.Refused, r.Result)
+			result, from := cmp.Or(r.Refused, r.Result), r.From
+			if r.Via != "" {
+				from += " via " + r.Via
+			}
 			if r.Count > 0 {
 				result = fmt.Sprintf("%s refused, the last: %s", plural(int(r.Count), "request"), r.Refused)
 			}
-			t.AppendRow(rowOf(clock(r.Time), r.Caller, r.Role, r.From, r.Request, cmp.Or(r.About, "-"), result))
+			t.AppendRow(rowOf(clock(r.Time), r.Caller, r.Role, from, r.Request, cmp.Or(r.About, "-"), result))
 		}
 		t.Render()
 	})

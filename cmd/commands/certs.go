@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // certsCmd makes and shows the certificates of a cluster.
 type certsCmd struct {
 	Cluster certsClusterCmd `cmd:"" help:"Issue all certificates of a cluster. The authority is made if there is none."`
 	Init    certsInitCmd    `cmd:"" help:"Make an authority for a cluster, and the certificate of its first admin."`
-	Node    certsNodeCmd    `cmd:"" help:"Issue the certificate of a coordinator, a worker, a pool of workers or a model server."`
+	Node    certsNodeCmd    `cmd:"" help:"Issue the certificate of a coordinator, a worker, a pool of workers, a model server or a reverse proxy."`
 	Client  certsClientCmd  `cmd:"" help:"Issue the certificate of a user."`
 	Show    certsShowCmd    `cmd:"" help:"Show the certificates in a folder: who, with which hosts, until when, and signed by whom."`
 	Check   certsCheckCmd   `cmd:"" help:"Check that a folder can be used with --tls-dir."`
@@ -38,9 +40,24 @@ needs it. Each process gets a folder with ca.crt, tls.crt and tls.key, and is st
 To replace a certificate before its end, issue it again and copy the files. Running processes use it within ten seconds.`
 }
 
-// authorityFlags name the folder of an authority.
+// authorityFlags name the folder of an authority, and how long the certificates are valid that it issues.
 type authorityFlags struct {
-	Authority string `name:"ca-dir" default:"certs" placeholder:"DIR" help:"Folder of the authority, made by coppice certs init (default: certs)."`
+	Authority string    `name:"ca-dir" default:"certs" placeholder:"DIR" help:"Folder of the authority, made by coppice certs init (default: certs)."`
+	Valid     units.Age `default:"90d" placeholder:"AGE" help:"How long the certificate is valid, such as 90d or 12h, from 1h to 3650d. It ends with the authority if that ends before (default: 90d)."`
+}
+
+// The bounds of --valid.
+const (
+	minValid = time.Hour
+	maxValid = certs.AuthorityLife
+)
+
+// life returns how long certificates are valid.
+func (f *authorityFlags) life() (time.Duration, error) {
+	if d := time.Duration(f.Valid); d >= minValid && d <= maxValid {
+		return d, nil
+	}
+	return 0, usagef("--valid: want an age from 1h to 3650d, got %v", time.Duration(f.Valid))
 }
 
 type certsClusterCmd struct {
@@ -65,6 +82,10 @@ func (c *certsClusterCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	life, err := c.life()
+	if err != nil {
+		return err
+	}
 	authority, err := certs.OpenAuthority(c.Authority)
 	if errors.Is(err, os.ErrNotExist) {
 		authority, err = certs.NewAuthority(c.Authority, c.Name)
@@ -77,7 +98,7 @@ func (c *certsClusterCmd) Run(a *app) error {
 	}
 	var shown []issued
 	for _, one := range list {
-		made, err := issue(authority, filepath.Join(cmp.Or(c.Out, c.Authority), one.id.Name), one.id, one.hosts)
+		made, err := issue(authority, filepath.Join(cmp.Or(c.Out, c.Authority), one.id.Name), one.id, one.hosts, life)
 		if err != nil {
 			return err
 		}
@@ -155,6 +176,10 @@ never overwritten. Keep ca.key secret: with it, anybody can issue certificates o
 
 // Run implements `coppice certs init`.
 func (c *certsInitCmd) Run(a *app) error {
+	life, err := c.life()
+	if err != nil {
+		return err
+	}
 	authority, err := certs.NewAuthority(c.Authority, c.Name)
 	if errors.Is(err, certs.ErrIdentity) {
 		return usagef("--name: %w", err)
@@ -162,12 +187,12 @@ func (c *certsInitCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return printIssued(a, authority, filepath.Join(c.Authority, adminName), certs.Identity{Role: certs.User, Name: adminName, Rights: adminName}, nil)
+	return printIssued(a, authority, filepath.Join(c.Authority, adminName), certs.Identity{Role: certs.User, Name: adminName, Rights: adminName}, nil, life)
 }
 
 type certsNodeCmd struct {
 	Name string   `arg:"" placeholder:"ID" help:"Id of the coordinator or the worker, or the name of the pool. It must be the process's --id; workers of a pool have ids that begin with the name of the pool and a dash."`
-	Role string   `required:"" enum:"coordinator,worker,pool,serve" placeholder:"ROLE" help:"Role: coordinator, worker, pool or serve."`
+	Role string   `required:"" enum:"coordinator,worker,pool,serve,proxy" placeholder:"ROLE" help:"Role: coordinator, worker, pool, serve or proxy."`
 	Host []string `placeholder:"HOST" help:"Names and IP addresses of the machine, for programs that verify them, such as browsers and Prometheus. Processes of Coppice do not need them (default: the hosts of the certificate that is replaced)."`
 	Out  string   `placeholder:"DIR" help:"Folder for the files (default: the id, in the folder of the authority)."`
 
@@ -180,20 +205,28 @@ func (c *certsNodeCmd) Run(a *app) error {
 }
 
 type certsClientCmd struct {
-	Name string `arg:"" placeholder:"NAME" help:"Name of the user."`
-	Role string `required:"" enum:"admin,submit,read" placeholder:"ROLE" help:"Role: admin, submit or read. See coppice token --help for what each may do."`
-	Out  string `placeholder:"DIR" help:"Folder for the files (default: the name, in the folder of the authority)."`
+	Name  string `arg:"" placeholder:"NAME" help:"Name of the user."`
+	Role  string `required:"" enum:"admin,submit,read" placeholder:"ROLE" help:"Role: admin, submit or read. See coppice token --help for what each may do."`
+	Quota uint32 `placeholder:"N" help:"Most jobs of the user that may be queued, running or paused when this certificate submits one (default: no bound)."`
+	Out   string `placeholder:"DIR" help:"Folder for the files (default: the name, in the folder of the authority)."`
 
 	authorityFlags
 }
 
 // Run implements `coppice certs client`.
 func (c *certsClientCmd) Run(a *app) error {
-	return c.issue(a, certs.Identity{Role: certs.User, Name: c.Name, Rights: c.Role}, c.Out, nil)
+	if c.Quota > 0 && c.Role == string(rights.Read) {
+		return usagef("--quota %d: the role read submits no jobs; leave --quota out, or give another --role", c.Quota)
+	}
+	return c.issue(a, certs.Identity{Role: certs.User, Name: c.Name, Rights: c.Role, Quota: c.Quota}, c.Out, nil)
 }
 
 // issue issues a certificate to a folder; empty means the default.
 func (f *authorityFlags) issue(a *app, i certs.Identity, out string, hosts []string) error {
+	life, err := f.life()
+	if err != nil {
+		return err
+	}
 	authority, err := certs.OpenAuthority(f.Authority)
 	if err != nil {
 		return err
@@ -205,12 +238,12 @@ func (f *authorityFlags) issue(a *app, i certs.Identity, out string, hosts []str
 	if out == "" {
 		out = filepath.Join(f.Authority, i.Name)
 	}
-	return printIssued(a, authority, out, i, hosts)
+	return printIssued(a, authority, out, i, hosts, life)
 }
 
 // issue issues a certificate to a folder.
-func issue(authority *certs.Authority, out string, i certs.Identity, hosts []string) (*issued, error) {
-	leaf, err := authority.Issue(out, i, hosts, certs.LeafLife)
+func issue(authority *certs.Authority, out string, i certs.Identity, hosts []string, life time.Duration) (*issued, error) {
+	leaf, err := authority.Issue(out, i, hosts, life)
 	if err != nil {
 		return nil, err
 	}
@@ -219,8 +252,8 @@ func issue(authority *certs.Authority, out string, i certs.Identity, hosts []str
 }
 
 // printIssued issues a certificate and prints it.
-func printIssued(a *app, authority *certs.Authority, out string, i certs.Identity, hosts []string) error {
-	shown, err := issue(authority, out, i, hosts)
+func printIssued(a *app, authority *certs.Authority, out string, i certs.Identity, hosts []string, life time.Duration) error {
+	shown, err := issue(authority, out, i, hosts, life)
 	if err != nil {
 		return err
 	}

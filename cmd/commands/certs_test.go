@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -82,6 +83,64 @@ func TestCerts(t *testing.T) {
 	} {
 		if e := cmdtest.Run(t, c.args...); e.Code != ExitUsage || !strings.Contains(e.Stderr, c.text) {
 			t.Errorf("%v: exit code %d: %s", c.args, e.Code, e.Stderr)
+		}
+	}
+}
+
+// TestCertificateQuota: a certificate can have a quota of jobs, which its identity shows. Another one takes its place.
+func TestCertificateQuota(t *testing.T) {
+	ca := filepath.Join(t.TempDir(), "certs")
+	cmdtest.Works(t, "certs", "init", "--ca-dir", ca)
+	client := []string{"certs", "client", "ana", "--ca-dir", ca, "--role"}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{{[]string{"submit", "--quota", "10"}, "?role=submit&quota=10"}, {[]string{"admin", "--quota", "4294967295"}, "?role=admin&quota=4294967295"}, {[]string{"submit"}, "?role=submit"}} {
+		var made issued
+		cmdtest.JSON(t, &made, append(client, c.args...)...)
+		if out := cmdtest.Works(t, "certs", "check", filepath.Join(ca, "ana")); made.Identity != "coppice://coppice/user/ana"+c.want || !strings.Contains(out, made.Identity) {
+			t.Errorf("%v: %s\n%s", c.args, made.Identity, out)
+		}
+	}
+	for _, args := range [][]string{{"read", "--quota", "1"}, {"submit", "--quota", "-1"}, {"submit", "--quota", "4294967296"}} {
+		if e := cmdtest.Run(t, append(client, args...)...); e.Code != ExitUsage || !strings.Contains(e.Stderr, "--quota") {
+			t.Errorf("%v: exit code %d: %s", args, e.Code, e.Stderr)
+		}
+	}
+}
+
+// TestValid: --valid says how long certificates are valid, at most as long as their authority.
+func TestValid(t *testing.T) {
+	ca := filepath.Join(t.TempDir(), "certs")
+	for _, c := range []struct {
+		args []string
+		want time.Duration
+	}{
+		{[]string{"init", "--valid", "12h"}, 12 * time.Hour},
+		{[]string{"node", "w", "--role", "worker"}, 90 * 24 * time.Hour},
+		{[]string{"node", "w", "--role", "worker", "--valid", "1w"}, 7 * 24 * time.Hour},
+		{[]string{"client", "ana", "--role", "read", "--valid", "1h"}, time.Hour},
+		{[]string{"client", "ana", "--role", "read", "--valid", "3650d"}, certs.AuthorityLife},
+	} {
+		var made issued
+		cmdtest.JSON(t, &made, append(append([]string{"certs"}, c.args...), "--ca-dir", ca)...)
+		if got := time.Until(made.Until); got > c.want || got < c.want-10*time.Minute {
+			t.Errorf("%v: valid for %v", c.args, got)
+		}
+	}
+	var list []issued
+	cmdtest.JSON(t, &list, "certs", "cluster", "--name", "coppice", "--coordinators", "a=h", "--valid", "2d", "--ca-dir", ca)
+	for _, one := range list {
+		if got := time.Until(one.Until).Round(time.Hour); got != 48*time.Hour {
+			t.Errorf("%s: valid for %v", one.Identity, got)
+		}
+	}
+	for _, valid := range []string{"0", "59m", "3651d", "x", "-1d"} {
+		for _, args := range [][]string{{"init"}, {"client", "eve", "--role", "read"}, {"cluster", "--coordinators", "a=h"}} {
+			e := cmdtest.Run(t, append(append([]string{"certs"}, args...), "--ca-dir", ca+"x", "--valid="+valid)...)
+			if _, err := os.Stat(ca + "x"); e.Code != ExitUsage || !strings.Contains(e.Stderr, "--valid") || err == nil {
+				t.Errorf("%v --valid %s: exit code %d: %s, folder: %v", args, valid, e.Code, e.Stderr, err)
+			}
 		}
 	}
 }

@@ -161,7 +161,7 @@ func (c *addCmd) await(a *app, cl *client.Client, id string) error {
 			if a.ctx.Err() != nil {
 				return a.ctx.Err()
 			}
-			return fmt.Errorf("coordinator %s does not vote after %v: %s; it will vote after it has caught up (see coppice cluster members), or remove it: coppice cluster remove %s", id, c.Vote, last, id)
+			return fmt.Errorf("coordinator %s does not vote after %v: %s; it will vote after it has caught up (see coppice cluster members), or remove it: %s", id, c.Vote, last, a.command("cluster remove "+id))
 		case <-time.After(addPause):
 		}
 	}
@@ -286,10 +286,11 @@ func (c *clusterShowCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(info, func(w io.Writer) { writeCluster(w, info) })
+	return a.print(info, func(w io.Writer) { a.writeCluster(w, info, client.UsesTLS(cl)) })
 }
 
-func writeCluster(w io.Writer, c *protocol.Cluster) {
+// writeCluster describes a cluster. tls is true if connections to it use TLS.
+func (a *app) writeCluster(w io.Writer, c *protocol.Cluster, tls bool) {
 	leader := c.Leader
 	if leader == "" {
 		leader = "none at present; see coppice cluster members --stale"
@@ -314,9 +315,9 @@ func writeCluster(w io.Writer, c *protocol.Cluster) {
 	writeWorkers(w, c.Workers)
 	writeIdle(w, c.Workers)
 	if len(c.Workers) == 0 && c.Leader != "" {
-		fmt.Fprintln(w, protocol.NoWorker(protocol.JoinList(c.Coordinators)))
+		fmt.Fprintln(w, protocol.NoWorker(protocol.StartWorker(protocol.JoinList(c.Coordinators), protocol.SecurityFlags(tls, c.Insecure))))
 	}
-	writeDistrusted(w, c.Quarantined)
+	a.writeDistrusted(w, c.Quarantined)
 }
 
 // writeCoordinators lists the coordinators as the leader sees them. Without a leader it lists them as they are
@@ -437,7 +438,7 @@ func (c *clusterTrustCmd) Run(a *app) error {
 }
 
 // writeDistrusted lists the quarantined workers.
-func writeDistrusted(w io.Writer, list []protocol.Quarantined) {
+func (a *app) writeDistrusted(w io.Writer, list []protocol.Quarantined) {
 	if len(list) == 0 {
 		return
 	}
@@ -447,5 +448,5 @@ func writeDistrusted(w io.Writer, list []protocol.Quarantined) {
 		t.AppendRow(rowOf(d.Worker, clock(d.Time), d.Reason))
 	}
 	t.Render()
-	fmt.Fprintln(w, "to use a worker again: coppice cluster trust WORKER")
+	fmt.Fprintln(w, "to use a worker again: "+a.command("cluster trust WORKER"))
 }

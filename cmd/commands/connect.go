@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ import (
 
 // serverFlags name the cluster of a command that changes nothing.
 type serverFlags struct {
-	Server  []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators; one is enough (default: of the context, or 127.0.0.1:7100)."`
+	Server  []string `placeholder:"HOST[:PORT]" group:"cluster" help:"HTTP addresses of coordinators, or URLs of proxies such as https://HOST/PATH; one is enough (default: of the context, or 127.0.0.1:7100)."`
 	Context string   `seldom:"" placeholder:"NAME" group:"cluster" help:"Context with the addresses and files of a cluster; see coppice context --help (default: COPPICE_CONTEXT, or the current context)."`
 
 	tokenFlags
@@ -56,7 +57,7 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.asked = at.explicit
+	s.asked, a.reach = at.explicit, s.reach(a)
 	c.Patience = protocol.ClientRead
 	ctx, cancel := context.WithCancel(a.ctx)
 	go source.Watch(ctx)
@@ -211,6 +212,25 @@ func (s *serverFlags) named(a *app) []string {
 		return []string{"--context", s.Context}
 	}
 	return nil
+}
+
+// plainWord is a word that no shell changes.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+=\[\]-]+$`)
+
+// reach returns the flags on the command line that say which cluster, and how to connect, as words for a shell.
+func (s *serverFlags) reach(a *app) []string {
+	words := s.named(a)
+	for _, f := range [][2]string{{"tls-dir", s.TLSDir}, {"ca-file", s.CAFile}, {"token-file", s.TokenFile}} {
+		if a.given[f[0]] {
+			words = append(words, "--"+f[0], f[1])
+		}
+	}
+	for i, word := range words {
+		if !plainWord.MatchString(word) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return words
 }
 
 // client returns a client of the cluster, and its certificates. Nobody watches these yet.

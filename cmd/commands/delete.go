@@ -153,7 +153,7 @@ func (c *modelDeleteCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(j, func(w io.Writer) {
-		fmt.Fprintf(w, "the model of job %s was deleted; the job is kept: see coppice job show %s\n", j.Name, j.Name)
+		fmt.Fprintf(w, "the model of job %s was deleted; the job is kept: see %s\n", j.Name, a.command("job show "+j.Name))
 		fmt.Fprintln(w, roomIsFree())
 	})
 }

@@ -33,7 +33,7 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 		return "", noExperiment(name)
 	}
 	if err != nil {
-		return "", leftExperiment(name, err)
+		return "", a.leftExperiment(name, err)
 	}
 	for _, text := range x.Errors {
 		a.note("%s", text)
@@ -41,11 +41,11 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 	return x.State, nil
 }
 
-func leftExperiment(name string, err error) error {
+func (a *app) leftExperiment(name string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return interrupted{fmt.Sprintf("experiment %s continues without this command; to watch it: coppice experiment watch %s; to cancel it: coppice experiment cancel %s", name, name, name)}
+	return interrupted{fmt.Sprintf("experiment %s continues without this command; to watch it: %s; to cancel it: %s", name, a.command("experiment watch "+name), a.command("experiment cancel "+name))}
 }
 
 // nameArg names an experiment on a cluster.
@@ -65,12 +65,12 @@ func (n *nameArg) check() error {
 }
 
 // cellLines describes a job of an experiment.
-func cellLines(j *protocol.JobInfo) [][2]string {
+func (a *app) cellLines(j *protocol.JobInfo) [][2]string {
 	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"runs", count(j.CellCount)}}
 	if r, o, err := finished(j); err == nil {
 		lines = append(lines, [2]string{"failed runs", count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
 	}
-	return append(lines, [2]string{"results", "coppice experiment report " + j.Experiment})
+	return append(lines, [2]string{"results", a.command("experiment report " + j.Experiment)})
 }
 
 type experimentListCmd struct {
@@ -158,7 +158,7 @@ func (c *changedExperiment) open(a *app) (*client.Client, error) {
 }
 
 // ask sends a request about the jobs that have not ended, and prints its answer.
-func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, then string) error {
+func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, purpose, then string) error {
 	cl, err := c.open(a)
 	if err != nil {
 		return err
@@ -176,7 +176,10 @@ func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.
 			fmt.Fprintf(w, "experiment %s is %s; no job was %s\n", c.Name, x.State, done)
 			return
 		}
-		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, plural(len(x.Changed), "job"), done, then)
+		if purpose != "" {
+			purpose += ": " + a.command("experiment "+then+" "+c.Name)
+		}
+		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, plural(len(x.Changed), "job"), done, purpose)
 	})
 }
 
@@ -184,28 +187,28 @@ type experimentCancelCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment cancel`.
 func (c *experimentCancelCmd) Run(a *app) error {
-	return c.ask(a, client.Experiments.Cancel, "cancelled", "")
+	return c.ask(a, client.Experiments.Cancel, "cancelled", "", "")
 }
 
 type experimentShareCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment share`.
 func (c *experimentShareCmd) Run(a *app) error {
-	return c.ask(a, client.Experiments.Share, "shared", "")
+	return c.ask(a, client.Experiments.Share, "shared", "", "")
 }
 
 type experimentPauseCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment pause`.
 func (c *experimentPauseCmd) Run(a *app) error {
-	return c.ask(a, client.Experiments.Pause, "paused", "; to go on: coppice experiment resume "+c.Name)
+	return c.ask(a, client.Experiments.Pause, "paused", "; to go on", "resume")
 }
 
 type experimentResumeCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment resume`.
 func (c *experimentResumeCmd) Run(a *app) error {
-	return c.ask(a, client.Experiments.Resume, "resumed", "; to watch it: coppice experiment watch "+c.Name)
+	return c.ask(a, client.Experiments.Resume, "resumed", "; to watch it", "watch")
 }
 
 type experimentRetryCmd struct {
@@ -232,7 +235,7 @@ func (c *experimentRetryCmd) Run(a *app) error {
 			fmt.Fprintf(w, "experiment %s has no run to repeat\n", c.Name)
 			return
 		}
-		fmt.Fprintf(w, "%s submitted; to watch them: coppice experiment watch %s\n", plural(p.Runs, "run"), c.Name)
+		fmt.Fprintf(w, "%s submitted; to watch them: %s\n", plural(p.Runs, "run"), a.command("experiment watch "+c.Name))
 	})
 }
 
@@ -294,6 +297,6 @@ func (c *experimentExtendCmd) Run(a *app) error {
 		return a.printPlan(p)
 	}
 	return a.print(submitted{s.Name, p.Runs}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s added; to watch them: coppice experiment watch %s\n", plural(p.Runs, "run"), s.Name)
+		fmt.Fprintf(w, "%s added; to watch them: %s\n", plural(p.Runs, "run"), a.command("experiment watch "+s.Name))
 	})
 }

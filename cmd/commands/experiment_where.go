@@ -97,7 +97,7 @@ func (w *whatArg) said(a *app) string {
 	case w.Local:
 		return w.What + " --local"
 	}
-	return strings.Join(append([]string{w.What}, w.named(a)...), " ")
+	return strings.Join(append([]string{w.What}, w.reach(a)...), " ")
 }
 
 // find reads the experiment: from a folder or from the cluster. bare: a table of the cluster has how each run has ended,
@@ -216,7 +216,7 @@ func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	other := strings.Join(append([]string{"coppice experiment report", at.name}, w.named(a)...), " ")
+	other := a.command("experiment report " + at.name)
 	notes, err := kinOf(at.spec, e.Layout, "the cluster", other)
 	if err != nil {
 		return nil, err

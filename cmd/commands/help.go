@@ -37,13 +37,17 @@ func plainSubcommands(k *kong.Kong) error {
 
 var helpOptions = kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100, ValueFormatter: kong.DefaultHelpValueFormatter}
 
-// seldomUsed is the tag of a flag that --help omits if the command has --help-all.
+// seldomUsed is the tag of a flag that few people need.
 const seldomUsed = "seldom"
 
-// printHelp prints the help of kong. For a command with --help-all it omits the flags that few people need.
+// minOmitted is the least number of flags with the tag seldomUsed that --help omits. If a command has fewer, --help
+// shows all flags, as --help-all does.
+const minOmitted = 10
+
+// printHelp prints the help of kong, without the flags that few people need if there are many.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	node := ctx.Selected()
-	if node == nil || flagOf(node, "--help-all") == nil {
+	if node == nil {
 		return kong.DefaultHelpPrinter(options, ctx)
 	}
 	var left []*kong.Flag
@@ -51,10 +55,15 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 		for _, f := range group {
 			if f.Tag.Has(seldomUsed) {
 				left = append(left, f)
-				f.Hidden = true
-				defer func() { f.Hidden = false }()
 			}
 		}
+	}
+	if len(left) < minOmitted {
+		return kong.DefaultHelpPrinter(options, ctx)
+	}
+	for _, f := range left {
+		f.Hidden = true
+		defer func() { f.Hidden = false }()
 	}
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err

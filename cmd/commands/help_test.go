@@ -72,6 +72,20 @@ func TestFoldNames(t *testing.T) {
 	}
 }
 
+// TestHelpAll: every command takes --help-all, which shows its flags. Without many rare flags, --help shows the same.
+func TestHelpAll(t *testing.T) {
+	for _, command := range []string{"", "coordinator", "worker", "certs", "certs node", "token", "token create", "context", "context set", "job list"} {
+		args := strings.Fields(command)
+		all, help := out(t, append(args, "--help-all")...), out(t, append(args, "--help")...)
+		if all != help || !strings.HasPrefix(all, "Usage: coppice "+command) {
+			t.Errorf("coppice %s --help-all shows:\n%s\nbut --help shows:\n%s", command, all, help)
+		}
+	}
+	if help := out(t, "worker", "--help"); !strings.Contains(help, "--tls-dir=DIR") {
+		t.Errorf("worker --help has no --tls-dir:\n%s", help)
+	}
+}
+
 // The help of train is short; --help-all has every flag, and no help has a setting of an algorithm.
 func TestTrainHelp(t *testing.T) {
 	testkit.WithoutRace(t)

@@ -65,7 +65,7 @@ func (c *submitCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(job, func(w io.Writer) {
-		fmt.Fprintf(w, "job %s is %s; to watch it: coppice job watch %s\n", job.Name, job.State, job.Name)
+		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", job.Name, job.State, a.command("job watch "+job.Name))
 	})
 }
 
@@ -158,7 +158,7 @@ func (c *jobShowCmd) Run(a *app) error {
 		s.Predictions = &shownPredictions{j.Predictions, r.HeldOut}
 	}
 	s.estimate = estimateOf(j, line.Points, ranOf(j, time.Now()))
-	return a.print(s, func(w io.Writer) { writeJob(w, j, line) })
+	return a.print(s, func(w io.Writer) { a.writeJob(w, j, line) })
 }
 
 // shownJob is a job with the number of samples of its predictions and an estimate of its end.
@@ -174,7 +174,7 @@ type shownPredictions struct {
 }
 
 // writeJob writes what is known of a job, and its result if it is done.
-func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
+func (a *app) writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	lines := [][2]string{
 		{"job", fmt.Sprint(j.ID)}, {"name", j.Name}, {"state", string(j.State)},
 	}
@@ -208,7 +208,7 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 		lines = append(lines, [2]string{l[0] + " curve", l[1]})
 	}
 	if j.CellCount > 0 {
-		pairs(w, append(lines, cellLines(j)...))
+		pairs(w, append(lines, a.cellLines(j)...))
 		return
 	}
 	r, _, err := finished(j)
@@ -222,7 +222,7 @@ func writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
-	r.Model = modelHint(j)
+	r.Model = a.modelHint(j)
 	r.text(w)
 }
 
@@ -265,7 +265,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 		return ofKind{err, kindTimeout}
 	}
 	if err != nil {
-		return left(c.Job, err)
+		return a.left(c.Job, err)
 	}
 	if !j.State.Final() { // a job that has ended is shown, also after --timeout
 		a.ctx = whole
@@ -286,9 +286,9 @@ func (c *jobWatchCmd) Run(a *app) error {
 	}
 	a.warnSuspect(j)
 	if j.CellCount > 0 {
-		return a.print(j, func(w io.Writer) { pairs(w, cellLines(j)) })
+		return a.print(j, func(w io.Writer) { pairs(w, a.cellLines(j)) })
 	}
-	r.Model = modelHint(j)
+	r.Model = a.modelHint(j)
 	return a.print(r, r.text)
 }
 
@@ -298,13 +298,14 @@ type jobListCmd struct {
 	Mine  bool     `help:"List only jobs of the user who asks, by the certificate or the token of the command."`
 	Sort  string   `default:"-submitted" placeholder:"KEY" help:"Order of the list: submitted, ended, name, state, algorithm, dataset, or a measure such as kl. A - before the word sorts in descending order, as in --sort=-ended. Jobs without the value come last."`
 	Limit int      `default:"100" placeholder:"N" help:"List only the first N jobs. 0: all jobs."`
+	After uint64   `placeholder:"JOB" help:"List only jobs that follow the job with this number in the order of the list, such as the last one of the list before."`
 
 	serverFlags
 }
 
 // Run implements `coppice job list`.
 func (c *jobListCmd) Run(a *app) error {
-	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit, Owner: c.Owner, Mine: c.Mine}
+	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit, After: c.After, Owner: c.Owner, Mine: c.Mine}
 	if c.Mine && c.Owner != "" {
 		return usagef("--owner and --mine exclude each other; leave one of them out")
 	}
@@ -328,8 +329,12 @@ func (c *jobListCmd) Run(a *app) error {
 	if jobs == nil {
 		jobs = []protocol.JobInfo{}
 	}
-	if len(jobs) < list.Total {
-		defer a.note("the first %s of %s, sorted by %s; --limit 0 lists all", count(len(jobs)), plural(list.Total, "job"), q.Sort)
+	if list.Next != 0 {
+		which := "the first"
+		if c.After > 0 {
+			which = "the next"
+		}
+		defer a.note("%s %s of %s, sorted by %s; --after %d lists more, and --limit 0 lists all", which, count(len(jobs)), plural(list.Total, "job"), q.Sort, list.Next)
 	}
 	return a.print(jobs, func(w io.Writer) {
 		header, owned := ownerColumn([]string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"},
@@ -389,7 +394,7 @@ type jobPauseCmd struct{ changedJob }
 // Run implements `coppice job pause`.
 func (c *jobPauseCmd) Run(a *app) error {
 	return c.ask(a, (*client.Client).Pause, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "job %s is %s; to resume it: coppice job resume %s\n", j.Name, j.State, j.Name)
+		fmt.Fprintf(w, "job %s is %s; to resume it: %s\n", j.Name, j.State, a.command("job resume "+j.Name))
 	})
 }
 
@@ -398,7 +403,7 @@ type jobResumeCmd struct{ changedJob }
 // Run implements `coppice job resume`.
 func (c *jobResumeCmd) Run(a *app) error {
 	return c.ask(a, (*client.Client).Resume, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "job %s is %s; to watch it: coppice job watch %s\n", j.Name, j.State, j.Name)
+		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", j.Name, j.State, a.command("job watch "+j.Name))
 	})
 }
 
@@ -439,7 +444,7 @@ func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	if _, limited := a.ctx.Deadline(); limited && errors.Is(err, context.DeadlineExceeded) {
 		return a.timedOut(cmp.Or(last, j))
 	}
-	if err = cmp.Or(c.err, left(j.Name, err)); err != nil {
+	if err = cmp.Or(c.err, a.left(j.Name, err)); err != nil {
 		return err
 	}
 	_, _, err = finished(last)

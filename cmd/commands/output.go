@@ -44,12 +44,19 @@ type app struct {
 	again command // runs a command line of a library
 
 	asks  *asked   // the cluster that the command asks; nil without one
+	reach []string // the flags on the command line that say which cluster, see serverFlags.reach
 	said  []string // notes and warnings about data, for JSON
 	atEnd []func() // functions to call after the command
 }
 
 // command runs a command line and returns its exit code.
 type command func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+
+// command is a command line about the same cluster: with the flags of this command about the cluster, but without
+// variables, which the next command has too.
+func (a *app) command(text string) string {
+	return strings.Join(append([]string{"coppice " + text}, a.reach...), " ")
+}
 
 // cannotWrite is an error with the name that the user gave, instead of the name of the temporary file.
 func cannotWrite(path string, err error) error {

@@ -87,7 +87,7 @@ func TestSuspectIsShown(t *testing.T) {
 		t.Errorf("listed as %v", row)
 	}
 	var b bytes.Buffer
-	writeJob(&b, j, new(protocol.JobCurve))
+	new(app).writeJob(&b, j, new(protocol.JobCurve))
 	if !strings.Contains(b.String(), "worker w1: unit 3 differs") {
 		t.Errorf("shown as\n%s", b.String())
 	}
@@ -97,7 +97,7 @@ func TestSuspectIsShown(t *testing.T) {
 		t.Errorf("warned with %q", b.String())
 	}
 	b.Reset()
-	writeCluster(&b, &protocol.Cluster{ID: "c", Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}})
+	new(app).writeCluster(&b, &protocol.Cluster{ID: "c", Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}}, false)
 	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none at present"} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("the cluster lacks %q:\n%s", part, b.String())

@@ -162,14 +162,14 @@ func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
 }
 
 // modelHint says how to download the models of a job.
-func modelHint(j *protocol.JobInfo) string {
+func (a *app) modelHint(j *protocol.JobInfo) string {
 	if j.ModelDeleted != 0 {
 		return "deleted " + clock(j.ModelDeleted)
 	}
 	if len(j.Models) > 1 {
-		return fmt.Sprintf("coppice model download %s/0 --out FILE, and so on for each fold", j.Name)
+		return a.command("model download "+j.Name+"/0 --out FILE") + ", and so on for each fold"
 	}
-	return fmt.Sprintf("coppice model download %s --out FILE", j.Name)
+	return a.command("model download " + j.Name + " --out FILE")
 }
 
 // text writes the result for people.

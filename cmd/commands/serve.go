@@ -35,6 +35,7 @@ type coordinatorCmd struct {
 	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Address on which NATS listens for clients (default: the second port after HTTP's port)."`
 	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Address on which NATS listens for other coordinators (default: the third port after HTTP's port)."`
 	Proxied    bool          `name:"behind-proxy" help:"This coordinator is behind a proxy or a NAT: other processes reach it at its address in --peers or --address, not at the addresses on which it listens."`
+	Prefix     string        `name:"http-prefix" placeholder:"PATH" help:"Path below which a proxy has the API, such as /coppice, if the proxy does not remove the path. HTTP answers requests with and without the path (default: none)."`
 	NATS       string        `name:"nats" placeholder:"URL" help:"NATS server to use instead of the embedded server."`
 	Heartbeat  time.Duration `default:"100ms" help:"Heartbeat interval, 10ms to 1s; every timeout derives from this interval."`
 	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"Minimum time without contact with the leader before a coordinator stands for election (default: three heartbeats)."`
@@ -66,6 +67,11 @@ func (c *coordinatorCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if c.Prefix != "" {
+		if err := protocol.CheckPrefix(c.Prefix); err != nil {
+			return usagef("--http-prefix: %w", err)
+		}
+	}
 	if c.Jobs < 1 {
 		return usagef("--jobs %d: want at least 1", c.Jobs)
 	}
@@ -79,7 +85,7 @@ func (c *coordinatorCmd) Run(a *app) error {
 	}
 	return v.ended("coordinator", coordinator.Run(v.ctx, coordinator.Config{
 		ID: c.ID, Dir: c.Dir, Peers: peers, Join: withPorts(c.Join), Listen: coordinator.Listen{HTTP: c.HTTP, Raft: c.Raft, NATS: c.NATSListen, Routes: c.NATSRoutes},
-		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source, Exposure: coordinator.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics}, Log: v.log,
+		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source, Exposure: coordinator.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics, Prefix: c.Prefix}, Log: v.log,
 		Lean: lean.begin,
 	}))
 }

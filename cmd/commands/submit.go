@@ -138,15 +138,15 @@ func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, e
 	m.told = a.newProgressLines()
 	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
 	m.clear()
-	return last, left(j.Name, err)
+	return last, a.left(j.Name, err)
 }
 
 // left replaces the error of an interrupted command by an error that says that the job continues.
-func left(job string, err error) error {
+func (a *app) left(job string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: coppice job watch %s; to cancel it: coppice job cancel %s", job, job, job)}
+	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: %s; to cancel it: %s", job, a.command("job watch "+job), a.command("job cancel "+job))}
 }
 
 // submitGrace is how long the answer to an interrupted submission is awaited. It is less than endWithin.
@@ -164,7 +164,7 @@ func withdraw(a *app, cl *client.Client, j *protocol.JobInfo, within time.Durati
 	ctx, stop := context.WithTimeout(context.WithoutCancel(a.ctx), within)
 	defer stop()
 	if _, err := cl.Cancel(ctx, strconv.FormatUint(j.ID, 10)); err != nil {
-		return interrupted{fmt.Sprintf("interrupted, but job %s could not be cancelled: %s; to cancel it: coppice job cancel %s", j.Name, message(err), j.Name)}
+		return interrupted{fmt.Sprintf("interrupted, but job %s could not be cancelled: %s; to cancel it: %s", j.Name, message(err), a.command("job cancel "+j.Name))}
 	}
 	return interrupted{fmt.Sprintf("interrupted; job %s was cancelled", j.Name)}
 }
@@ -176,7 +176,7 @@ func (a *app) timedOut(j *protocol.JobInfo) error {
 	case a.asks.isSilent():
 		text = fmt.Sprintf("the cluster does not answer; when it last did, job %s was %s", j.Name, j.State)
 	case j.State == protocol.Paused:
-		text += "; to resume it: coppice job resume " + j.Name
+		text += "; to resume it: " + a.command("job resume "+j.Name)
 	case j.Waiting != "":
 		text += " and waits: " + j.Waiting
 	}

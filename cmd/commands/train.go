@@ -134,7 +134,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 		return nil, nil, err
 	}
 	a.warnSuspect(job)
-	r.Model = modelHint(job)
+	r.Model = a.modelHint(job)
 	if c.ModelOut != "" {
 		if job.ModelDeleted != 0 {
 			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)

@@ -30,7 +30,7 @@ func commit(r *http.Request, s *store.Store, kind protocol.EntryKind, entry any)
 func recordOf(r *http.Request, what string) protocol.AuditRecord {
 	c := access.Of(r.Context())
 	record := protocol.AuditRecord{
-		Time: time.Now().Unix(), Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.From,
+		Time: time.Now().Unix(), Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.From, Via: c.Via,
 		Request: r.Method + " " + r.URL.Path, About: what,
 	}
 	record.Clip()

@@ -289,7 +289,8 @@ func (h *blobHandlers) stream(w http.ResponseWriter, r *http.Request) {
 		h.answer(w, nil, err)
 		return
 	}
-	h.blob(w, blob)
+	defer blob.Close()
+	content(w, r, r.PathValue("digest"), io.NewSectionReader(blob, 0, blob.Size()))
 }
 
 // put stores a blob that a client sends, and returns once a quorum has it. It refuses

@@ -139,8 +139,20 @@ func (h *jobHandlers) list(r *http.Request) (any, error) {
 		}
 	}
 	st := h.store.State()
+	if q.After != 0 && st.Job(q.After) == nil {
+		return nil, fmt.Errorf("after: job %d: %w; list the jobs from the first on", q.After, state.ErrNotFound)
+	}
+	limit, next := q.Limit, uint64(0)
+	if limit > 0 {
+		q.Limit++ // to see if one follows
+	}
 	chosen, total := choose(st.Jobs(), &q)
-	return h.describe(st, chosen, total, q.Full), nil
+	if limit > 0 && len(chosen) > limit {
+		chosen, next = chosen[:limit], chosen[limit-1].ID
+	}
+	list := h.describe(st, chosen, total, q.Full)
+	list.Next = next
+	return list, nil
 }
 
 // rank is the place of a job in an order: by class, then by number and text.
@@ -152,26 +164,39 @@ type rank struct {
 }
 
 // choose returns the jobs that a query asks for, in its order, and how many there are
-// without its limit.
+// without its bounds Limit and After.
 func choose(jobs []*state.Job, q *protocol.JobQuery) (chosen []*state.Job, total int) {
 	key, descending := q.Order()
 	var ranks []rank
+	var after *rank // it need not be one of the ranks
 	for _, j := range jobs {
+		if j.ID == q.After {
+			r := rankOf(j, key)
+			after = &r
+		}
 		experiment := q.Experiment == "" || j.Experiment == q.Experiment || q.Experiment == protocol.AnyExperiment && j.Experiment != ""
 		if experiment && (q.Owner == "" || q.Owner == j.Owner) && (len(q.States) == 0 || slices.Contains(q.States, j.State)) {
 			ranks = append(ranks, rankOf(j, key))
 		}
 	}
-	slices.SortFunc(ranks, func(a, b rank) int {
+	compare := func(a, b rank) int {
 		order := cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.text, b.text))
 		if descending {
 			order = -order
 		}
 		return cmp.Or(cmp.Compare(a.class, b.class), order, cmp.Compare(b.job.ID, a.job.ID))
-	})
+	}
+	slices.SortFunc(ranks, compare)
 	total = len(ranks)
+	if after != nil {
+		first, found := slices.BinarySearchFunc(ranks, *after, compare)
+		if found {
+			first++
+		}
+		ranks = ranks[first:]
+	}
 	if q.Limit > 0 {
-		ranks = ranks[:min(q.Limit, total)]
+		ranks = ranks[:min(q.Limit, len(ranks))]
 	}
 	for _, r := range ranks {
 		chosen = append(chosen, r.job)

@@ -50,6 +50,34 @@ func TestJobList(t *testing.T) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
+	var pages []string
+	for page, after := 0, uint64(0); page == 0 || after != 0; page++ {
+		var list protocol.JobList
+		query := "?sort=name&limit=2"
+		if after != 0 {
+			query += fmt.Sprintf("&after=%d", after)
+		}
+		s.get("GET", "/v1/jobs"+query, nil, &list)
+		for _, j := range list.Jobs {
+			pages = append(pages, j.Name)
+		}
+		if after = list.Next; list.Total != 3 || len(list.Jobs) > 2 {
+			t.Errorf("%s: %d of %d jobs", query, len(list.Jobs), list.Total)
+		}
+	}
+	if got := strings.Join(pages, " "); got != "a b c" {
+		t.Errorf("the pages have the jobs %s", got)
+	}
+	var cancelled protocol.JobInfo
+	s.get("GET", "/v1/jobs/a", nil, &cancelled)
+	var rest protocol.JobList
+	if s.get("GET", fmt.Sprintf("/v1/jobs?sort=name&state=queued&after=%d", cancelled.ID), nil, &rest); len(rest.Jobs) != 2 || rest.Next != 0 {
+		t.Errorf("after a job that is not listed: %+v", rest)
+	}
+	s.refuse(404, "GET", "/v1/jobs?after=999", nil, "job 999", "from the first")
+	for _, after := range []string{"0", "-1", "a"} {
+		s.refuse(400, "GET", "/v1/jobs?after="+after, nil, "number of a job")
+	}
 	var full protocol.JobList
 	s.get("GET", "/v1/jobs?full=true&limit=1", nil, &full)
 	if len(full.Jobs[0].Spec) == 0 || len(full.Jobs[0].Job.Params) < 10 {

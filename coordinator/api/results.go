@@ -1,9 +1,13 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -474,7 +478,8 @@ func (h *modelHandlers) get(w http.ResponseWriter, r *http.Request) {
 			h.answer(w, nil, err)
 			return
 		}
-		h.blob(w, blob)
+		defer blob.Close()
+		content(w, r, m.Blob, io.NewSectionReader(blob, 0, blob.Size()))
 		return
 	}
 	if m := refused; m != nil {
@@ -487,9 +492,8 @@ func (h *modelHandlers) get(w http.ResponseWriter, r *http.Request) {
 		h.answer(w, nil, err)
 		return
 	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.Itoa(len(model)))
-	w.Write(model) // an error has no reader any more
+	sum := sha256.Sum256(model)
+	content(w, r, hex.EncodeToString(sum[:]), bytes.NewReader(model))
 }
 
 // recorded finds the model JOB/DIGEST of a run of a job that is not done. It reads the

@@ -61,8 +61,9 @@ func (h *tokenHandlers) revoke(r *http.Request) (any, error) {
 // quotaOf returns the most jobs of the caller that may not have ended if the caller submits another
 // one; 0: any number.
 func quotaOf(r *http.Request, st *state.State) uint32 {
-	if t := st.Token(access.Of(r.Context()).Token); t != nil {
+	c := access.Of(r.Context())
+	if t := st.Token(c.Token); t != nil {
 		return t.Quota
 	}
-	return 0
+	return c.Quota
 }

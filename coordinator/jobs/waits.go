@@ -21,7 +21,7 @@ type Wait struct {
 // Facts is what a leader knows about the things that jobs may wait for.
 type Facts struct {
 	Concurrent int    // jobs that run at once
-	Join       string // HTTP addresses of the coordinators, separated by commas
+	Start      string // the command that starts a worker
 	Unrecorded string // why nothing can be recorded just now, or empty
 	NATS       string // why the workers cannot be reached, or empty
 	// Lost, if set, reports whether a blob is missing on the leader and no coordinator that answers has it.
@@ -94,15 +94,15 @@ func (f *Facts) workersFor(job *state.Job) Wait {
 	case a.Unknown || a.Usable > 0:
 		return Wait{}
 	case len(a.Unable) > 0:
-		return Wait{protocol.WaitMemory, fmt.Sprintf("no worker has enough memory for the job: %s; start a worker with more: %s --memory SIZE", list(a.Unable), f.start())}
+		return Wait{protocol.WaitMemory, fmt.Sprintf("no worker has enough memory for the job: %s; start a worker with more: %s --memory SIZE", list(a.Unable), f.Start)}
 	case len(a.Unreachable) > 0:
-		return Wait{protocol.WaitUnreachable, fmt.Sprintf("no worker can be reached: %s; start a worker: %s", list(a.Unreachable), f.start())}
+		return Wait{protocol.WaitUnreachable, fmt.Sprintf("no worker can be reached: %s; start a worker: %s", list(a.Unreachable), f.Start)}
 	case len(a.Quarantined) > 0:
-		return Wait{protocol.WaitQuarantined, fmt.Sprintf("every worker is quarantined: %s; start another worker: %s, or see: coppice cluster", list(a.Quarantined), f.start())}
+		return Wait{protocol.WaitQuarantined, fmt.Sprintf("every worker is quarantined: %s; start another worker: %s, or see: coppice cluster", list(a.Quarantined), f.Start)}
 	case len(a.Refused) > 0:
-		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start a worker of this version: %s", list(a.Refused), f.start())}
+		return Wait{protocol.WaitRefused, fmt.Sprintf("every worker is refused: %s; start a worker of this version: %s", list(a.Refused), f.Start)}
 	}
-	return Wait{protocol.WaitNoWorker, protocol.NoWorker(f.Join)}
+	return Wait{protocol.WaitNoWorker, protocol.NoWorker(f.Start)}
 }
 
 // lostBlobs says which blobs a job needs that are lost, and what helps; empty: none is.
@@ -137,9 +137,6 @@ func lostBlobs(job *state.Job, lost func(digest string) bool) string {
 	}
 	return text + fmt.Sprintf("start a coordinator that has them, or cancel the job: coppice job cancel %s", job.Name)
 }
-
-// start is the command that starts a worker.
-func (f *Facts) start() string { return protocol.StartWorker(f.Join) }
 
 // maxListed bounds the names in a text.
 const maxListed = 4

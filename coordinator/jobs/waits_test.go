@@ -20,7 +20,7 @@ import (
 
 // available returns the facts of a leader whose jobs all find these workers.
 func available(a dispatch.Availability) *Facts {
-	return &Facts{Concurrent: 1, Join: "h:7100", Workers: func(uint64) dispatch.Availability { return a }}
+	return &Facts{Concurrent: 1, Start: protocol.StartWorker("h:7100", ""), Workers: func(uint64) dispatch.Availability { return a }}
 }
 
 // TestWhatAJobWaitsFor: everything that a job may wait for has its reason, and a text with what is known and the command that

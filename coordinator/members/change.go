@@ -145,8 +145,8 @@ func (s *Service) identify(ctx context.Context, r protocol.AddRequest) (who prot
 		}
 	}
 	if err != nil {
-		return who, refused("no coordinator answers the leader at %s: %v; start the coordinator there first: coppice coordinator --id %s --dir DIR --join-cluster %s --address %s",
-			r.HTTP, err, r.ID, s.Self().HTTP, r.HTTP)
+		return who, refused("no coordinator answers the leader at %s: %v; start the coordinator there first: coppice coordinator --id %s --dir DIR --join-cluster %s --address %s%s",
+			r.HTTP, err, r.ID, s.Self().HTTP, r.HTTP, s.Security())
 	}
 	if err := s.checkSuits(&who, r); err != nil {
 		return who, err

@@ -66,6 +66,8 @@ type Service struct {
 	// Certificates returns the certificates that a coordinator has shown to this one; nil: connections
 	// are in the clear.
 	Certificates func(id string) []*x509.Certificate
+	// Security is the flags about TLS of a process of this cluster.
+	Security func() string
 	// Patience is how long a coordinator may take to answer.
 	Patience time.Duration
 	Logger   *slog.Logger

@@ -105,8 +105,9 @@ func newService(t *testing.T, voters ...string) (*Service, *fake) {
 	f := &fake{state: state.New(), selves: make(map[string]*protocol.Self)}
 	s := &Service{
 		Log: f, Patience: time.Second, Logger: slog.New(slog.DiscardHandler),
-		Self: func() protocol.Self { return *f.selves[at("a")] },
-		Find: func(id string) (protocol.MemberEntry, bool) { return f.state.Member(id) },
+		Self:     func() protocol.Self { return *f.selves[at("a")] },
+		Security: func() string { return " --tls-dir CERTS" },
+		Find:     func(id string) (protocol.MemberEntry, bool) { return f.state.Member(id) },
 		Ask: func(_ context.Context, http string) (protocol.Self, error) {
 			if who := f.selves[http]; who != nil {
 				return *who, nil

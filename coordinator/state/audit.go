@@ -3,13 +3,17 @@ package state
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/wire"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// MaxAudit is the number of audit records that are kept: the last ones of changes, and the last
-// ones of refusals and conflicts. So what was refused never displaces a change.
+// MaxAudit bounds the audit records that are kept: of changes, and of refusals and conflicts. So
+// what was refused never displaces a change.
 const (
 	MaxAudit    = maxChanges + maxRefusals
 	maxChanges  = 8_000
@@ -42,7 +46,7 @@ func (l *auditLog) noteConflict(r protocol.AuditRecord) {
 	r.Clip()
 	for i := l.refusals.len() - 1; i >= max(0, l.refusals.len()-ringChunk); i-- {
 		before := l.refusals.at(i)
-		same := before.Caller == r.Caller && before.Role == r.Role && before.Token == r.Token && before.Serial == r.Serial
+		same := before.Caller == r.Caller && before.Role == r.Role && before.Token == r.Token && before.Serial == r.Serial && before.Via == r.Via
 		if same && before.Request == r.Request && r.Time-before.Time < conflictsWithin {
 			sum := *before
 			sum.Count++
@@ -82,19 +86,17 @@ func (l *auditLog) Audit(yield func(*protocol.AuditRecord) bool) {
 // ringChunk is the number of records of a chunk.
 const ringChunk = 64
 
-// ring has the last records that were added. Its slices are shared with earlier states, so adding
+// ring has records in the order in which they were added. Its slices are shared with earlier states, so adding
 // a record copies at most one chunk of pointers, and now and then the list of chunks.
 type ring struct {
 	full [][]*protocol.AuditRecord // chunks of ringChunk records
-	skip int                       // records of the first chunk that are forgotten
 	last []*protocol.AuditRecord   // the newest records, fewer than ringChunk
 }
 
-func (r *ring) len() int { return len(r.full)*ringChunk - r.skip + len(r.last) }
+func (r *ring) len() int { return len(r.full)*ringChunk + len(r.last) }
 
 // at returns record i; the oldest is record 0.
 func (r *ring) at(i int) *protocol.AuditRecord {
-	i += r.skip
 	if chunk := i / ringChunk; chunk < len(r.full) {
 		return r.full[chunk][i%ringChunk]
 	}
@@ -103,7 +105,6 @@ func (r *ring) at(i int) *protocol.AuditRecord {
 
 // replace puts a record in the place of record i.
 func (r *ring) replace(i int, record *protocol.AuditRecord) {
-	i += r.skip
 	if chunk := i / ringChunk; chunk < len(r.full) {
 		r.full = replaced(r.full, chunk, replaced(r.full[chunk], i%ringChunk, record))
 		return
@@ -111,17 +112,65 @@ func (r *ring) replace(i int, record *protocol.AuditRecord) {
 	r.last = replaced(r.last, i-len(r.full)*ringChunk, record)
 }
 
-// add adds a record. If the ring has most records already, the oldest is forgotten.
+// add adds a record. If the ring has most records already, a sixteenth of them is forgotten first. These are old records
+// of the callers with the most records, so a caller with few records keeps them, whatever others do.
 func (r *ring) add(record *protocol.AuditRecord, most int) {
+	if r.len() >= most {
+		*r = r.shared(most - most/16)
+	}
 	if r.last = inserted(r.last, len(r.last), record); len(r.last) == ringChunk {
 		r.full, r.last = inserted(r.full, len(r.full), r.last), nil
 	}
-	if r.len() <= most {
-		return
+}
+
+// shared returns a ring with at most n of the records. Each caller keeps all its records, or its newest ones up to a
+// number that is the same for all.
+func (r *ring) shared(n int) (kept ring) {
+	counts := make(map[string]int)
+	for i := range r.len() {
+		counts[sharerOf(r.at(i))]++
 	}
-	if r.skip++; r.skip == ringChunk {
-		r.full, r.skip = r.full[1:], 0
+	share := shareOf(slices.Sorted(maps.Values(counts)), n)
+	var list []*protocol.AuditRecord
+	for i := range r.len() {
+		record := r.at(i)
+		if caller := sharerOf(record); counts[caller] > share {
+			counts[caller]--
+		} else {
+			list = append(list, record)
+		}
 	}
+	for chunk := range slices.Chunk(list[max(0, len(list)-n):], ringChunk) {
+		if kept.last = slices.Clip(chunk); len(chunk) == ringChunk {
+			kept.full, kept.last = append(kept.full, kept.last), nil
+		}
+	}
+	return kept
+}
+
+// sharerOf returns who a record counts for: the caller, or the address without its port if the caller has no name.
+func sharerOf(r *protocol.AuditRecord) string {
+	if r.Caller != protocol.NoCaller {
+		return r.Caller
+	}
+	host := r.From
+	if at := strings.LastIndex(host, ":"); strings.HasPrefix(host, "[") || strings.Count(host, ":") == 1 {
+		host = host[:max(0, at)] // h:1 or [::1]:1, but not ::1
+	}
+	return "from " + host
+}
+
+// shareOf returns the greatest number of records, at least 1, that each caller may keep so that all keep at most n together.
+// The numbers of records that they have are sorted. If there are more than n callers, it is 1.
+func shareOf(counts []int, n int) int {
+	for i, c := range counts {
+		share := n / (len(counts) - i)
+		if c > share {
+			return max(1, share)
+		}
+		n -= c
+	}
+	return math.MaxInt
 }
 
 // applyRequest applies the entry in a RequestEntry, and records what became of it.
@@ -184,4 +233,5 @@ func auditFields(c *wire.Coder, r *protocol.AuditRecord) {
 	c.Text("what it is about", &r.About)
 	c.Text("refusal", &r.Refused)
 	wire.Numbers(c, "refused requests", &r.Count)
+	c.Tail("proxy", &r.Via)
 }

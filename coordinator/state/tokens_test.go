@@ -165,7 +165,7 @@ func TestQuotaOfToken(t *testing.T) {
 	}
 	first := m.do(protocol.EntrySubmit, send("q1", "ana")).(*Job)
 	m.do(protocol.EntrySubmit, send("q2", "ana"))
-	if err := m.refused(protocol.EntrySubmit, send("q3", "ana")); !errors.Is(err, ErrQueue) || !strings.Contains(err.Error(), "the quota of the token is 2") {
+	if err := m.refused(protocol.EntrySubmit, send("q3", "ana")); !errors.Is(err, ErrQueue) || !strings.Contains(err.Error(), "the quota of the token or certificate is 2") {
 		t.Fatal(err)
 	}
 	m.do(protocol.EntrySubmit, send("q2", "ana")) // the same submission again

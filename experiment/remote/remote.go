@@ -20,7 +20,7 @@ import (
 type Options struct {
 	StatesOnly bool     // no values are read, but how each run has ended
 	Spec       string   // the file of the spec; empty: it is not known
-	Flags      []string // name the cluster in a command
+	Flags      []string // name the cluster in a command, as words for a shell
 }
 
 // Experiment is what a cluster has of an experiment so far.

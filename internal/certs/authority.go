@@ -32,10 +32,10 @@ const (
 )
 
 const (
-	// LeafLife is how long a certificate of a process is valid.
+	// LeafLife is how long a certificate of a process is valid, unless its issuer says otherwise.
 	LeafLife = 90 * 24 * time.Hour
-	// authorityLife is how long a certificate of an authority is valid.
-	authorityLife = 10 * 365 * 24 * time.Hour
+	// AuthorityLife is how long a certificate of an authority is valid.
+	AuthorityLife = 10 * 365 * 24 * time.Hour
 	// early is how far in the past a certificate begins: clocks differ.
 	early = 5 * time.Minute
 	// private is the mode of all files.
@@ -70,7 +70,7 @@ func NewAuthority(dir, cluster string) (*Authority, error) {
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: "Coppice CA of " + cluster, Organization: []string{cluster}},
-		NotBefore: now.Add(-early), NotAfter: now.Add(authorityLife),
+		NotBefore: now.Add(-early), NotAfter: now.Add(AuthorityLife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		URIs:     []*url.URL{{Scheme: scheme, Host: cluster}},
@@ -248,7 +248,7 @@ func replaceable(path string, i Identity) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; choose another folder", path, err)
 	}
-	if was.Rights = i.Rights; was != i {
+	if was.Rights, was.Quota = i.Rights, i.Quota; was != i {
 		return nil, fmt.Errorf("%s is a certificate of %s, not of %s; choose another folder", path, was, i)
 	}
 	return old[0], nil

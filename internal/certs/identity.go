@@ -10,9 +10,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,11 +27,12 @@ const (
 	Worker      Role = "worker"
 	Pool        Role = "pool"  // workers that share a certificate
 	Serve       Role = "serve" // a model server
+	Proxy       Role = "proxy" // a reverse proxy, which sends requests of users
 	User        Role = "user"
 )
 
 // NodeRoles are the roles of processes that run all the time.
-var NodeRoles = []Role{Coordinator, Worker, Pool, Serve}
+var NodeRoles = []Role{Coordinator, Worker, Pool, Serve, Proxy}
 
 // Every is the list of all roles.
 var Every = append(slices.Clone(NodeRoles), User)
@@ -60,6 +63,8 @@ type Identity struct {
 	Role    Role
 	Name    string
 	Rights  string // of a user: one of Rights; empty for other roles
+	// Quota is the most jobs of a user that may not have ended when the certificate submits another one; 0: no bound.
+	Quota uint32
 }
 
 // ErrIdentity is wrapped by errors about an identity that is not valid.
@@ -85,6 +90,8 @@ func (i Identity) Check() error {
 		return fmt.Errorf("%w: the rights of a user %.80q: want one of %v", ErrIdentity, i.Rights, Rights)
 	case i.Role != User && i.Rights != "":
 		return fmt.Errorf("%w: only a user has rights, not the role %s", ErrIdentity, i.Role)
+	case i.Quota > 0 && (i.Role != User || i.Rights == "read"):
+		return fmt.Errorf("%w: it has a quota of %d jobs, but only users with the role submit or admin submit jobs", ErrIdentity, i.Quota)
 	}
 	return nil
 }
@@ -92,10 +99,21 @@ func (i Identity) Check() error {
 // String returns the URI of an identity.
 func (i Identity) String() string {
 	text := scheme + "://" + i.Cluster + "/" + string(i.Role) + "/" + i.Name
-	if i.Rights != "" {
-		text += "?role=" + i.Rights
+	if query := i.query(); query != "" {
+		text += "?" + query
 	}
 	return text
+}
+
+// query returns what follows the ? of a URI.
+func (i Identity) query() string {
+	switch {
+	case i.Rights == "":
+		return ""
+	case i.Quota == 0:
+		return "role=" + i.Rights
+	}
+	return fmt.Sprintf("role=%s&quota=%d", i.Rights, i.Quota)
 }
 
 // ParseIdentity parses a URI, such as coppice://prod/worker/w1. It accepts only what String
@@ -110,6 +128,13 @@ func ParseIdentity(text string) (i Identity, err error) {
 	i.Name, i.Rights, ok = strings.Cut(i.Name, "?role=")
 	if ok && i.Rights == "" {
 		return Identity{}, fmt.Errorf("%w: %.200q has empty rights", ErrIdentity, text)
+	}
+	if rights, quota, ok := strings.Cut(i.Rights, "&quota="); ok {
+		n, err := strconv.ParseUint(quota, 10, 32)
+		if err != nil || n == 0 || quota != strconv.FormatUint(n, 10) {
+			return Identity{}, fmt.Errorf("%w: %.200q: the quota: want a number from 1 to %d", ErrIdentity, text, uint32(math.MaxUint32))
+		}
+		i.Rights, i.Quota = rights, uint32(n)
 	}
 	if err := i.Check(); err != nil {
 		return Identity{}, fmt.Errorf("%.200q: %w", text, err)
@@ -137,9 +162,7 @@ func IdentityOf(c *x509.Certificate) (Identity, error) {
 // url returns the identity as a URI of a certificate.
 func (i Identity) url() *url.URL {
 	u := &url.URL{Scheme: scheme, Host: i.Cluster, Path: "/" + string(i.Role) + "/" + i.Name}
-	if i.Rights != "" {
-		u.RawQuery = "role=" + i.Rights
-	}
+	u.RawQuery = i.query()
 	return u
 }
 

@@ -53,7 +53,7 @@ func TestIdentityOf(t *testing.T) {
 
 // FuzzParseIdentity: what is accepted has one spelling, and no character of a wildcard.
 func FuzzParseIdentity(f *testing.F) {
-	for _, text := range []string{"coppice://prod/worker/w1", "coppice://prod/user/a?role=read", "coppice://a/b/c", "coppice://prod/user/a?role=admin?role=read"} {
+	for _, text := range []string{"coppice://prod/worker/w1", "coppice://prod/user/a?role=read", "coppice://a/b/c", "coppice://prod/user/a?role=admin?role=read", "coppice://prod/user/a?role=submit&quota=10", "coppice://prod/user/a?role=submit&quota=010", "coppice://prod/user/a?role=read&quota=1", "coppice://prod/worker/a?role=submit&quota=1"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

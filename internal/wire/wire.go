@@ -167,6 +167,16 @@ func (c *Coder) Text(field string, v *string) {
 	*v = string(c.from.Bytes(field))
 }
 
+// Tail codes a text at the end of a record if it is not empty. Records without it are read as before it was added.
+func (c *Coder) Tail(field string, v *string) {
+	if c.Reads() && (c.Failed() || c.from.Len() == 0) || !c.Reads() && *v == "" {
+		return
+	}
+	if c.Text(field, v); *v == "" {
+		c.Failf("%s is empty", field)
+	}
+}
+
 // JSON codes *v in JSON after its length.
 func (c *Coder) JSON(field string, v any) {
 	if c.from == nil {

@@ -8,6 +8,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -32,7 +33,9 @@ type Caller struct {
 	Name   string      `json:"name,omitempty"`   // of the user or the process; empty in the clear
 	Serial string      `json:"serial,omitempty"` // of the caller's certificate
 	Token  string      `json:"token,omitempty"`  // id of the caller's token
+	Via    string      `json:"via,omitempty"`    // name of the proxy that has sent the request
 	From   string      `json:"from"`             // address, host:port
+	Quota  uint32      `json:"quota,omitempty"`  // of the caller's certificate; see certs.Identity
 }
 
 // String names a caller, such as "user ana".
@@ -144,9 +147,6 @@ func bearer(r *http.Request) (string, bool) {
 	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
 }
 
-// callerHeader has the caller of a request that a coordinator forwards.
-const callerHeader = "Coppice-Caller"
-
 // The time of a caller without an identity to send the rest of a request, and to read the answer.
 const (
 	restWithin   = time.Second
@@ -187,7 +187,7 @@ func (g *Gate) Identify(next http.Handler) http.Handler {
 			case status == http.StatusUnauthorized:
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
-			if r.Header.Get(callerHeader) != "" && g.badPeer(certs.PeerOf(r)) {
+			if peer := certs.PeerOf(r); r.Header.Get(callerHeader) != "" && g.badPeer(peer) && peer.Role != certs.Proxy {
 				status = http.StatusServiceUnavailable // the caller may be valid, and asks another coordinator
 			}
 			g.refused(r, caller, err)
@@ -227,7 +227,7 @@ const checkEvery = 500 * time.Millisecond
 // whileValid returns a context of a request that ends when its caller is not valid any more. The
 // server of the request calls end at its end.
 func (g *Gate) whileValid(r *http.Request, c *Caller) (ctx context.Context, end func()) {
-	if c.Token == "" && c.Serial == "" {
+	if c.Token == "" && c.Serial == "" && c.Via == "" {
 		return r.Context(), func() {}
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -255,7 +255,7 @@ func (g *Gate) whileValid(r *http.Request, c *Caller) (ctx context.Context, end 
 func (g *Gate) check(r *http.Request, c *Caller) error {
 	if peer := certs.PeerOf(r); peer != nil && (peer.Serial != "" || c.Token == "") {
 		switch err := peer.Refused(); {
-		case err != nil && r.Header.Get(callerHeader) != "":
+		case c.Via != "" && g.badPeer(peer), err != nil && r.Header.Get(callerHeader) != "":
 			return errForwarder // the caller may be valid, and asks another coordinator
 		case err != nil:
 			return untrusted(err)
@@ -315,16 +315,22 @@ func (g *Gate) caller(r *http.Request) (Caller, error) {
 		c = Caller{Role: rights.Role(peer.Role), Name: peer.Name, Serial: peer.Serial, From: r.RemoteAddr}
 	}
 	if peer.Role == certs.User {
-		c.Role = rights.Role(peer.Rights)
+		c.Role, c.Quota = rights.Role(peer.Rights), peer.Quota
 	}
 	switch {
 	case errors.Is(refused, certs.ErrRevoked), refused == nil && known != nil && known.Revoked(peer.Serial):
 		if peer.Role == certs.Coordinator && known != nil && !known.Member(peer.Name) {
 			return c, errRemoved
 		}
+		if peer.Role == certs.Proxy {
+			return c, errProxy
+		}
 		return c, errRevoked
 	case refused != nil:
 		return c, untrusted(refused)
+	}
+	if c.Role == rights.Proxy {
+		return g.byProxy(r, c, known)
 	}
 	text := r.Header.Get(callerHeader)
 	if text == "" {
@@ -367,6 +373,34 @@ func (g *Gate) byToken(r *http.Request, known Registry) (Caller, error) {
 		}
 	}
 	c.Role, c.Name = token.Role, token.Owner
+	return c, nil
+}
+
+// byProxy finds the caller of a request that a proxy sends. Either the request has a token of the caller, or the
+// proxy names the caller.
+func (g *Gate) byProxy(r *http.Request, proxy Caller, known Registry) (c Caller, err error) {
+	named := r.Header.Values(callerHeader)
+	_, hasToken := bearer(r)
+	switch {
+	case len(named) == 0 && !hasToken:
+		return proxy, errUnnamed
+	case len(named) == 0:
+		c, err = g.byToken(r, known)
+		c.Via = proxy.Name
+		return c, err
+	case hasToken:
+		return proxy, errTwoCallers
+	case len(named) > 1:
+		return proxy, fmt.Errorf("a proxy has sent the header %s %d times: have it replace the header of its client", callerHeader, len(named))
+	}
+	u, err := parseUser(named[0])
+	if err != nil {
+		return proxy, fmt.Errorf("header %s of a proxy: %w", callerHeader, err)
+	}
+	c = Caller{Role: rights.Role(u.role), Name: u.name, Serial: u.serial, Via: proxy.Name, From: cmp.Or(u.from, proxy.From)}
+	if c.Serial != "" && known != nil && known.Revoked(c.Serial) {
+		return c, errRevoked
+	}
 	return c, nil
 }
 
@@ -481,68 +515,6 @@ func (g *grant) refusal(request string, least rights.Role) error {
 	}
 	advice := fmt.Sprintf("an admin grants it with coppice certs client NAME --role %[1]s or coppice token create NAME --role %[1]s", least)
 	return fmt.Errorf("%s may not make the request %s, which needs the role %s; %s", &g.Caller, request, least, advice)
-}
-
-// Own returns nil if the caller of a request may change what owner has made. what names it.
-func Own(ctx context.Context, what, owner string) error {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	if !ok {
-		return fmt.Errorf("%s: %w", what, ErrOwner)
-	}
-	if Owns(ctx, owner) {
-		return nil
-	}
-	err := fmt.Errorf("%s: %w", what, errNobody)
-	if owner != "" {
-		err = fmt.Errorf("%s: %w: it belongs to %s; %s may change only its own; ask the owner or an admin", what, ErrOwner, owner, &g.Caller)
-	}
-	return g.deny(ReasonOwner, err)
-}
-
-// Owns reports whether the caller of a request may change what owner has made.
-func Owns(ctx context.Context, owner string) bool {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	if !ok || g.Role != rights.Admin && (owner == "" || g.Name != owner) {
-		return false
-	}
-	g.settled = true
-	return true
-}
-
-// Read returns nil if the caller of a request may read something: it is not private, or the caller is its owner or an admin.
-// kind and name say what it is, as in the commands: dataset, job or experiment. Coordinators may read everything. A process
-// that has the name of a user is not that user.
-func Read(ctx context.Context, kind, name string, of protocol.Ownership) error {
-	if Reads(ctx, of) {
-		return nil
-	}
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	if !ok {
-		return fmt.Errorf("%s %s: %w", kind, name, ErrPrivate)
-	}
-	return g.deny(ReasonOwner, fmt.Errorf("%[1]s %[2]s: %[3]w: only %[4]s and admins may read it, and the caller is %[5]s; one of them can share it: coppice %[1]s share %[2]s",
-		kind, name, ErrPrivate, of.Owner, &g.Caller))
-}
-
-// Reads reports whether the caller of a request may read something.
-func Reads(ctx context.Context, of protocol.Ownership) bool {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	switch {
-	case !of.Private:
-		return true
-	case !ok:
-		return false
-	case g.Role == rights.Admin, g.Role == rights.Coordinator:
-		return true
-	}
-	return of.Owner != "" && g.Name == of.Owner && slices.Contains(rights.Users, g.Role)
-}
-
-// Settled reports whether a request may change the state: its caller may change everything,
-// or owns what it changes.
-func Settled(ctx context.Context) bool {
-	g, ok := ctx.Value(grantKey{}).(*grant)
-	return ok && (g.access == rights.Full || g.access == rights.Own && g.settled)
 }
 
 // refuse answers a caller without a right.

@@ -23,6 +23,7 @@ const (
 	Worker      Role = "worker"
 	Pool        Role = "pool"
 	Serve       Role = "serve"
+	Proxy       Role = "proxy" // it has no request of its own
 )
 
 // NATS is the subjects that a client of NATS may use. The zero value permits nothing.
@@ -82,8 +83,8 @@ const (
 )
 
 // OnHTTP returns how far a role may use a request of the HTTP API. route is a path as the server
-// registers it, such as /v1/jobs/{job}. A request that a coordinator forwards has the rights of
-// its caller.
+// registers it, such as /v1/jobs/{job}. A request that a coordinator or a proxy forwards has the rights
+// of its caller.
 func OnHTTP(role Role, method, route string) Access {
 	includes := users[:max(0, slices.Index(users, role))+1]
 	access := None

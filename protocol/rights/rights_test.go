@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table of requests in PROTOCOL.md")
 
-var roles = []Role{Anonymous, Read, Submit, Admin, Coordinator, Worker, Pool, Serve}
+var roles = []Role{Anonymous, Read, Submit, Admin, Coordinator, Worker, Pool, Serve, Proxy}
 
 // row is a subject of PROTOCOL.md, with placeholders, and who may publish and subscribe.
 type row struct{ subject, publish, subscribe string }

@@ -62,13 +62,13 @@ var Holes = []Bug{
 		{"coordinator/api/results.go", "		if !access.Reads(r.Context(), m.Ownership) { ", "		if m.Name == \"\" { "},
 	}, &Test{"./coordinator", "TestPrivate"}},
 	{"a process that has the name of a user", []Edit{
-		{"protocol/access/access.go", "g.Name == of.Owner && slices.Contains(rights.Users, g.Role)", "g.Name == of.Owner"},
+		{"protocol/access/owner.go", "g.Name == of.Owner && slices.Contains(rights.Users, g.Role)", "g.Name == of.Owner"},
 	}, &Test{"./protocol/access", "TestRead"}},
 	{"jobs of others", []Edit{
-		{"protocol/access/access.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
+		{"protocol/access/owner.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
 	}, &Test{"./protocol/access", "TestOwn"}},
 	{"an owner that nobody asks for", []Edit{
-		{"protocol/access/access.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
+		{"protocol/access/owner.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
 	}, &Test{"./protocol/access", "TestSettled"}},
 	{"a certificate of another authority", []Edit{
 		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err", "		if err != nil && len(p.roles) == 0 {\n			if refused.Err"},

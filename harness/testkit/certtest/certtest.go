@@ -49,6 +49,12 @@ func (a *Authority) User(name, rights string) *certs.Source {
 	return a.open(a.issue(certs.Identity{Role: certs.User, Name: name, Rights: rights}))
 }
 
+// Limited is User with a quota of jobs.
+func (a *Authority) Limited(name, rights string, quota uint32) *certs.Source {
+	a.t.Helper()
+	return a.open(a.issue(certs.Identity{Role: certs.User, Name: name, Rights: rights, Quota: quota}))
+}
+
 // FolderOf returns the folder of an identity that has a certificate.
 func (a *Authority) FolderOf(role certs.Role, name string) string {
 	return filepath.Join(a.dir, string(role)+"-"+name)
