@@ -241,7 +241,7 @@ func (x *told) now() round.Progress {
 }
 
 // arrive has the result of a task arrive.
-func (x *told) arrive(task int, known bool) { x.have(task, x.read([]byte{byte(task)}), known) }
+func (x *told) arrive(task int, known bool) { x.have(task, x.read([]byte{byte(task)}), 0, known) }
 
 // TestProgressCountsOnce: tasks may be computed twice or again, and workers may report in any order. Each task counts once, and
 // exactly once its result is here.
@@ -259,7 +259,7 @@ func TestProgressCountsOnce(t *testing.T) {
 		recorded := make([]bool, tasks)
 		for u := range ends {
 			if recorded[u] = rapid.Bool().Draw(t, "recorded"); recorded[u] {
-				x.have(u, nil, true)
+				x.have(u, nil, 0, true)
 				x.arrive(u, true)
 				continue
 			}
@@ -370,8 +370,8 @@ func TestCountedTasks(t *testing.T) {
 				listed.end(u, notRun)
 			} else {
 				p := round.Progress{Step: rapid.Uint64Range(0, 9).Draw(t, "step"), Samples: rapid.Uint64Range(0, 99).Draw(t, "samples"), Loss: 0.5, Phase: rapid.SampledFrom([]string{"", "training", "failed"}).Draw(t, "phase")}
-				counted.set(u, p)
-				listed.set(u, p)
+				counted.set(u, p, 0)
+				listed.set(u, p, 0)
 			}
 			a, b := counted.at(u), listed.at(u)
 			if a.Step != b.Step || a.Samples != b.Samples || a.Known != b.Known || a.Done != b.Done || a.NotRun != b.NotRun {
