@@ -416,3 +416,20 @@ func TestRecordsFailures(t *testing.T) {
 		t.Errorf("tasks %v were recorded as failed", l.results.failed)
 	}
 }
+
+// TestTimesOfTasks: a task that was heard of while it ran has the times of its messages, and another one the time that its worker computed.
+func TestTimesOfTasks(t *testing.T) {
+	x := newTold(foldsOf{{Step: 10, Steps: 10}, {Step: 10, Steps: 10}}, 2)
+	l := x.tasks.(*listedTasks)
+	l.set(0, round.Progress{Step: 2, Steps: 10}, 3)
+	l.set(0, round.Progress{Step: 10, Steps: 10}, 7)
+	l.took(0, 6)
+	l.set(1, round.Progress{Step: 10, Steps: 10}, 7)
+	l.took(1, 6)
+	if got, want := l.tasks[0].Time, (round.TaskTime{Began: 3, Last: 7, From: 2}); got != want {
+		t.Errorf("heard of: %+v, want %+v", got, want)
+	}
+	if got, want := l.tasks[1].Time, (round.TaskTime{Began: 1, Last: 7}); got != want {
+		t.Errorf("not heard of: %+v, want %+v", got, want)
+	}
+}
