@@ -23,6 +23,7 @@ __all__ = [
     "canberra",
     "chebyshev",
     "chi2",
+    "class_scorer",
     "clark",
     "cosine",
     "error_probability",
@@ -91,6 +92,55 @@ def _matrix(D: Any, name: str) -> np.ndarray:
     if len(array) == 0:
         raise InputError(f"{name} has no samples")
     return np.ascontiguousarray(array)
+
+
+class class_scorer:
+    """A scorer that compares predicted classes with one of scikit-learn's scorers for classes.
+
+    With ``labels="class"``, `predict` returns distributions, so ``scoring="accuracy"`` fails. Pass
+    ``scoring=class_scorer("accuracy")`` to `cross_val_score` or `GridSearchCV`.
+
+    Parameters
+    ----------
+    scoring : str or scorer
+        As scikit-learn takes it, such as "accuracy", "f1_macro" or "neg_log_loss".
+    """
+
+    def __init__(self, scoring: Any = "accuracy") -> None:
+        self.scoring = scoring
+
+    def __call__(self, estimator: Any, X: Any, y: Any, **parameters: Any) -> float:
+        """Return the score of a fitted estimator, or of a pipeline that ends with one."""
+        from sklearn.metrics import get_scorer  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        if hasattr(estimator, "steps"):
+            X, estimator = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X, estimator[-1]
+        return float(get_scorer(self.scoring)(_Classifier(estimator), X, y, **parameters))
+
+
+class _Classifier:
+    """A fitted estimator of classes as scikit-learn's scorers expect a classifier."""
+
+    _estimator_type = "classifier"  # for scikit-learn before 1.6
+
+    def __init__(self, estimator: Any) -> None:
+        if getattr(estimator, "classes_", None) is None:
+            raise InputError(f'class_scorer: {estimator!r} was not fitted with labels="class"')
+        self.estimator, self.classes_ = estimator, np.sort(estimator.classes_)
+        self.order = np.argsort(estimator.classes_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        found: np.ndarray = self.estimator.predict_class(X)
+        return found
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        found: np.ndarray = self.estimator.predict(X)[:, self.order]
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        return Tags(estimator_type="classifier", classifier_tags=ClassifierTags(), target_tags=TargetTags(required=True), input_tags=InputTags())
 
 
 def __dir__() -> list[str]:
