@@ -150,3 +150,12 @@ def test_names_and_paths(tmp_path):
     with pytest.raises(InputError, match="a path in bytes"):
         coppice_ldl.load(os.fsencode(path))
     assert coppice_ldl.load(path.read_bytes()).n_labels_ == 4
+
+
+def test_completion() -> None:
+    """jedi reads the sources. It completes public names only."""
+    jedi = pytest.importorskip("jedi")
+    for module in (coppice_ldl, coppice_ldl.datasets, coppice_ldl.estimators, coppice_ldl.metrics):
+        found = {one.name for one in jedi.Script(f"import {module.__name__}\n{module.__name__}.").complete()}
+        public = {name for name in found if not name.startswith("_")} - {"bin", "estimators", "Estimator"}  # parts of the package, and a base class
+        assert public == {name for name in module.__all__ if not name.startswith("_")} - {"Estimator"}, module.__name__
