@@ -15,7 +15,7 @@ from . import _arrays, _checks
 from ._arrays import Files
 from ._errors import InputError
 from ._messages import translated
-from ._parameters import flags
+from ._parameters import flags, utf8
 from ._process import run
 
 
@@ -127,10 +127,7 @@ def _path(path: Union[str, "os.PathLike[str]"]) -> str:
         near = sorted(name for name in glob.glob(glob.escape(where) + ".*"))
         if near:
             raise InputError(f"{os.fsdecode(path)}: no such file; there is {os.path.basename(near[0])}")
-    try:
-        return os.fsencode(where).decode()  # in the C locale, Python reads bytes above 127 as other characters
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path!r}: the path is not UTF-8; rename the file") from error
+    return utf8(where)
 
 
 def generate(kind: str = "artificial", rows: Optional[int] = None, seed: int = 1, **options: Any) -> Dataset:
