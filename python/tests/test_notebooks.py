@@ -47,7 +47,7 @@ def run_without_kernel(name: str, old: str = "", new: str = "") -> dict[str, Any
 
 
 def has_kernel() -> bool:
-    """Return True if a kernel can run notebooks. An import of ipykernel would make this process look like a notebook."""
+    """Return True if a kernel can run notebooks."""
     return all(importlib.util.find_spec(package) for package in ("ipykernel", "nbclient", "nbformat"))
 
 

@@ -23,16 +23,19 @@ func Fraction(kinds [][]round.TaskProgress) (fraction float64, ok bool) {
 		if sum, done := Sum(tasks); done == 0 && len(tasks) > 0 {
 			steps[k] = max(steps[k], float64(sum.MostSteps)/float64(len(tasks)))
 		}
-		seconds, timed := 0.0, 0.0
+		seconds, timed, most := 0.0, 0.0, uint64(0)
 		for i := range tasks {
 			t := &tasks[i]
-			now = max(now, t.Time.Last)
+			now, most = max(now, t.Time.Last), max(most, t.Step)
 			if t.Known && !t.Done {
 				running++
 			}
 			if t.Timed() && t.Step > t.Time.From {
 				seconds, timed = seconds+t.Time.Last-t.Time.Began, timed+float64(t.Step-t.Time.From)
 			}
+		}
+		if steps[k] == 0 { // the jobs do not say how many they take
+			steps[k] = float64(most)
 		}
 		if timed > 0 {
 			perStep[k] = seconds / timed
@@ -60,8 +63,9 @@ func Fraction(kinds [][]round.TaskProgress) (fraction float64, ok bool) {
 				past += each * float64(t.Step) / lanes
 			case t.Done:
 			case t.Known:
-				own := float64(t.Step - min(t.Step, t.Time.From))
-				each = (t.Time.Last - t.Time.Began + float64(each*ownSteps*all)) / (own + float64(ownSteps*all))
+				if own := float64(t.Step - min(t.Step, t.Time.From)); own > 0 {
+					each = (t.Time.Last - t.Time.Began + float64(each*ownSteps*all)) / (own + float64(ownSteps*all))
+				}
 				spent := now - t.Time.Began
 				rest := max(float64(each*(all-float64(t.Time.From)))-spent, lateFraction*spent)
 				past += perStep[k] * float64(t.Time.From) / lanes

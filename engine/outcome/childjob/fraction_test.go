@@ -104,6 +104,7 @@ func TestFractionOfKinds(t *testing.T) {
 		"not begun":         {[][]round.TaskProgress{{task(10, 10, 0, 8, true)}, {waits}}, 0.5},
 		"before the round":  {[][]round.TaskProgress{{before, task(10, 10, 0, 8, true), waits, waits}}, 0.5},
 		"resumed":           {[][]round.TaskProgress{{resumed}}, 0.75},
+		"steps not known":   {[][]round.TaskProgress{{task(5, 0, 0, 8, false), task(0, 0, 0, 8, false)}}, 10.0 / 11},
 		"two at a time":     {[][]round.TaskProgress{{task(5, 10, 0, 8, false), task(5, 10, 0, 8, false)}}, 0.5},
 		"the longest bound": {[][]round.TaskProgress{{task(9, 10, 0, 9, false), task(9, 10, 0, 9, false)}, {task(9, 90, 0, 9, false)}}, 0.1},
 	} {
