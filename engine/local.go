@@ -13,14 +13,15 @@ import (
 
 // Local computes rounds in this process. A cluster must give the same bytes.
 type Local struct {
-	kernel round.Kernel
-	data   *dataset.Data
-	subJob SubJobRunner
-	cache  *DerivedCache
-	lanes  int
-	lender lender
-	taken  []*lane
-	tree   Tree
+	kernel   round.Kernel
+	data     *dataset.Data
+	subJob   SubJobRunner
+	cache    *DerivedCache
+	lanes    int
+	lender   lender
+	taken    []*lane
+	onResult func(task int, result []byte) // nil if nobody asks
+	tree     Tree
 }
 
 // SubJobRunner runs a whole job and returns its encoded Outcome.
@@ -39,6 +40,10 @@ func NewLocal(k round.Kernel, d *dataset.Data, lanes int, child SubJobRunner) *L
 // UseMemory makes l's derived values count against m, which other executors may share. Call
 // it before the first round.
 func (l *Local) UseMemory(m *DerivedMemory) { l.cache = m.NewCache() }
+
+// OnResult has f called with each result of a gather round as soon as it is there, also concurrently. Call it before the
+// first round.
+func (l *Local) OnResult(f func(task int, result []byte)) { l.onResult = f }
 
 // ReleaseMemory releases the memory of derived values. l must not be used afterwards.
 func (l *Local) ReleaseMemory() { l.cache.Close() }
@@ -79,7 +84,9 @@ func (l *Local) gather(ctx context.Context, r *round.Round, res *round.Result) e
 			return nil
 		}
 		result, err := RunGather(ctx, l.kernel, u, l.data, r.Vars, l.subJob, x.scratch)
-		results[u.ID] = result
+		if results[u.ID] = result; err == nil && l.onResult != nil {
+			l.onResult(u.ID, result)
+		}
 		return err
 	})
 	res.Gathered = results

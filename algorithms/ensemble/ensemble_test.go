@@ -361,6 +361,25 @@ func step(t testing.TB, tr *trainer) {
 	}
 }
 
+// TestProgressByTime: a step of the second member takes ten times as long as one of the first. The step is in proportion to time.
+func TestProgressByTime(t *testing.T) {
+	tr, err := newSmall(t, smallJob(t, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks := make([]round.TaskProgress, 6)
+	now := 0.0
+	for unit, seconds := range []float64{1, 10, 1} {
+		tasks[unit].Note(round.Progress{Steps: 100}, now)
+		now += seconds
+		tasks[unit].Note(round.Progress{Step: 100, Steps: 100}, now)
+		tasks[unit].Done = true
+	}
+	if p := tr.RoundProgress(tasks); p.Steps != 600 || p.Step != 600*12/33 || p.Phase != "3 of 6 models trained" {
+		t.Errorf("%+v", p)
+	}
+}
+
 // TestValidatedRounds: the first round scores the members, the second trains the best on all rows, and
 // from the state of any time training goes on to the same model.
 func TestValidatedRounds(t *testing.T) {

@@ -171,22 +171,38 @@ func (t *trainer) ResultProgress(part []byte) (round.Progress, error) {
 }
 
 // RoundProgress implements round.TaskReporter. The jobs of one member are alike, and
-// the jobs of different members are not.
+// the jobs of different members are not. Steps is the sum over the jobs. Step is in proportion to time: the
+// members' steps cost differently, so a sum of them would say nothing about the time that is left.
 func (t *trainer) RoundProgress(units []round.TaskProgress) round.Progress {
-	all, ended, trained, count := round.Progress{Loss: -1}, 0, 0, len(t.members)
+	all, ended, trained, early, count := round.Progress{Loss: -1}, 0, 0, false, len(t.members)
+	var kinds [][]round.TaskProgress
 	if t.weights == nil && t.later(0) {
 		trained++ // the best, which is not known yet
+		kinds = append(kinds, make([]round.TaskProgress, 1))
 	}
 	for m := range count {
 		var own []round.TaskProgress
 		for u := m; u < len(units); u += count {
-			if t.wanted(u) {
-				own = append(own, units[u])
+			if !t.wanted(u) {
+				continue
 			}
+			at := units[u]
+			if r := &t.results[u]; at.Done && !at.Known && r.head != nil { // of an earlier round, or before a restart
+				at.Progress, at.Known = r.numbers.progress(), true
+			}
+			own = append(own, at)
 		}
 		trained += len(own)
+		kinds = append(kinds, own)
 		p, done := childjob.Sum(own)
-		all.Step, all.Steps, all.Samples, ended = all.Step+p.Step, all.Steps+p.Steps, all.Samples+p.Samples, ended+done
+		early = early || p.MostSteps > 0
+		all.Step, all.Steps, all.Samples, ended = all.Step+p.Step, all.Steps+max(p.Steps, p.MostSteps), all.Samples+p.Samples, ended+done
+	}
+	if fraction, ok := childjob.Fraction(kinds); ok {
+		all.Step = uint64(fraction * float64(all.Steps))
+	}
+	if early {
+		all.MostSteps = all.Steps
 	}
 	all.Phase = fmt.Sprintf("%d of %d models trained", ended, trained)
 	return all

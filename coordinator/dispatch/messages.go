@@ -240,7 +240,7 @@ func (x *Executor) receive(ctx context.Context) error {
 			return e.over
 		case e.before:
 			if e.event.Round == x.number {
-				x.progress.have(e.event.Task, e.progress, true)
+				x.progress.have(e.event.Task, e.progress, 0, true)
 			}
 			continue
 		}

@@ -23,6 +23,7 @@ type progress struct {
 	tasks   taskList
 	of      int             // tasks
 	counted []protocol.Work // by task: here, and by earlier leaders
+	began   time.Time       // the round
 	news    bool            // true if there is something to show
 	shown   time.Time
 }
@@ -30,7 +31,7 @@ type progress struct {
 func (p *progress) begin(r *round.Round) {
 	if p != nil {
 		p.tasks, p.of, p.news = newTaskList(p.Reporter, r.Tasks), r.Tasks, true
-		p.counted = make([]protocol.Work, r.Tasks)
+		p.counted, p.began = make([]protocol.Work, r.Tasks), time.Now()
 	}
 }
 
@@ -62,16 +63,17 @@ func (p *progress) failed(at *round.Progress) bool {
 	return ok && c.HasFailed(*at)
 }
 
-// have takes in that a task has a result. at is how far it is, if that is known; known is true if the result was recorded
-// before the round began.
-func (p *progress) have(task int, at *round.Progress, known bool) {
+// have takes in that a task has a result, which a worker computed for so long; 0 if that is not known. at is how far the task
+// is, if that is known; known is true if the result was recorded before the round began.
+func (p *progress) have(task int, at *round.Progress, took time.Duration, known bool) {
 	if p == nil {
 		return
 	}
 	p.news = true
 	p.tasks.end(task, false)
 	if at != nil {
-		p.tasks.set(task, *at)
+		p.tasks.set(task, *at, p.seconds())
+		p.tasks.took(task, took.Seconds())
 		p.add(task, protocol.Work{Steps: at.Step, Samples: at.Samples}, known)
 	}
 }
@@ -95,9 +97,12 @@ func (p *progress) report(m *protocol.Progress) {
 	at, was := m.Progress(), p.tasks.at(task)
 	if !was.Done && (!was.Known || moved && at.Step >= was.Step) {
 		p.news = true
-		p.tasks.set(task, at)
+		p.tasks.set(task, at, p.seconds())
 	}
 }
+
+// seconds returns the time since the round began.
+func (p *progress) seconds() float64 { return time.Since(p.began).Seconds() }
 
 // add counts what a task has done beyond what is counted, and reports whether that is anything. If known is true it is
 // counted already.
@@ -124,8 +129,10 @@ func (p *progress) show(now time.Time) {
 // taskList is how far each task of a gather round is.
 type taskList interface {
 	at(task int) round.TaskProgress
-	// set sets how far a task is. Whether it has ended stays as it is.
-	set(task int, p round.Progress)
+	// set sets how far a task is, so many seconds after the beginning of the round. Whether it has ended stays as it is.
+	set(task int, p round.Progress, at float64)
+	// took sets how long a task was computed, unless its progress was heard of meanwhile.
+	took(task int, seconds float64)
 	// end notes that a task has ended.
 	end(task int, notRun bool)
 	progress() round.Progress // of the round
@@ -151,8 +158,12 @@ type listedTasks struct {
 
 func (l *listedTasks) at(task int) round.TaskProgress { return l.tasks[task] }
 
-func (l *listedTasks) set(task int, p round.Progress) {
-	l.tasks[task].Progress, l.tasks[task].Known = p, true
+func (l *listedTasks) set(task int, p round.Progress, at float64) { l.tasks[task].Note(p, at) }
+
+func (l *listedTasks) took(task int, seconds float64) {
+	if t := &l.tasks[task]; !t.Timed() {
+		t.Time.Began, t.Time.From = t.Time.Last-seconds, 0
+	}
 }
 
 func (l *listedTasks) end(task int, notRun bool) {
@@ -178,7 +189,9 @@ func (l *countedTasks) at(task int) round.TaskProgress {
 	return round.TaskProgress{Progress: round.Progress{Step: t.step, Samples: t.samples, Loss: -1}, Known: t.known, Done: t.done, NotRun: t.notRun}
 }
 
-func (l *countedTasks) set(task int, p round.Progress) {
+func (l *countedTasks) took(int, float64) {}
+
+func (l *countedTasks) set(task int, p round.Progress, _ float64) {
 	t := &l.tasks[task]
 	l.count(t, -1)
 	t.step, t.samples, t.known, t.failed = p.Step, p.Samples, true, l.counter.HasFailed(p)

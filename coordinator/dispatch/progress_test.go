@@ -241,7 +241,7 @@ func (x *told) now() round.Progress {
 }
 
 // arrive has the result of a task arrive.
-func (x *told) arrive(task int, known bool) { x.have(task, x.read([]byte{byte(task)}), known) }
+func (x *told) arrive(task int, known bool) { x.have(task, x.read([]byte{byte(task)}), 0, known) }
 
 // TestProgressCountsOnce: tasks may be computed twice or again, and workers may report in any order. Each task counts once, and
 // exactly once its result is here.
@@ -259,7 +259,7 @@ func TestProgressCountsOnce(t *testing.T) {
 		recorded := make([]bool, tasks)
 		for u := range ends {
 			if recorded[u] = rapid.Bool().Draw(t, "recorded"); recorded[u] {
-				x.have(u, nil, true)
+				x.have(u, nil, 0, true)
 				x.arrive(u, true)
 				continue
 			}
@@ -370,8 +370,8 @@ func TestCountedTasks(t *testing.T) {
 				listed.end(u, notRun)
 			} else {
 				p := round.Progress{Step: rapid.Uint64Range(0, 9).Draw(t, "step"), Samples: rapid.Uint64Range(0, 99).Draw(t, "samples"), Loss: 0.5, Phase: rapid.SampledFrom([]string{"", "training", "failed"}).Draw(t, "phase")}
-				counted.set(u, p)
-				listed.set(u, p)
+				counted.set(u, p, 0)
+				listed.set(u, p, 0)
 			}
 			a, b := counted.at(u), listed.at(u)
 			if a.Step != b.Step || a.Samples != b.Samples || a.Known != b.Known || a.Done != b.Done || a.NotRun != b.NotRun {
@@ -414,5 +414,22 @@ func TestRecordsFailures(t *testing.T) {
 	defer l.results.mu.Unlock()
 	if !slices.Equal(l.results.failed, []uint32{1}) {
 		t.Errorf("tasks %v were recorded as failed", l.results.failed)
+	}
+}
+
+// TestTimesOfTasks: a task that was heard of while it ran has the times of its messages, and another one the time that its worker computed.
+func TestTimesOfTasks(t *testing.T) {
+	x := newTold(foldsOf{{Step: 10, Steps: 10}, {Step: 10, Steps: 10}}, 2)
+	l := x.tasks.(*listedTasks)
+	l.set(0, round.Progress{Step: 2, Steps: 10}, 3)
+	l.set(0, round.Progress{Step: 10, Steps: 10}, 7)
+	l.took(0, 6)
+	l.set(1, round.Progress{Step: 10, Steps: 10}, 7)
+	l.took(1, 6)
+	if got, want := l.tasks[0].Time, (round.TaskTime{Began: 3, Last: 7, From: 2}); got != want {
+		t.Errorf("heard of: %+v, want %+v", got, want)
+	}
+	if got, want := l.tasks[1].Time, (round.TaskTime{Began: 1, Last: 7}); got != want {
+		t.Errorf("not heard of: %+v, want %+v", got, want)
 	}
 }

@@ -196,7 +196,7 @@ func (s *results) end(a *schedule.Action) {
 		if !a.Known {
 			s.digests[t], s.took[t] = a.Result.Digest, uint64(a.Result.Took)
 		}
-		s.x.progress.have(t, s.progress[t], a.Known)
+		s.x.progress.have(t, s.progress[t], time.Duration(s.took[t]), a.Known)
 		delete(s.progress, t)
 	}
 }

@@ -69,7 +69,25 @@ type TaskProgress struct {
 	Known    bool // Progress is set
 	Done     bool // its result has arrived
 	NotRun   bool // it is Done without a result: see Result.Load
+	Time     TaskTime
 }
+
+// TaskTime is when a task was computed, in seconds since the round began here. It is zero if the result was known before.
+type TaskTime struct {
+	Began, Last float64 // when Note was called first and last
+	From        uint64  // the Step at Began: earlier steps were computed elsewhere
+}
+
+// Note sets how far the task is, so many seconds after the beginning of the round.
+func (t *TaskProgress) Note(p Progress, at float64) {
+	if !t.Known {
+		t.Time = TaskTime{Began: at, From: p.Step}
+	}
+	t.Progress, t.Known, t.Time.Last = p, true, at
+}
+
+// Timed reports whether the task was computed while this process watched.
+func (t *TaskProgress) Timed() bool { return t.Time.Last > t.Time.Began }
 
 // Progress is for display only. Losses are K-L divergences in nats.
 type Progress struct {

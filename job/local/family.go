@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -24,7 +25,8 @@ type family struct {
 
 	mu      sync.Mutex
 	subJobs []*round.Job
-	tasks   []round.TaskProgress
+	tasks   []round.TaskProgress // of a gather round
+	began   time.Time            // the round
 }
 
 // Do implements engine.Executor.
@@ -36,17 +38,20 @@ func (f *family) Do(ctx context.Context, n uint64, r *round.Round, res *round.Re
 		of := *r
 		of.SubJob, r = round.Jobs(f.subJobs...), &of
 	}
-	f.tasks, f.most = make([]round.TaskProgress, len(f.subJobs)), max(f.most, len(f.subJobs))
-	for u := range f.tasks {
-		f.tasks[u].Loss = -1
-		f.tasks[u].Done = r.Has != nil && r.Has[u]
+	if f.most = max(f.most, len(f.subJobs)); r.How == round.Gather {
+		f.tasks, f.began = make([]round.TaskProgress, r.Tasks), time.Now()
+		for u := range f.tasks {
+			f.tasks[u].Loss = -1
+			f.tasks[u].Done = r.Has != nil && r.Has[u]
+		}
 	}
 	return f.Executor.Do(ctx, n, r, res)
 }
 
-// child runs one of the round's sub-jobs.
+// subJob runs one of the round's sub-jobs.
 func (f *family) subJob(ctx context.Context, j *round.Job) ([]byte, error) {
 	unit := slices.Index(f.subJobs, j)
+	f.put(unit, round.Progress{Loss: -1}, false)
 	part, err := f.run(ctx, j, Options{Progress: func(p round.Progress) { f.put(unit, p, false) }})
 	if err != nil {
 		return nil, err
@@ -63,11 +68,24 @@ func (f *family) subJob(ctx context.Context, j *round.Job) ([]byte, error) {
 	return part, f.take(unit, part)
 }
 
-// put notes how far a child is, and tells how far all are together.
-func (f *family) put(unit int, p round.Progress, done bool) {
+// result notes how far a task without a sub-job is by its result. What is wrong with the result, Fold says.
+func (f *family) result(task int, result []byte) {
+	g, ok := f.trainer.(round.TaskReporter)
+	if !ok || f.subJobs != nil || !f.teller.asked() {
+		return
+	}
+	if p, err := g.ResultProgress(result); err == nil {
+		f.put(task, p, true)
+	}
+}
+
+// put notes how far a task is, and tells how far all are together.
+func (f *family) put(task int, p round.Progress, done bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tasks[unit] = round.TaskProgress{Progress: p, Known: true, Done: done}
+	t := &f.tasks[task]
+	t.Note(p, time.Since(f.began).Seconds())
+	t.Done = done
 	if g, ok := f.trainer.(round.TaskReporter); ok {
 		f.teller.tell(func() round.Progress { return g.RoundProgress(f.tasks) })
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -31,5 +32,17 @@ func TestCurveOfAForest(t *testing.T) {
 		if n := len(f.Curve.Points()); n < 20 || n > curve.FoldPoints {
 			t.Errorf("fold %d has %d points", i, n)
 		}
+	}
+}
+
+// TestTreesAreTold: a forest tells how many trees it has while it grows.
+func TestTreesAreTold(t *testing.T) {
+	d := artificial(t, 100)
+	var told []uint64
+	run(t, d, resolve(t, d, protocol.Spec{Algorithm: "structrf", Set: map[string]string{"trees": "20"}}), Options{Lanes: 2, Progress: func(p round.Progress) {
+		told = append(told, p.Step)
+	}})
+	if len(told) < 2 || told[0] == 0 || told[0] == 20 || told[len(told)-1] != 20 {
+		t.Errorf("of 20 trees were told %v", told)
 	}
 }

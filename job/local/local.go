@@ -162,6 +162,7 @@ func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pi
 	}
 	x := engine.NewLocal(job.Kernel, job.Data, o.Lanes, f.subJob)
 	x.UseMemory(r.kept)
+	x.OnResult(f.result)
 	defer x.ReleaseMemory()
 	f.Executor = r.spent.Measure(x, true)
 	err = engine.Drive(ctx, trainer, o.Resume.Rounds, f, tells.observer(observe))

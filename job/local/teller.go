@@ -25,8 +25,11 @@ func newTeller(o *Options) *teller {
 	return &teller{o: o, rounds: o.Resume.Rounds, reported: time.Now()}
 }
 
+// asked reports whether anybody wants to hear how far the job is.
+func (t *teller) asked() bool { return t.o.Progress != nil || t.o.Report != nil }
+
 func (t *teller) tell(progress func() round.Progress) {
-	if t.o.Progress == nil && t.o.Report == nil {
+	if !t.asked() {
 		return
 	}
 	now := time.Now()

@@ -9,9 +9,7 @@ Each algorithm is an estimator in the conventions of scikit-learn::
 ``fit(X, D, server="10.0.0.1:7100")`` trains the same model on a cluster.
 """
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any as _Any  # completion lists names without an underscore
 
 from . import datasets, estimators, metrics
 from ._base import Estimator
@@ -65,7 +63,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     def plain(text: str) -> str:
         return text.replace("_", "").replace("-", "").lower()
 

@@ -57,6 +57,7 @@ class Estimator:
 
     # Declared for type checkers; `fit` sets them.
     random_state: Any
+    members: Any  # of an ensemble
     labels: Any
     sigma: Any
     range: Any
@@ -86,8 +87,18 @@ class Estimator:
         return sorted(p.name for p in found if p.name != "self" and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the estimator by name."""
-        return {name: getattr(self, name) for name in self._parameters()}
+        """Return the parameters of the estimator by name.
+
+        If `deep` is True, members of an ensemble that are estimators are included: the estimator as ``structrf``, and its
+        parameters as ``structrf__trees``. The name is that of the class in lower case. Members of one class are numbered:
+        ``structrf-1``, ``structrf-2``.
+        """
+        own = {name: getattr(self, name) for name in self._parameters()}
+        if deep:
+            for label, (_, member) in self._members().items():
+                own[label] = member
+                own.update({f"{label}__{name}": value for name, value in member.get_params().items()})
+        return own
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, and return the estimator.
@@ -98,11 +109,28 @@ class Estimator:
             If the estimator has no such parameter.
         """
         known = self._parameters()
-        for name, value in params.items():
-            if name not in known:
-                raise ValueError(f"Invalid parameter {name!r} for estimator {self!r}. Valid parameters are: {known}.")
-            setattr(self, name, value)
+        for name in known:
+            if name in params:
+                setattr(self, name, params.pop(name))
+        for name, value in sorted(params.items(), key=lambda one: "__" in one[0]):  # first replace members, then change them
+            label, _, of_member = name.partition("__")
+            if label not in self._members():
+                advice = " Parameters of members need members that are estimators." if of_member and "members" in known else ""
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self!r}. Valid parameters are: {known}.{advice}")
+            at, member = self._members()[label]
+            if of_member:
+                member.set_params(**{of_member: value})
+            else:
+                self.members = type(self.members)([*self.members[:at], value, *self.members[at + 1 :]])
         return self
+
+    def _members(self) -> dict[str, tuple[int, Estimator]]:
+        """Return the members that are estimators, with their places in the list, by the names that scikit-learn's make_union gives."""
+        members = getattr(self, "members", None)
+        found = [(i, one) for i, one in enumerate(members) if isinstance(one, Estimator)] if isinstance(members, (list, tuple)) else []
+        classes = [type(one).__name__.lower() for _, one in found]
+        names = [name if classes.count(name) == 1 else f"{name}-{classes[: i + 1].count(name)}" for i, name in enumerate(classes)]
+        return dict(zip(names, found))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         defaults = inspect.signature(type(self).__init__).parameters

@@ -82,6 +82,21 @@ def _text(value: Any) -> str:
     return text
 
 
+def utf8(text: str) -> str:
+    """Return a text as the process gets it. Python reads bytes of a path that are no characters of the locale as surrogates.
+
+    Raises
+    ------
+    InputError
+        If the bytes are not UTF-8.
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape").decode()
+    except UnicodeError as error:
+        advice = "the text is not UTF-8; if it is a path, rename the file or its folder, or give the path of a link with another name"
+        raise InputError(f"{ascii(text)}: {advice}") from error
+
+
 def is_number(value: Any) -> bool:
     """Return True if a value is one real number."""
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))

@@ -21,6 +21,7 @@ from typing import Any, Callable, Iterable, Optional, Sequence
 from ._arrays import nameless
 from ._build import BUNDLED, VERSION
 from ._errors import CoppiceError, InputError, ProcessError, failure
+from ._parameters import utf8
 
 if sys.platform == "win32":
     raise ImportError("coppice_ldl supports Linux and macOS, not Windows; on Windows, use it in the Windows Subsystem for Linux")
@@ -405,10 +406,11 @@ def run(
     CoppiceError
         If the command fails.
     """
-    words = list(args)
-    for word in words:
+    words = []
+    for word in args:
         if not isinstance(word, str):
             raise InputError(f"{word!r} has the type {type(word).__name__}; want a text")
+        words.append(utf8(word))
     return _process().run(words, files, on_out, on_err)
 
 

@@ -67,7 +67,8 @@ class Progress:
         if self.bar is None:
             return
         if kind is None:  # early stopping is success too, and the bar ends full
-            self.bar.n = self.bar.total = (self.bar.total if self.percent else self.bar.n) or 1
+            self.bar.n = (self.bar.total if self.percent else self.bar.n) or 1
+            self._of(self.bar.n)
             self.bar.refresh()
         self.bar.close()
 
@@ -156,7 +157,16 @@ class Progress:
                 return
             self.bar = tqdm(total=total, desc=self.title, unit="%" if self.percent else "step")
         self.bar.n = step
+        self._of(total)
         self.bar.set_postfix_str(more)
+
+    def _of(self, total: Optional[int]) -> None:
+        """Set the total of the bar, which changes while a call runs. The bar of a notebook reads its total only once."""
+        if total is None or total == self.bar.total:
+            return
+        self.bar.total = total
+        if hasattr(self.bar, "container"):
+            self.bar.container.children[1].max = total
 
 
 def _visible() -> bool:

@@ -13,7 +13,7 @@ from . import _checks, _inputs
 from ._base import Estimator
 from ._errors import InputError, typed, within
 from ._options import argument_of, flag_of
-from ._parameters import given, settings, settings_of, spelled
+from ._parameters import given, settings, settings_of, spelled, utf8
 
 
 class SpecFile:
@@ -78,6 +78,9 @@ class SpecFile:
         self._keys.append(key)
         indent = " " * depth
         if not parts:
+            if isinstance(value, str):
+                with within(f"the spec, {key}"):
+                    value = utf8(value)
             lines.append(indent + begin + json.dumps(value) + end)
             return
         first, last = "{}" if isinstance(value, dict) else "[]"

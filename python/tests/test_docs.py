@@ -72,6 +72,15 @@ def test_page(page: str, request, tmp_path, monkeypatch) -> None:
             run_block(page, line, block, names)
 
 
+def test_mlflow(tmp_path, monkeypatch) -> None:
+    """The block about MLflow runs where MLflow 3 and skops are installed."""
+    pytest.importorskip("mlflow", minversion="3.0")
+    pytest.importorskip("skops")
+    section = (PAGES / "index.md").read_text(encoding="utf-8").partition("\n## MLflow\n")[2].partition("\n## ")[0]
+    monkeypatch.chdir(tmp_path)
+    run_block("index.md", 1, section.partition("```python\n")[2].partition("```")[0], {"__name__": "page"})
+
+
 def test_classes_of_the_page() -> None:
     """The page lists each algorithm with its class."""
     text = (PAGES / "index.md").read_text(encoding="utf-8")

@@ -97,3 +97,24 @@ def test_wrong_members(members: Any, text: str) -> None:
         Ensemble(members=members).fit(X, D)
     with pytest.raises(InputError, match=text):
         experiment({"name": "w", "folds": 2, "datasets": [{"name": "d", "X": X, "D": D}], "methods": [Ensemble(members=members)]}, verbose=False)
+
+
+def test_members_in_a_search() -> None:
+    """Members that are estimators have the names of make_union, and searches set their parameters. Clones share nothing."""
+    selection, base = pytest.importorskip("sklearn.model_selection"), pytest.importorskip("sklearn.base")
+    X, D = make(60)
+    estimator = Ensemble(members=[StructRF(trees=5), AAKNN(k=2), AAKNN(k=3), "sa-bfgs"], inner_folds=2)
+    deep = estimator.get_params()
+    assert deep["structrf"] is estimator.members[0] and deep["structrf__trees"] == 5
+    assert (deep["aaknn-1__k"], deep["aaknn-2__k"]) == (2, 3)
+    assert not any("__" in name for name in estimator.get_params(deep=False))
+    search = selection.GridSearchCV(estimator, {"structrf__trees": [2, 3], "aaknn-2": [AAKNN(k=4)]}, cv=2).fit(X, D)
+    best = search.best_estimator_.members
+    assert best[0].trees in (2, 3) and best[1].k == 2 and best[2].k == 4 and best[3] == "sa-bfgs"
+    assert estimator.members[0].trees == 5 and estimator.members[2].k == 3, "the search changed the estimator that it was given"
+    copy = base.clone(estimator).set_params(structrf=StructRF(), structrf__trees=9, weights="mean")
+    assert (copy.members[0].trees, copy.weights, estimator.members[0].trees) == (9, "mean", 5)
+    with pytest.raises(ValueError, match="need members that are estimators"):
+        Ensemble().set_params(structrf__trees=3)
+    with pytest.raises(ValueError, match="Invalid parameter 'leaves'"):
+        estimator.set_params(structrf__leaves=3)

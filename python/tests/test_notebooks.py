@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import pathlib
 from typing import Any
@@ -22,13 +23,18 @@ def source(cell: Any) -> str:
     return "".join(cell["source"])
 
 
-def run_with_kernel(name: str, folder: pathlib.Path) -> None:
-    """Run a notebook as Jupyter does. An error of a cell is an error of the test."""
+def run_with_kernel(name: str, folder: pathlib.Path) -> Any:
+    """Run a notebook as Jupyter does, and return it with its outputs. An error of a cell is an error of the test.
+
+    A first cell has even short calls show their progress.
+    """
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     notebook = nbformat.read(NOTEBOOKS / name, as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("import coppice_ldl._progress as progress\nprogress.QUIET = 0"))
     nbclient.NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    return notebook
 
 
 def run_without_kernel(name: str, old: str = "", new: str = "") -> dict[str, Any]:
@@ -41,24 +47,25 @@ def run_without_kernel(name: str, old: str = "", new: str = "") -> dict[str, Any
 
 
 def has_kernel() -> bool:
-    try:
-        import ipykernel  # noqa: F401
-        import nbclient  # noqa: F401
-        import nbformat  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    """Return True if a kernel can run notebooks."""
+    return all(importlib.util.find_spec(package) for package in ("ipykernel", "nbclient", "nbformat"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook(name: str, tmp_path, monkeypatch) -> None:
+    """A notebook runs and leaves no files. With ipywidgets and a kernel, each of its bars ends full and green."""
     for package in NEEDS.get(name, ["pandas"]):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    if has_kernel():
-        run_with_kernel(name, tmp_path)
-    else:
+    if not has_kernel():
         run_without_kernel(name)
+    else:
+        found = run_with_kernel(name, tmp_path).metadata.get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {}).get("state", {})
+        bars = [one["state"] for one in found.values() if one["model_name"] == "FloatProgressModel"]
+        if importlib.util.find_spec("ipywidgets") and importlib.util.find_spec("tqdm"):
+            assert bars, "the notebook shows no progress"
+        for bar in bars:
+            assert (bar["value"], bar["bar_style"]) == (bar["max"], "success"), "the bar of a call that succeeded is not full"
     assert list(tmp_path.iterdir()) == [], "the notebook leaves files"
 
 

@@ -150,3 +150,44 @@ def test_names_and_paths(tmp_path):
     with pytest.raises(InputError, match="a path in bytes"):
         coppice_ldl.load(os.fsencode(path))
     assert coppice_ldl.load(path.read_bytes()).n_labels_ == 4
+
+
+def test_completion() -> None:
+    """jedi reads the sources. It completes public names only."""
+    jedi = pytest.importorskip("jedi")
+    for module in (coppice_ldl, coppice_ldl.datasets, coppice_ldl.estimators, coppice_ldl.metrics):
+        found = {one.name for one in jedi.Script(f"import {module.__name__}\n{module.__name__}.").complete()}
+        public = {name for name in found if not name.startswith("_")} - {"bin", "estimators", "Estimator"}  # parts of the package, and a base class
+        assert public == {name for name in module.__all__ if not name.startswith("_")} - {"Estimator"}, module.__name__
+
+
+def test_paths_that_are_not_utf8(tmp_path) -> None:
+    """Models have paths in any encoding. Data, folders and specs of another encoding than UTF-8 are refused, and nothing is written."""
+    latin = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+    X, D = make(40)
+    model = SABFGS().fit(X, D)
+    model.save(latin + ".model")
+    assert coppice_ldl.load(latin + ".model").model_digest_ == model.model_digest_
+    with open(latin + ".csv", "w", encoding="utf-8") as file:
+        file.write("a,label_x,label_y\n1,0.5,0.5\n")
+    before = set(os.listdir(tmp_path))
+    spec = {"name": "s", "folds": 2, "datasets": [{"name": "d", "X": X, "D": D}], "methods": [{"algorithm": "sa-bfgs"}]}
+    for call in (
+        lambda: datasets.load(latin + ".csv"),
+        lambda: coppice_ldl.experiment(spec, folder=latin, verbose=False),
+        lambda: coppice_ldl.experiment(latin + ".yaml", verbose=False),
+        lambda: coppice_ldl.experiment({**spec, "datasets": [{"name": "d", "file": latin + ".csv"}]}, verbose=False),
+    ):
+        with pytest.raises(InputError, match=r"caf\\udce9.*not UTF-8; if it is a path, rename"):
+            call()
+    assert set(os.listdir(tmp_path)) == before
+
+
+def test_utf8_in_the_c_locale(tmp_path) -> None:
+    """In the C locale, Python reads the bytes of a path as surrogates. The process gets the path."""
+    code = "import sys, coppice_ldl; print(coppice_ldl.datasets.load(sys.argv[1]).X.shape)"
+    path = tmp_path / "caf\u00e9.csv"
+    path.write_text("a,label_x,label_y\n1,0.5,0.5\n2,0.5,0.5\n", encoding="utf-8")
+    settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = subprocess.run([sys.executable, "-c", code, path], env={**os.environ, **settings}, capture_output=True, text=True, check=False)
+    assert ended.stdout == "(2, 1)\n", ended.stderr

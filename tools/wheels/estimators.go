@@ -55,7 +55,7 @@ func estimators(all []algorithms.Algorithm) string {
 	var b strings.Builder
 	b.WriteString(`"""Estimators: a class for each algorithm. This file is generated from the algorithms of the binary."""
 
-from __future__ import annotations
+from __future__ import annotations as _annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -79,7 +79,7 @@ __all__ = [
 	for _, a := range all {
 		fmt.Fprintf(&b, "    %q: %s,\n", a.Name(), a.About().Class)
 	}
-	b.WriteString("}\n")
+	b.WriteString("}\n\n# Completion lists the classes alone.\nif TYPE_CHECKING:\n    del np\ndel Literal, Mapping, Sequence, TYPE_CHECKING\n")
 	return b.String()
 }
 

@@ -1,0 +1,190 @@
+"""What `coppice_ldl.datasets` has."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional, Union
+
+import numpy as np
+
+from . import _arrays, _checks
+from ._arrays import Files
+from ._errors import InputError
+from ._messages import translated
+from ._parameters import flags, utf8
+from ._process import run
+
+
+@dataclass(repr=False, eq=False)
+class Dataset:
+    """A dataset.
+
+    Attributes
+    ----------
+    X : ndarray of float32 of shape (n_samples, n_features), or a CSR matrix of SciPy if the data are mostly zeros
+        Without SciPy, `X` is an ndarray.
+    D : ndarray of shape (n_samples, n_labels)
+        Label distributions.
+    feature_names, label_names : list of str
+        They are empty if the data have no names.
+    row_names : ndarray of str, optional
+    groups : ndarray, optional
+        The group of each sample, such as a person.
+    values : ndarray, optional
+        The exact number of each sample of ordinal labels.
+    intervals : ndarray of shape (n_samples, 2), optional
+        The least and the greatest number of each sample.
+    notes : list of str
+        How the file was read.
+    """
+
+    X: Any
+    D: np.ndarray
+    feature_names: list[str] = field(default_factory=list)
+    label_names: list[str] = field(default_factory=list)
+    row_names: Optional[np.ndarray] = None
+    groups: Optional[np.ndarray] = None
+    values: Optional[np.ndarray] = None
+    intervals: Optional[np.ndarray] = None
+    notes: list[str] = field(default_factory=list)
+
+    def frame(self) -> Any:
+        """Return the features as a DataFrame of pandas."""
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        X = self.X.toarray() if _arrays.is_sparse(self.X) else self.X.reshape(len(self.X), -1)
+        names = self.feature_names or [f"feature_{i}" for i in range(X.shape[1])]
+        return pandas.DataFrame(X, columns=names, index=self.row_names)
+
+    def label_frame(self) -> Any:
+        """Return the label distributions as a DataFrame of pandas. `fit` takes the names of labels from it."""
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        names = self.label_names or [f"label_{i}" for i in range(self.D.shape[1])]
+        return pandas.DataFrame(self.D, columns=names, index=self.row_names)
+
+    def __repr__(self) -> str:
+        shapes = [f"{name} {' x '.join(str(n) for n in array.shape)}" for name, array in (("X", self.X), ("D", self.D))]
+        return f"<Dataset: {', '.join(shapes)}>"
+
+    def _repr_html_(self) -> str:
+        from ._display import table
+
+        rows: list[tuple[str, Any]] = [
+            ("samples", self.X.shape[0]),
+            ("features", self.X.shape[1]),
+            ("labels", ", ".join(self.label_names[:20]) or self.D.shape[1]),
+        ]
+        return table([*rows, *(("note", note) for note in self.notes)])
+
+
+def load(path: Union[str, "os.PathLike[str]", Mapping[str, Any]], **options: Any) -> Dataset:
+    """Read a data file.
+
+    Parameters
+    ----------
+    path : str, path or dict
+        A .mat, .npz, .npy, .csv, .tsv or .libsvm file, also with .gz. A dict has .npy files by name, such as
+        ``{"features": "X.npy", "labels": "D.npy"}``.
+    **options
+        The flags of ``coppice dataset import``, such as ``label_columns=["a", "b"]``, ``labels="age"``, ``sigma=2``,
+        ``range=(0, 69)``, ``missing="mean"`` or ``groups="person"``.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InputError
+        If the file or an option is not valid. The text names the row and the column.
+    """
+    _checks.options("load", "dataset convert", options)
+    where = json.dumps({name: _path(one) for name, one in path.items()}) if isinstance(path, Mapping) else _path(path)
+    with Files() as files:
+        out = files.empty("dataset")
+        result = run(["dataset", "convert", "-o", "json", "--data", where, "--out", out, *flags(options)], files.descriptors)
+        arrays = files.read_arrays(out)
+    found = _dataset(arrays, result.json().get("notes") or [])
+    if options.get("missing") in ("mean", "median") and bool(np.isnan(found.X.data if _arrays.is_sparse(found.X) else found.X).any()):
+        text = f'X has NaN where values are missing: the {options["missing"]} is of the training samples, so give missing="{options["missing"]}" to the estimator, too'
+        warnings.warn(text, stacklevel=2)
+    return found
+
+
+def _path(path: Union[str, "os.PathLike[str]"]) -> str:
+    """Return the absolute path of a file that can be read twice."""
+    if "://" in os.fsdecode(path):
+        raise InputError(f"{os.fsdecode(path)}: a URL is not read; download the file, and give its path")
+    where = os.path.abspath(os.fsdecode(path))
+    if where.startswith(("/dev/", "/proc/")) or os.fsdecode(path) == "-":
+        raise InputError(f"{os.fsdecode(path)}: a pipe or a device cannot be read twice; write its data to a file")
+    if not os.path.exists(where):
+        near = sorted(name for name in glob.glob(glob.escape(where) + ".*"))
+        if near:
+            raise InputError(f"{os.fsdecode(path)}: no such file; there is {os.path.basename(near[0])}")
+    return utf8(where)
+
+
+def generate(kind: str = "artificial", rows: Optional[int] = None, seed: int = 1, **options: Any) -> Dataset:
+    """Generate a dataset.
+
+    Parameters
+    ----------
+    kind : str
+        ``artificial``, ``random``, ``smooth``, ``leaves``, ``interactions``, ``sparse``, ``noisy``, ``ordered`` or ``ages``.
+    rows : int, optional
+        Number of samples.
+    seed : int
+    **options
+        Other flags of ``coppice dataset generate``, such as ``features=50`` of the kind ``random``.
+
+    Returns
+    -------
+    Dataset
+        Its numbers are rounded to float32, and `X` is an ndarray.
+    """
+    _checks.options("generate", "dataset generate", options)
+    if kind == "textures":
+        raise InputError("kind 'textures' writes images to a folder; use coppice dataset generate")
+    with Files() as files:
+        out = files.empty("dataset")
+        given = {"kind": kind, "seed": seed, **({"rows": rows} if rows is not None else {}), **options}
+        run(["dataset", "generate", "-o", "json", "--out", out, "--format", "npz", *flags(given)], files.descriptors)
+        arrays = files.read_arrays(out)
+    return _dataset(arrays, [])
+
+
+def _dataset(arrays: dict[str, np.ndarray], notes: list[str]) -> Dataset:
+    if "features" in arrays:
+        X: Any = arrays["features"]
+    else:
+        parts = [arrays[f"features_{part}"] for part in ("data", "indices", "indptr")]
+        shape = tuple(int(n) for n in arrays["features_shape"])
+        try:
+            from scipy.sparse import csr_matrix  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+            X = csr_matrix(tuple(parts), shape=shape)
+        except ImportError:
+            X = np.zeros(shape, dtype=parts[0].dtype)
+            X[np.repeat(np.arange(shape[0]), np.diff(parts[2])), parts[1]] = parts[0]
+
+    def names(key: str) -> list[str]:
+        return [str(name) for name in arrays.get(key, ())]
+
+    labels = arrays["labels"]
+    return Dataset(
+        X,
+        labels if labels.ndim == 2 else labels.reshape(-1, 1),
+        names("feature_names"),
+        names("label_names"),
+        arrays.get("row_names"),
+        arrays.get("group"),
+        arrays.get("value"),
+        np.column_stack([arrays["least"], arrays["most"]]) if "least" in arrays else None,
+        [translated(note) for note in notes],
+    )
