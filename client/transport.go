@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -376,11 +377,22 @@ type Error struct {
 	Unknown bool // true if the request may have changed something all the same
 	// Mistakes lists what is wrong with the spec of an experiment and its data.
 	Mistakes []string
+	// Form is Message with places for options, and MistakeForms has the form of each mistake. They may be nil.
+	Form         *errtext.Form
+	MistakeForms []*errtext.Form
 	// Plan is set if a submission of an experiment was refused because runs would be orphaned.
 	Plan *protocol.ExperimentPlan
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Formed implements errtext.Formed.
+func (e *Error) Formed() (errtext.Code, errtext.Text) {
+	if e.Form == nil {
+		return "", errtext.Sprintf("%s", e.Message)
+	}
+	return e.Form.Code, e.Form.Whole()
+}
 
 // IsNotFound reports whether an error says that what was asked for does not exist.
 func IsNotFound(err error) bool {
@@ -497,7 +509,7 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 		r.StatusCode == http.StatusGatewayTimeout || r.StatusCode == http.StatusTooManyRequests
 	switch {
 	case json.Unmarshal(b, &p) == nil && p.Error != "":
-		refused := &Error{Status: r.StatusCode, Message: p.Error, Unknown: p.Unknown, Mistakes: p.Mistakes}
+		refused := &Error{Status: r.StatusCode, Message: p.Error, Unknown: p.Unknown, Mistakes: p.Mistakes, Form: p.Form, MistakeForms: p.MistakeForms}
 		if p.Plan != nil && json.Unmarshal(p.Plan, &refused.Plan) != nil {
 			return true, stranger(server, "the server answers with a plan that cannot be read")
 		}

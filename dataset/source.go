@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -402,7 +403,7 @@ func (s *namedSource) Scan(f func(*Row) error) error {
 		}
 		if own := strings.TrimSpace(r.Name); s.own && own != "" && own != strings.TrimSpace(s.rows[r.Number]) {
 			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Err: ErrAmbiguous,
-				Reason: fmt.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", own, s.rows[r.Number], s.file)}
+				Reason: errtext.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", own, s.rows[r.Number], s.file)}
 		}
 		n++
 		row = *r

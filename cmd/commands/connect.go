@@ -71,7 +71,7 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 // connect returns a client that waits for the cluster as --wait says, and meanwhile says why on stderr.
 func (f *changeFlags) connect(a *app) (*client.Client, error) {
 	if f.Wait < 0 {
-		return nil, usagef("--wait %v: want 0 or more", f.Wait)
+		return nil, usagef("{wait=%v}: want 0 or more", f.Wait)
 	}
 	c, err := f.serverFlags.connect(a)
 	if err != nil {
@@ -108,7 +108,7 @@ type route struct {
 func choose(levels ...route) (at route, err error) {
 	for _, l := range levels {
 		if l.folder != "" && (l.token != "" || l.ca != "") {
-			return at, usagef("--tls-dir excludes --token-file and --ca-file: the folder has a certificate and ca.crt; leave one out")
+			return at, usagef("{tls-dir} excludes {token-file} and {ca-file}: the folder has a certificate and ca.crt; leave one out")
 		}
 		if len(at.server) == 0 {
 			at.server, at.explicit = l.server, l.explicit && len(l.server) > 0
@@ -124,13 +124,13 @@ func choose(levels ...route) (at route, err error) {
 		at.ca = ""
 	}
 	if at.token != "" && at.ca == "" {
-		return at, usagef("--token-file %s: a token is never sent in the clear; name the authorities of the cluster with --ca-file, a copy of ca.crt", at.token)
+		return at, usagef("{token-file=%s}: a token is never sent in the clear; name the authorities of the cluster with {ca-file}, a copy of ca.crt", at.token)
 	}
 	return at, nil
 }
 
 // errTokenGiven does not repeat the token.
-var errTokenGiven = usagef("--token-file: the value looks like a token; write the token to a file that only you can read, and give its path")
+var errTokenGiven = usagef("{token-file}: the value looks like a token; write the token to a file that only you can read, and give its path")
 
 // route finds the cluster of a command: by a flag, then by a variable or the file of --config, then by a
 // context. If --context is on the command line, variables do not count.
@@ -190,7 +190,7 @@ func (s *serverFlags) route(a *app) (route, error) {
 		}
 		isPlain := func(server string) bool { return strings.HasPrefix(strings.TrimSpace(server), "http://") }
 		if i := slices.IndexFunc(named, isPlain); i >= 0 && asks {
-			return route{}, usagef("--server %s: http is in the clear, but the context %s asks for TLS; leave out http://", named[i], name)
+			return route{}, usagef("{server=%s}: http is in the clear, but the context %s asks for TLS; leave out http://", named[i], name)
 		}
 		levels = append(levels, route{server: c.Server, ca: c.CA, token: c.TokenFile, folder: c.TLSDir, explicit: s.Context != ""})
 	}
@@ -219,25 +219,25 @@ func (w *route) client() (*client.Client, *certs.Source, error) {
 	switch {
 	case w.folder != "":
 		if source, err = certs.Open(w.folder, nil); err != nil {
-			return nil, nil, usagef("--tls-dir: %w", err)
+			return nil, nil, usagef("{tls-dir}: %w", err)
 		}
 	case w.ca != "":
 		if source, err = certs.Trust(w.ca); err != nil {
-			return nil, nil, usagef("--ca-file: %w", err)
+			return nil, nil, usagef("{ca-file}: %w", err)
 		}
 	}
 	var c *client.Client
 	if w.token != "" {
 		token, failed := readToken(w.token)
 		if failed != nil {
-			return nil, nil, usagef("--token-file: %w", failed)
+			return nil, nil, usagef("{token-file}: %w", failed)
 		}
 		c, err = client.NewWithToken(servers, source, token)
 	} else {
 		c, err = client.NewWith(servers, source)
 	}
 	if err != nil {
-		return nil, nil, usagef("--server: %w", err)
+		return nil, nil, usagef("{server}: %w", err)
 	}
 	return c, source, nil
 }

@@ -47,7 +47,7 @@ func (c *experimentRunCmd) Run(a *app) error {
 		return err
 	}
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
-		return usagef("--threads and --dir need --local: on a cluster, workers compute and the cluster keeps the results")
+		return usagef("{threads} and --dir need {local}: on a cluster, workers compute and the cluster keeps the results")
 	}
 	s, err := c.readFor(a, &c.cellFlags, c.Local)
 	if err != nil {

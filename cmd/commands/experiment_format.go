@@ -30,7 +30,7 @@ func (f *reportFlags) check(inputs ...string) error {
 		return err
 	}
 	if !(f.Level >= reporting.LeastLevel && f.Level < 1) {
-		return usagef("--level %v: want a number of at least %v and below 1", f.Level, reporting.LeastLevel)
+		return usagef("{level=%v}: want a number of at least %v and below 1", f.Level, reporting.LeastLevel)
 	}
 	return nil
 }

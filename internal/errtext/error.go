@@ -10,22 +10,21 @@ type Code string
 
 // The codes.
 const (
-	WrongOption    Code = "wrong-option"    // an option has a value that is not allowed, is missing, or excludes another
-	UnknownOption  Code = "unknown-option"  // a command does not have an option
-	WrongSetting   Code = "wrong-setting"   // a hyperparameter has a value that is not allowed
-	UnknownSetting Code = "unknown-setting" // an algorithm does not have a hyperparameter
-	WrongSpec      Code = "wrong-spec"      // a key or a value of a spec is not allowed
-	WrongRow       Code = "wrong-row"       // a row or a column of data cannot be used
-	WrongData      Code = "wrong-data"      // a data file is damaged, or does not fit
-	AmbiguousData  Code = "ambiguous-data"  // a data file can be read in more than one way
-	NoAccess       Code = "no-access"       // a certificate, a token or TLS is missing
-	ClusterLimit   Code = "cluster-limit"   // a limit of the cluster is reached
-	WrongRequest   Code = "wrong-request"   // what was asked for is not possible
+	WrongOption   Code = "wrong-option"   // an option has a value that is not allowed, is missing, or excludes another
+	UnknownOption Code = "unknown-option" // a command line has an unknown option, or lacks one
+	WrongSetting  Code = "wrong-setting"  // a hyperparameter has a value that is not allowed
+	WrongSpec     Code = "wrong-spec"     // a key or a value of a spec is not allowed
+	WrongRow      Code = "wrong-row"      // a row or a column of data cannot be used
+	WrongData     Code = "wrong-data"     // a data file is damaged, or does not fit
+	AmbiguousData Code = "ambiguous-data" // a data file can be read in more than one way
+	NoAccess      Code = "no-access"      // a certificate, a token or TLS is missing
+	ClusterLimit  Code = "cluster-limit"  // a limit of the cluster is reached
+	WrongRequest  Code = "wrong-request"  // what was asked for is not possible
 )
 
 // Codes lists all codes.
 func Codes() []Code {
-	return []Code{WrongOption, UnknownOption, WrongSetting, UnknownSetting, WrongSpec, WrongRow, WrongData, AmbiguousData, NoAccess, ClusterLimit, WrongRequest}
+	return []Code{WrongOption, UnknownOption, WrongSetting, WrongSpec, WrongRow, WrongData, AmbiguousData, NoAccess, ClusterLimit, WrongRequest}
 }
 
 // Error is an error with a form.

@@ -5,6 +5,8 @@ package errtext
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -85,8 +87,8 @@ func (p *Part) UnmarshalJSON(b []byte) error {
 //	{set=bias}        a hyperparameter: --set bias
 //	{coppice predict} a command: coppice predict
 //
-// A place may contain verbs, and {{ and }} are braces. An argument that is a Text or an error keeps its places; all
-// others have none. %w is %v.
+// A place may contain verbs, and {{ and }} are braces. An argument that is a Text or an error, or has a method Text, keeps its places;
+// all others have none. %w is %v.
 func Sprintf(format string, args ...any) Text {
 	if false {
 		_ = fmt.Errorf(format, args...) // go vet checks the calls of Sprintf like those of fmt.Errorf
@@ -169,6 +171,8 @@ func (a argument) Format(f fmt.State, verb rune) {
 		if verb == 's' || verb == 'v' {
 			text = string(v)
 		}
+	case interface{ Text() Text }:
+		text = string(v.Text())
 	case error:
 		text = string(Within(text, v))
 	default:
@@ -226,7 +230,7 @@ func (t Text) String() string {
 		case p.Command != "":
 			b.WriteString("coppice " + p.Command)
 		case p.HasName && p.HasVal:
-			b.WriteString("--" + p.Option + " " + p.Value)
+			b.WriteString("--" + p.Option + " " + shellWord(p.Value))
 		case p.HasName:
 			b.WriteString("--" + p.Option)
 		default:
@@ -236,5 +240,31 @@ func (t Text) String() string {
 	return b.String()
 }
 
+// shellWord writes a value as a shell reads it.
+func shellWord(value string) string {
+	switch unprintable := func(r rune) bool { return !strconv.IsPrint(r) }; {
+	case plainWord.MatchString(value):
+		return value
+	case strings.ContainsFunc(value, unprintable):
+		return strconv.Quote(value)
+	}
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}
+
+// plainWord matches a word that a shell reads as it is.
+var plainWord = regexp.MustCompile(`^[\pL\pN_.,:/=+@%-]+$`)
+
 // hasPlaces reports whether a text has places.
 func (t Text) hasPlaces() bool { return strings.ContainsRune(string(t), begin) }
+
+// Join joins texts with a separator that has no places.
+func Join(list []Text, separator string) Text {
+	var b strings.Builder
+	for i, text := range list {
+		if i > 0 {
+			b.WriteString(separator)
+		}
+		b.WriteString(string(text))
+	}
+	return Text(b.String())
+}
