@@ -415,11 +415,11 @@ func (o *OpenOptions) chooseAsTrained() {
 	}
 }
 
-// note says which options are those of the model's file; empty: none.
-func (o *OpenOptions) note() errtext.Text { return o.taking("flags override these options") }
+// overrides says that flags override the options of a model's file.
+const overrides errtext.Text = "flags override these options"
 
-// taking names the options of the model's file, and says what else can be done; empty: none.
-func (o *OpenOptions) taking(advice errtext.Text) errtext.Text {
+// note says which options are those of the model's file, and what else can be done; empty: none.
+func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
 	if o.taken == nil {
 		return ""
 	}
@@ -460,9 +460,9 @@ func (o *OpenOptions) remedy() errtext.Text {
 		}
 	}
 	if len(ways) == 0 {
-		return o.note()
+		return o.note(overrides)
 	}
-	return o.taking(errtext.Sprintf("%s; flags override these options", errtext.Join(slices.Compact(ways), ", ")))
+	return o.note(errtext.Sprintf("%s; %s", errtext.Join(slices.Compact(ways), ", "), overrides))
 }
 
 // withNote returns src with a note about how it was read, unless that is empty.

@@ -60,7 +60,7 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	if err == nil {
 		src, err = withFill(src, s)
 	}
-	note, hint := o.note(), s.headerHint(&line, &o.known)
+	note, hint := o.note(overrides), s.headerHint(&line, &o.known)
 	if err == nil {
 		return &advised{withNote(src, note), o.remedy(), hint}, m, nil
 	}

@@ -289,7 +289,7 @@ func ParseShape(text string) (Shape, error) {
 	var s Shape
 	parts := strings.Split(text, "x")
 	if len(parts) != 3 {
-		return s, errors.New("want CHANNELSxHEIGHTxWIDTH, such as 1x8x8")
+		return s, errtext.Errorf(errtext.WrongOption, "want {shape:CHANNELSxHEIGHTxWIDTH}, such as {shape:1x8x8}")
 	}
 	for i, side := range []*int{&s.Channels, &s.Height, &s.Width} {
 		n, err := strconv.Atoi(parts[i])

@@ -39,7 +39,7 @@ type cli struct {
 
 // globals are the flags of all commands.
 type globals struct {
-	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"Output format: text or json; csv for job curve; jsonl for train and job watch. Progress and logs go to stderr."`
+	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"Output format: text or json; csv for job curve; jsonl for train, job watch and experiment run. Progress and logs go to stderr."`
 
 	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags."`
 	ShowVersion versionFlag `name:"version" help:"Print the version and stop."`

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/client/contexts"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
@@ -302,10 +303,10 @@ func withPorts(addresses []string) []string {
 
 // apartFromCluster refuses --server and --wait on the command line if flag says that no cluster is asked. A variable or
 // a configuration file may name a cluster nevertheless.
-func (a *app) apartFromCluster(flag string, asksNone bool) error {
+func (a *app) apartFromCluster(flag errtext.Text, asksNone bool) error {
 	for _, name := range []string{"server", "context", "tls-dir", "token-file", "ca-file", "wait"} {
 		if asksNone && a.given[name] {
-			return usagef("--%s needs a cluster, but %s uses none; leave one of them out", name, flag)
+			return usagef("%s needs a cluster, but %s uses none; leave one of them out", errtext.Option(name, ""), flag)
 		}
 	}
 	return nil
@@ -378,7 +379,9 @@ func (s *asked) waiting(err error) {
 	s.told = now
 	o := judge(s.cl.Survey(s.a.ctx))
 	if s.last = time.Now(); s.a.ctx.Err() == nil {
-		s.a.note("waiting for the cluster: %s", o.reason(err))
+		if reason := o.reason(err); !toLibrary(s.a.stderr, "waiting", errtext.Sprintf("%s", reason)) {
+			s.a.note("waiting for the cluster: %s", reason)
+		}
 	}
 }
 

@@ -63,17 +63,17 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	}
 	if f.Delimiter != "" {
 		if o.Delimiter, err = dataset.ParseDelimiter(f.Delimiter); err != nil {
-			return o, usagef("--%w", err)
+			return o, wrongOption(err)
 		}
 	}
 	if o.Decimal = f.Decimal; f.Decimal != "" {
 		if _, err = dataset.ParseDecimal(f.Decimal); err != nil {
-			return o, usagef("--%w", err)
+			return o, wrongOption(err)
 		}
 	}
 	if f.Thousands != "" {
 		if o.Thousands, err = dataset.ParseThousands(f.Thousands); err != nil {
-			return o, usagef("--%w", err)
+			return o, wrongOption(err)
 		}
 		if f.Decimal == f.Thousands {
 			return o, usagef("{decimal} and {thousands} are both %s: the decimal mark and the thousands separator must differ", f.Decimal)
@@ -81,11 +81,11 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	}
 	if f.Encoding != "" {
 		if o.Encoding, err = dataset.ParseEncoding(f.Encoding); err != nil {
-			return o, usagef("--%w", err)
+			return o, wrongOption(err)
 		}
 	}
 	if o.Missing, err = dataset.ParseMissing(f.Missing); err != nil {
-		return o, usagef("--%w", err)
+		return o, wrongOption(err)
 	}
 	return o, nil
 }
@@ -162,7 +162,7 @@ func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err
 
 func parseRange(text string) (low, high int, err error) {
 	if low, high, err = dataset.ParseRange(text); err != nil {
-		err = usagef("--%w", err)
+		err = wrongOption(err)
 	}
 	return low, high, err
 }

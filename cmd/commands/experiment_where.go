@@ -109,7 +109,7 @@ func (w *whatArg) find(a *app, bare bool) (*found, error) {
 		flag = "--dir"
 	}
 	here := w.Local || w.Dir != ""
-	if err := a.apartFromCluster(flag, here); err != nil {
+	if err := a.apartFromCluster(flagText(flag), here); err != nil {
 		return nil, err
 	}
 	at, err := w.whereabouts(a.ctx)

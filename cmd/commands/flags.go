@@ -35,11 +35,11 @@ func checkGiven(line *kong.Context) error {
 			continue
 		}
 		if seen[f] && !f.IsCumulative() {
-			return usagef("--%s is given twice; give it once", f.Name)
+			return usagef("%s is given twice; give it once", errtext.Option(f.Name, ""))
 		}
 		seen[f] = true
 		if isEmpty(line.FlagValue(f)) && !f.Tag.Has(mayBeEmpty) {
-			return usagef("--%s has an empty value; give a value, or leave the flag out", f.Name)
+			return usagef("%s has an empty value; give a value, or leave the flag out", errtext.Option(f.Name, ""))
 		}
 	}
 	return nil
@@ -98,6 +98,12 @@ func nearOnly(err error) error {
 // flagText returns a flag, such as --data, as a place of a text.
 func flagText(flag string) errtext.Text { return errtext.Option(strings.TrimPrefix(flag, "--"), "") }
 
+// wrongOption is the error about the value of a flag. The text of err begins with the name of the flag.
+func wrongOption(err error) error {
+	name, rest, _ := strings.Cut(string(errtext.Within(err.Error(), err)), " ")
+	return usagef("%s %s", errtext.Option(name, ""), errtext.Text(rest))
+}
+
 // wrongLine is an error of kong about a command line. If it begins with a flag, the flag is a place.
 func wrongLine(err error) error {
 	text := nearOnly(err).Error()
@@ -108,7 +114,7 @@ func wrongLine(err error) error {
 	}
 	rest := name[end:]
 	if strings.HasPrefix(rest, " must be one of ") {
-		rest = strings.ReplaceAll(rest, `","`, `", "`)
+		rest = strings.Replace(strings.ReplaceAll(rest, `","`, `", "`), `"", `, "", 1) // an empty value is no choice
 	}
 	return errtext.Errorf(errtext.WrongOption, "%s%s", errtext.Option(name[:end], ""), rest)
 }

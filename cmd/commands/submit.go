@@ -66,7 +66,9 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	}
 	made = err == nil && before != job.ID
 	if err == nil && !made && job.ModelDeleted == 0 {
-		a.note("%s", wasThere(job))
+		if text := wasThere(job); job.State != protocol.Done || !toLibrary(a.stderr, "note", text) {
+			a.note("%s", text)
+		}
 	}
 	return job, made, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -64,7 +65,7 @@ func (c *trainCmd) Run(a *app) error {
 	case !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit):
 		return usagef("{threads}, {memory} and {kept-memory} need {local}; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
 	}
-	if err := cmp.Or(c.threadsFlag.check(), a.apartFromCluster("--local and --data", c.Local && c.Data != "")); err != nil {
+	if err := cmp.Or(c.threadsFlag.check(), a.apartFromCluster(errtext.Sprintf("{local} and {data}"), c.Local && c.Data != "")); err != nil {
 		return err
 	}
 	file, err := c.read()

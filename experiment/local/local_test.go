@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -53,7 +54,7 @@ func newRun(t *testing.T, dir, text string) (*Run, *[]string) {
 	return &Run{
 		Spec: s, File: file, Folder: filepath.Join(dir, "out"), Sets: sets, Layout: l, Lanes: 2, Note: note,
 		Agree: func(*protocol.ExperimentPlan) error { return nil },
-		Show:  func(string, func(columns, lines int) []string) {},
+		Show:  func(runner.Status, func(columns, lines int) []string) {},
 	}, notes
 }
 
