@@ -519,21 +519,22 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 	case certs.Clear(r.StatusCode, b): // servers in Go, nginx, Apache
 		return true, stranger(server, tlsFound)
 	}
-	return true, stranger(server, fmt.Sprintf("the server answers the request %s %s with the status %s",
+	return true, stranger(server, errtext.Sprintf("the server answers the request %s %s with the status %s",
 		r.Request.Method, r.Request.URL.Path, strings.TrimSpace(r.Status)))
 }
 
 // stranger says what was found at an address instead of a coordinator.
-func stranger(server, found string) error {
-	return fmt.Errorf("%s is %w: %s", bare(server), ErrStranger, found)
+func stranger(server string, found errtext.Text) error {
+	return errtext.Errorf(errtext.NoAccess, "%s is %w: %s", bare(server), ErrStranger, found)
 }
 
 // bare removes the scheme of an address.
 func bare(server string) string { return strings.TrimPrefix(server, "http://") }
 
+var tlsFound = errtext.Sprintf("the server uses TLS, but this command is in the clear; give {tls-dir}, or {ca-file} and {token-file}")
+
 const (
-	tlsFound  = "the server uses TLS, but this command is in the clear; give --tls-dir, or --ca-file and --token-file"
-	natsFound = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
+	natsFound errtext.Text = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
 )
 
 // malformed finds what net/http could not read as HTTP. Its error has no type.
@@ -544,7 +545,7 @@ func found(server string, err error) error {
 	var peer *certs.PeerError
 	switch {
 	case errors.Is(err, certs.ErrClear):
-		return stranger(server, certs.ErrClear.Error())
+		return stranger(server, errtext.Sprintf("%s", certs.ErrClear))
 	case errors.As(err, &peer):
 		return fmt.Errorf("%s is %w: %w", bare(server), ErrStranger, peer)
 	}

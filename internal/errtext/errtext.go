@@ -281,12 +281,13 @@ const (
 	WrongRow      Code = "wrong-row"      // a row or a column of data cannot be used
 	WrongData     Code = "wrong-data"     // a data file is damaged, or does not fit
 	AmbiguousData Code = "ambiguous-data" // a data file can be read in more than one way
+	NoAccess      Code = "no-access"      // a certificate, a token or TLS is missing
 	WrongRequest  Code = "wrong-request"  // what was asked for is not possible
 )
 
 // Codes lists all codes.
 func Codes() []Code {
-	return []Code{WrongOption, UnknownOption, WrongSetting, WrongSpec, WrongRow, WrongData, AmbiguousData, WrongRequest}
+	return []Code{WrongOption, UnknownOption, WrongSetting, WrongSpec, WrongRow, WrongData, AmbiguousData, NoAccess, WrongRequest}
 }
 
 // Error is an error with a form.
