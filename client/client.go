@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -69,7 +70,7 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 		case scheme != "http" && scheme != "https":
 			err = fmt.Errorf("%q is neither http nor https", scheme)
 		case scheme == "http" && source != nil:
-			err = errors.New("http is in the clear, but --tls-dir and --ca-file ask for TLS; leave out http://")
+			err = errtext.Errorf(errtext.NoAccess, "http is in the clear, but {tls-dir} and {ca-file} ask for TLS; leave out http://")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("coordinator address %q: %w", strings.TrimPrefix(s, "http://"), err)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -376,11 +377,22 @@ type Error struct {
 	Unknown bool // true if the request may have changed something all the same
 	// Mistakes lists what is wrong with the spec of an experiment and its data.
 	Mistakes []string
+	// Form is Message with places for options, and MistakeForms has the form of each mistake. They may be nil.
+	Form         *errtext.Form
+	MistakeForms []*errtext.Form
 	// Plan is set if a submission of an experiment was refused because runs would be orphaned.
 	Plan *protocol.ExperimentPlan
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Formed implements errtext.Formed.
+func (e *Error) Formed() (errtext.Code, errtext.Text) {
+	if e.Form == nil {
+		return "", errtext.Sprintf("%s", e.Message)
+	}
+	return e.Form.Code, e.Form.Whole()
+}
 
 // IsNotFound reports whether an error says that what was asked for does not exist.
 func IsNotFound(err error) bool {
@@ -497,7 +509,7 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 		r.StatusCode == http.StatusGatewayTimeout || r.StatusCode == http.StatusTooManyRequests
 	switch {
 	case json.Unmarshal(b, &p) == nil && p.Error != "":
-		refused := &Error{Status: r.StatusCode, Message: p.Error, Unknown: p.Unknown, Mistakes: p.Mistakes}
+		refused := &Error{Status: r.StatusCode, Message: p.Error, Unknown: p.Unknown, Mistakes: p.Mistakes, Form: p.Form, MistakeForms: p.MistakeForms}
 		if p.Plan != nil && json.Unmarshal(p.Plan, &refused.Plan) != nil {
 			return true, stranger(server, "the server answers with a plan that cannot be read")
 		}
@@ -507,21 +519,22 @@ func refusal(server string, r *http.Response) (again bool, err error) {
 	case certs.Clear(r.StatusCode, b): // servers in Go, nginx, Apache
 		return true, stranger(server, tlsFound)
 	}
-	return true, stranger(server, fmt.Sprintf("the server answers the request %s %s with the status %s",
+	return true, stranger(server, errtext.Sprintf("the server answers the request %s %s with the status %s",
 		r.Request.Method, r.Request.URL.Path, strings.TrimSpace(r.Status)))
 }
 
 // stranger says what was found at an address instead of a coordinator.
-func stranger(server, found string) error {
-	return fmt.Errorf("%s is %w: %s", bare(server), ErrStranger, found)
+func stranger(server string, found errtext.Text) error {
+	return errtext.Errorf(errtext.NoAccess, "%s is %w: %s", bare(server), ErrStranger, found)
 }
 
 // bare removes the scheme of an address.
 func bare(server string) string { return strings.TrimPrefix(server, "http://") }
 
+var tlsFound = errtext.Sprintf("the server uses TLS, but this command is in the clear; give {tls-dir}, or {ca-file} and {token-file}")
+
 const (
-	tlsFound  = "the server uses TLS, but this command is in the clear; give --tls-dir, or --ca-file and --token-file"
-	natsFound = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
+	natsFound errtext.Text = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
 )
 
 // malformed finds what net/http could not read as HTTP. Its error has no type.
@@ -532,7 +545,7 @@ func found(server string, err error) error {
 	var peer *certs.PeerError
 	switch {
 	case errors.Is(err, certs.ErrClear):
-		return stranger(server, certs.ErrClear.Error())
+		return stranger(server, errtext.Sprintf("%s", certs.ErrClear))
 	case errors.As(err, &peer):
 		return fmt.Errorf("%s is %w: %w", bare(server), ErrStranger, peer)
 	}

@@ -146,7 +146,7 @@ func (s *arraySource) readLabels(o *OpenOptions) error {
 	}
 	text := h.Kind == 'U' || h.Kind == 'S'
 	if text && !s.classes {
-		return kindErrorf(ErrFormat, "array %q holds texts, want numbers; --labels class reads texts as classes", s.labels.name)
+		return kindErrorf(ErrFormat, "array %q holds texts, want numbers; {labels=class} reads texts as classes", s.labels.name)
 	}
 	if s.classes && (text || isColumn(h)) {
 		s.classNames, s.labels, s.info.Labels = s.labels, nil, 1

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // maxLevels bounds the levels of one category. maxAllLevels bounds the levels of all categories of a file.
@@ -35,11 +37,11 @@ type levels struct {
 func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
 	found, err := findColumns(names, c.width, o.Categories)
 	if err != nil {
-		return fmt.Errorf("--categories: %w", err)
+		return errtext.Errorf(errtext.WrongData, "{categories}: %w", err)
 	}
 	for _, i := range found {
 		if !slices.Contains(c.features, i) {
-			return fmt.Errorf("--categories: column %d %q (counted from 0) is not a feature", i, nameAt(names, i))
+			return errtext.Errorf(errtext.WrongData, "{categories}: column %d %q (counted from 0) is not a feature", i, nameAt(names, i))
 		}
 		c.category(i, Category{Name: cmp.Or(nameAt(names, i), strconv.Itoa(i)), At: i})
 	}
@@ -101,7 +103,7 @@ func (s *csvSource) findLevels(o *OpenOptions) error {
 			return nil
 		}
 	}
-	return &WaysError{s.info.File + ": the first line has no numbers, and its categories also occur in other rows: give --header yes if it is a header, --header no if it is a row", headerWays}
+	return &WaysError{errtext.Sprintf("%s: the first line has no numbers, and its categories also occur in other rows: give {header=yes} if it is a header, {header=no} if it is a row", s.info.File), headerWays}
 }
 
 // addLevel adds the level of a row. There are at most maxLevels.
@@ -110,7 +112,7 @@ func addLevel(set *identities, text string, r *Row) error {
 		return nil
 	}
 	if len(set.texts) > maxLevels {
-		return fmt.Errorf("a category has more than %d levels: is the column an identifier? --drop leaves the column out", maxLevels)
+		return errtext.Errorf(errtext.WrongData, "a category has more than %d levels: is the column an identifier? {drop} leaves the column out", maxLevels)
 	}
 	if err := notUTF8("the category's level", text); err != nil {
 		return err
@@ -134,7 +136,7 @@ func (s *csvSource) setLevels(sets map[int]*identities) error {
 			k.Levels = append(k.Levels, level.name)
 		}
 		if all += len(found); len(found) == 0 {
-			return kindErrorf(ErrFormat, "%s: the category %q has no values; --drop leaves the column out", s.info.File, k.Name)
+			return kindErrorf(ErrFormat, "%s: the category %q has no values; {drop} leaves the column out", s.info.File, k.Name)
 		}
 		if merged != nil {
 			s.info.Notes = append(s.info.Notes, fmt.Sprintf("column %d %q: %s", i, nameAt(s.names, i), mergedNote("level", merged)))
@@ -191,7 +193,7 @@ func (s *csvSource) parseCategory(row *Row, k *levels, record []string, r *csvRe
 		row.Values[from+i] = 1
 	case s.leavesOut(record):
 	case s.unseen == nil:
-		reason := fmt.Sprintf("%.100q is not a level of this category, which has %s levels; --unseen ignore sets the category's features to 0", strings.TrimSpace(field), listSome(k.Levels))
+		reason := errtext.Sprintf("%.100q is not a level of this category, which has %s levels; {unseen=ignore} sets the category's features to 0", strings.TrimSpace(field), listSome(k.Levels))
 		return s.columnError(row.Number, k.At, reason, r)
 	default:
 		s.unseen(row.Number, k.Name, strings.TrimSpace(field))

@@ -1,10 +1,11 @@
 package dataset
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // DefaultTolerance is how far from 1 the sum of a row's label degrees may be by default. It
@@ -138,7 +139,7 @@ func (c *checker) checkLabels(r *Row) error {
 	if negative >= 0 {
 		clipped, bad := clippedSum(r.Labels, sum, c.tolerance)
 		if bad >= 0 {
-			return c.columnError(r, "label", bad, c.info.LabelNames, fmt.Sprintf("%v is negative; the probability of a label must be 0 or more", r.Labels[bad]))
+			return c.columnError(r, "label", bad, c.info.LabelNames, errtext.Sprintf("%v is negative; the probability of a label must be 0 or more", r.Labels[bad]))
 		}
 		sum = clipped
 	}
@@ -210,27 +211,27 @@ func (t *totalLabels) label(rows int) int {
 const totalSlack = 1e-6
 
 // totalHint says that a label is the total of the others, and how to leave it out; where says in which rows.
-func (i *Info) totalHint(label int, where string) string {
-	name, advice := strconv.Itoa(label), "remove it from the file"
+func (i *Info) totalHint(label int, where string) errtext.Text {
+	name, advice := strconv.Itoa(label), errtext.Text("remove it from the file")
 	if s := nameAt(i.LabelNames, label); s != "" {
 		name = strconv.Quote(s)
 	}
 	switch {
 	case label >= len(i.labelFlags) || len(i.labelFlags) != i.Labels:
 	case i.labelsListed:
-		advice = "list all other label columns in --label-columns"
+		advice = errtext.Sprintf("list all other label columns in {label-columns}")
 	default:
-		advice = Option{"drop", listFlag("drop", i.labelFlags[label]).Value}.String() + " leaves it out"
+		advice = errtext.Sprintf("%s leaves it out", Option{"drop", listFlag("drop", i.labelFlags[label]).Value})
 	}
-	return fmt.Sprintf("label %s is the sum of the other labels %s and seems to be a total: %s", name, where, advice)
+	return errtext.Sprintf("label %s is the sum of the other labels %s and seems to be a total: %s", name, where, advice)
 }
 
 // sumError is the error about labels that do not sum to 1.
 func (c *checker) sumError(r *Row, sum float64) error {
 	if sum == 0 {
-		return rowErrorf(c.info.File, r.Number, "every label of this sample is 0; the labels of a sample must sum to 1"+dropHint)
+		return rowErrorf(c.info.File, r.Number, "every label of this sample is 0; the labels of a sample must sum to 1%s", dropHint)
 	}
-	hint := "--normalize divides the labels of each sample by their sum"
+	hint := errtext.Sprintf("{normalize} divides the labels of each sample by their sum")
 	if c.info.listsClasses(r.Labels) {
 		hint = classListHint
 	}
@@ -242,15 +243,15 @@ func (c *checker) sumError(r *Row, sum float64) error {
 }
 
 // classListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
-const classListHint = "these labels are whole numbers and may be class numbers: --labels class reads one class for each sample; for several classes, write the probability of every class " +
-	"(0.5,0,0.5 for two classes of three); --labels counts reads counts"
+var classListHint = errtext.Sprintf("these labels are whole numbers and may be class numbers: {labels=class} reads one class for each sample; for several classes, write the probability of every class " +
+	"(0.5,0,0.5 for two classes of three); {labels=counts} reads counts")
 
 // listsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.
 func (i *Info) listsClasses(labels []float64) bool {
 	return i.CountedFrom != "" && !slices.ContainsFunc(labels, func(v float64) bool { return v != math.Floor(v) })
 }
 
-func (c *checker) columnError(r *Row, kind string, column int, names []string, reason string) error {
+func (c *checker) columnError(r *Row, kind string, column int, names []string, reason errtext.Text) error {
 	return &RowError{
 		File: c.info.File, Row: r.Number, Column: column,
 		Kind: kind, Name: nameAt(names, column), Reason: reason,
@@ -267,14 +268,14 @@ func positiveZero(v float64) float32 {
 }
 
 // notFinite says what is wrong with a value; hint is advice about a missing one.
-func notFinite(v float64, hint string) string {
+func notFinite(v float64, hint errtext.Text) errtext.Text {
 	if math.IsNaN(v) {
 		return "NaN is not a finite number" + hint
 	}
 	if math.IsInf(v, 0) {
-		return fmt.Sprintf("%v is not a finite number", v)
+		return errtext.Sprintf("{:%v} is not a finite number", v)
 	}
-	return fmt.Sprintf("%v is too large for a float32", v)
+	return errtext.Sprintf("%v is too large for a float32", v)
 }
 
 // stored returns the checked features in the form of a dense or a sparse shard; columns is

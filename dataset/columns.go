@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // csvColumns says what each column of a CSV file is.
@@ -159,7 +161,7 @@ func (c *csvColumns) distinct(names []string) error {
 	for _, i := range used {
 		name := nameAt(names, i)
 		if first, ok := seen[name]; ok && name != "" {
-			text := fmt.Sprintf("columns %d and %d (counted from 0) are both named %q: drop one of them with --drop %d or --drop %d", first, i, name, i, first)
+			text := errtext.Sprintf("columns %d and %d (counted from 0) are both named %q: drop one of them with {drop=%d} or {drop=%d}", first, i, name, i, first)
 			return &WaysError{text, []Way{
 				oneWay("--drop", strconv.Itoa(i), "%q is column %d", name, first), oneWay("--drop", strconv.Itoa(first), "%q is column %d", name, i),
 			}}
@@ -191,10 +193,10 @@ func (c *csvColumns) distinctLabels(names []string) error {
 		return nil
 	}
 	var ways []Way
-	var texts []string
+	var texts []errtext.Text
 	for _, columns := range [][]int{prefixed, plain} {
 		if len(columns) < 2 {
-			return &WaysError{text: fmt.Sprintf("%s: list the label columns with --label-columns, or leave a column out with --drop", twice)}
+			return &WaysError{text: errtext.Sprintf("%s: list the label columns with {label-columns}, or leave a column out with {drop}", twice)}
 		}
 		var list []string
 		for _, i := range columns {
@@ -202,9 +204,9 @@ func (c *csvColumns) distinctLabels(names []string) error {
 		}
 		way := Way{"the labels are " + nameList(names, columns), []Flag{listFlag("--label-columns", list...)}}
 		ways = append(ways, way)
-		texts = append(texts, Option{"label-columns", way.Flags[0].Value}.String()+" takes "+nameList(names, columns))
+		texts = append(texts, errtext.Sprintf("%s takes %s", Option{"label-columns", way.Flags[0].Value}, nameList(names, columns)))
 	}
-	return &WaysError{twice + ": " + strings.Join(texts, ", "), ways}
+	return &WaysError{errtext.Sprintf("%s: %s", twice, errtext.Join(texts, ", ")), ways}
 }
 
 // free lists the columns that are not used.
@@ -285,7 +287,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	case o.NoLabels:
 		return nil, nil
 	}
-	return nil, kindErrorf(ErrNoLabels, "no label columns found: rename them to %s..., or list them with --label-columns; %s",
+	return nil, kindErrorf(ErrNoLabels, "no label columns found: rename them to %s..., or list them with {label-columns}; %s",
 		strings.Join(c.prefixes, "... or "), columnList(names, c.width))
 }
 
@@ -312,7 +314,7 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 			return []int{i}, nil
 		}
 		if !o.NoLabels && o.Labels.Kind == s.Reading.Labels {
-			err := fmt.Errorf("the model was trained with the %s in column %q, and this file has no such column: name the column of the %s with --label-columns; %s",
+			err := errtext.Errorf(errtext.WrongData, "the model was trained with the %s in column %q, and this file has no such column: name the column of the %s with {label-columns}; %s",
 				o.Labels.Kind, trained, o.Labels.Kind, columnList(names, c.width))
 			return nil, &kindError{&kindError{err, ErrNoLabels}, ErrAmbiguous}
 		}
@@ -333,15 +335,15 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 
 // targetError is the error for a file in which no column, or each of several, may be the only label column.
 func (c *csvColumns) targetError(names []string, found []int, o *OpenOptions) error {
-	const advice = "name the label column with --label-columns"
+	advice := errtext.Sprintf("name the label column with {label-columns}")
 	if len(found) > 0 {
 		var ways []Way
 		for _, i := range found {
 			ways = append(ways, oneWay("--label-columns", flagColumn(names, i), "the %s is in column %d, %q", o.Labels.Kind, i, nameAt(names, i)))
 		}
-		return &WaysError{fmt.Sprintf("--labels %s needs one label column, but several have a usual name (%s): %s", o.Labels.Kind, nameList(names, found), advice), ways}
+		return &WaysError{errtext.Sprintf("{labels=%s} needs one label column, but several have a usual name (%s): %s", o.Labels.Kind, nameList(names, found), advice), ways}
 	}
-	err := fmt.Errorf("--labels %s needs one label column, but no column is called %s, %s: %s; %s", o.Labels.Kind, o.Labels.Kind,
+	err := errtext.Errorf(errtext.WrongData, "{labels=%s} needs one label column, but no column is called %s, %s: %s; %s", o.Labels.Kind, o.Labels.Kind,
 		strings.Join(targetNames[:len(targetNames)-1], ", ")+" or "+targetNames[len(targetNames)-1], advice, columnList(names, c.width))
 	return &kindError{&kindError{err, ErrNoLabels}, ErrAmbiguous}
 }
@@ -361,13 +363,13 @@ func (c *csvColumns) checkPrefixes(names []string, found []int, o *OpenOptions) 
 	if slices.ContainsFunc(byPrefix, func(columns []int) bool { return len(columns) == 0 }) {
 		return nil
 	}
-	var texts []string
+	var texts []errtext.Text
 	var ways []Way
 	for at, columns := range byPrefix {
-		texts = append(texts, fmt.Sprintf("--label-prefix %s reads %s as labels", c.prefixes[at], nameList(names, columns)))
+		texts = append(texts, errtext.Sprintf("{label-prefix=%s} reads %s as labels", c.prefixes[at], nameList(names, columns)))
 		ways = append(ways, oneWay("--label-prefix", c.prefixes[at], "the labels are %s", nameList(names, columns)))
 	}
-	return &WaysError{fmt.Sprintf("some column names begin with %s, both prefixes of labels: %s", strings.Join(c.prefixes, " and with "), strings.Join(texts, ", ")), ways}
+	return &WaysError{errtext.Sprintf("some column names begin with %s, both prefixes of labels: %s", strings.Join(c.prefixes, " and with "), errtext.Join(texts, ", ")), ways}
 }
 
 // flagColumn returns how flags name a column: by its name, or by its number if it has none of its own.
@@ -413,7 +415,7 @@ func (c *csvColumns) listed(names []string, o *OpenOptions) (found []int, err er
 		found = append(found, columns...)
 	}
 	if o.Labels.single() && len(found) > 1 {
-		return nil, fmt.Errorf("--labels %s needs one label column, but --label-columns lists %d", o.Labels.Kind, len(found))
+		return nil, errtext.Errorf(errtext.WrongData, "{labels=%s} needs one label column, but {label-columns} lists %d", o.Labels.Kind, len(found))
 	}
 	return found, nil
 }
@@ -478,18 +480,18 @@ const rowNameColumn = "row_name"
 
 // rowNameNote says that a column names the rows though no flag says so. It is an error if its first numbers could as well belong
 // to a feature: a number is not whole, or two are equal. records has the first rows.
-func (c *csvColumns) rowNameNote(names []string, records [][]string, m marks, o *OpenOptions) (string, error) {
+func (c *csvColumns) rowNameNote(names []string, records [][]string, m marks, o *OpenOptions) (errtext.Text, error) {
 	i := c.rowName
 	column := fmt.Sprintf("column %d, %q,", i, names[i])
 	if names[i] == "" {
 		column = fmt.Sprintf("column %d, which has no name,", i)
 	}
-	note := column + " has the names of the samples"
+	note := errtext.Sprintf("%s has the names of the samples", column)
 	if !aboveNumbers(records, i, m) || len(o.FeatureColumns) > 0 {
 		return note, nil
 	}
 	asFeature := listFlag("--feature-columns", columnRanges(names, append([]int{i}, c.features...))...)
-	feature := Option{"feature-columns", asFeature.Value}.String()
+	feature := Option{"feature-columns", asFeature.Value}
 	unnamed := names[i] == "" && slices.Contains(names, strconv.Itoa(i)) // flags cannot name it
 	doubt := noIndex(records, i, m)
 	switch {
@@ -498,13 +500,13 @@ func (c *csvColumns) rowNameNote(names []string, records [][]string, m marks, o 
 	case doubt == "" && unnamed:
 		return note, nil
 	case doubt == "":
-		return note + "; " + feature + " makes it a feature", nil
+		return errtext.Sprintf("%s; %s makes it a feature", note, feature), nil
 	case unnamed:
 		return "", kindErrorf(ErrAmbiguous, "%s has %s, so it may hold names of samples or a feature: call it %s in the header if it holds names, or give it another name", column, doubt, rowNameColumn)
 	}
 	asName := Flag{Name: "--row-names", Value: flagColumn(names, i)}
 	return "", &WaysError{
-		fmt.Sprintf("%s has %s, so it may hold names of samples or a feature: %s reads it as names of samples, %s makes it a feature", column, doubt, Option{"row-names", asName.Value}, feature),
+		errtext.Sprintf("%s has %s, so it may hold names of samples or a feature: %s reads it as names of samples, %s makes it a feature", column, doubt, Option{"row-names", asName.Value}, feature),
 		[]Way{{column + " is a feature", []Flag{asFeature}}, {column + " has the names of the samples", []Flag{asName}}},
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // csvSource streams rows from a CSV file.
@@ -263,7 +265,7 @@ func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []str
 		if err != nil {
 			return nil, err
 		}
-		notes = append(notes, note)
+		notes = append(notes, note.String())
 	}
 	return append(notes, o.numberNotes(s.names)...), nil
 }
@@ -406,7 +408,7 @@ func (s *csvSource) parse(row *Row, n int, record []string, r *csvRecords) (err 
 
 // number reads a field of row n. A missing value is NaN if Missing allows it; else it is refused with advice.
 func (s *csvSource) number(n, column int, what valueOf, record []string, r *csvRecords) (v float64, err error) {
-	field, reason := record[column], ""
+	field, reason := record[column], errtext.Text("")
 	switch {
 	case !isMissing(field):
 		v, reason = s.dialect.marks.parse(field)
@@ -418,7 +420,7 @@ func (s *csvSource) number(n, column int, what valueOf, record []string, r *csvR
 		v = nan
 	default:
 		if _, reason = parseNumber(field); reason == "" || strings.TrimSpace(field) != "" {
-			reason = fmt.Sprintf("%.40q is a missing value", strings.TrimSpace(field))
+			reason = errtext.Sprintf("%.40q is a missing value", strings.TrimSpace(field))
 		}
 		reason += s.missing.hint(what)
 	}

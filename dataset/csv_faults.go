@@ -1,39 +1,40 @@
 package dataset
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // This file has the errors about the contents of a CSV file, whose advice may need a look at all of its rows.
 
 // fieldError is an error about a field of row n, with advice.
-func (s *csvSource) fieldError(n, column int, reason string, record []string, r *csvRecords) error {
+func (s *csvSource) fieldError(n, column int, reason errtext.Text, record []string, r *csvRecords) error {
 	field, m, c := record[column], s.dialect.marks, &s.columns
-	drop := Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}.String()
+	drop := Option{"drop", listFlag("drop", flagColumn(s.names, column)).Value}
 	isNumber := func(i int) bool { return isFieldNumber(record[i], m) }
 	switch label := slices.Contains(c.labels, column); {
 	case n == 0 && isMissing(field) && s.hasNone(column):
-		reason = "the column has no values; " + drop + " leaves it out"
+		reason = errtext.Sprintf("the column has no values; %s leaves it out", drop)
 	case n == 0 && s.header && !slices.ContainsFunc(c.features, isNumber) && !slices.ContainsFunc(c.labels, isNumber):
 		reason += "; this line has no numbers: is it a second header line? A file may have only one header line"
 	case isMissing(field), marked(field), n > 0 && strings.ContainsAny(field, "0123456789"), respelt(field): // it is almost a number
 	case label && len(c.labels) > 1:
-		reason += "; " + drop + " leaves the column out if it is not a label, --label-columns lists the labels"
+		reason += errtext.Sprintf("; %s leaves the column out if it is not a label, {label-columns} lists the labels", drop)
 	case label:
-		reason += "; --labels class reads classes"
+		reason += errtext.Sprintf("; {labels=class} reads classes")
 	default:
-		reason += ": --drop leaves the column out, --row-names reads it as names of samples, --categories makes a feature of each value; dataset inspect describes all columns"
+		reason += errtext.Sprintf(": {drop} leaves the column out, {row-names} reads it as names of samples, {categories} makes a feature of each value; dataset inspect describes all columns")
 	}
 	ways := m.ways(field)
 	if len(ways) > 0 {
 		fit, conflict := s.fitting(ways, c.numeric(s.classes))
-		if plain, ok := strings.CutSuffix(reason, m.advice(field)); ok && len(fit) < len(ways) {
-			reason = plain
+		if plain, ok := strings.CutSuffix(string(reason), string(m.advice(field))); ok && len(fit) < len(ways) {
+			reason = errtext.Text(plain)
 			for _, way := range fit {
-				reason += "; " + way.What
+				reason += "; " + way.text()
 			}
 			if len(fit) == 0 {
 				reason += conflict
@@ -61,7 +62,7 @@ func (s *csvSource) hasNone(column int) bool {
 }
 
 // columnError is an error about a field, without advice.
-func (s *csvSource) columnError(n, column int, reason string, r *csvRecords) *RowError {
+func (s *csvSource) columnError(n, column int, reason errtext.Text, r *csvRecords) *RowError {
 	return &RowError{
 		File: s.info.File, Row: n, Line: r.line(column), Column: column, Kind: "column",
 		Name: nameAt(s.names, column), Reason: reason,
@@ -70,14 +71,14 @@ func (s *csvSource) columnError(n, column int, reason string, r *csvRecords) *Ro
 
 // textError is an error about a field that is no text.
 func (s *csvSource) textError(n, column int, err error, r *csvRecords) error {
-	e := s.columnError(n, column, err.Error(), r)
+	e := s.columnError(n, column, errtext.Within(err.Error(), err), r)
 	e.Err = err
 	return e
 }
 
 // fitting returns the ways with which all fields of the given columns are numbers that are numbers now. conflict is for an error if there
 // is none: it names a field that is no number then.
-func (s *csvSource) fitting(ways []Way, columns []int) (fit []Way, conflict string) {
+func (s *csvSource) fitting(ways []Way, columns []int) (fit []Way, conflict errtext.Text) {
 	for _, way := range ways {
 		other := way.marks()
 		e := example{}
@@ -93,7 +94,7 @@ func (s *csvSource) fitting(ways []Way, columns []int) (fit []Way, conflict stri
 		if err == nil {
 			fit = append(fit, way)
 		} else if conflict == "" && e.field != "" {
-			conflict = fmt.Sprintf("; %s, but then %q (line %d, column %d) is not a number: write all numbers of the file with the same separators", way.What, e.field, e.line, e.column)
+			conflict = errtext.Sprintf("; %s, but then %q (line %d, column %d) is not a number: write all numbers of the file with the same separators", way.text(), e.field, e.line, e.column)
 		}
 	}
 	return fit, conflict
@@ -149,9 +150,9 @@ func (s *csvSource) thousandsError(c *columnMarks) error {
 	grouped := marks{thousands: rune(m.decimal()), comma: !m.comma}
 	thousand, _ := grouped.parseGrouped(at.field)
 	decimal, _ := m.parseGrouped(at.field)
-	reason := fmt.Sprintf("%q may mean %v or %v: %v reads %v, %v reads %v", at.field, thousand, decimal, grouped, thousand, m, decimal)
+	reason := errtext.Sprintf("%q may mean %v or %v: %v reads %v, %v reads %v", at.field, thousand, decimal, grouped, thousand, m, decimal)
 	if c.whole.field != "" {
-		reason += fmt.Sprintf("; %q (line %d) has no separator", c.whole.field, c.whole.line)
+		reason += errtext.Sprintf("; %q (line %d) has no separator", c.whole.field, c.whole.line)
 	}
 	return &RowError{
 		File: s.info.File, Row: -1, Line: at.line, Column: at.column, Kind: "column", Name: nameAt(s.names, at.column), Reason: reason, Err: &WaysError{reason, []Way{
@@ -219,7 +220,7 @@ func (s *csvSource) totalError() error {
 				what = "means"
 			}
 			at := slices.IndexFunc(record, isTotalWord)
-			found = s.columnError(n, at, fmt.Sprintf("%.40q begins a row that has the %s of the rows above in %s: delete the line, or write another word if the line is an ordinary row",
+			found = s.columnError(n, at, errtext.Sprintf("%.40q begins a row that has the %s of the rows above in %s: delete the line, or write another word if the line is an ordinary row",
 				strings.TrimSpace(record[at]), what, counted(columns, "column")), r)
 			found.Err = ErrAmbiguous
 		}

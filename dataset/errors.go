@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -42,7 +43,7 @@ var errFound = errors.New("found")
 // WaysError says in which ways a file can be read if a flag decides. errors.Is finds it as ErrAmbiguous unless there is
 // only one.
 type WaysError struct {
-	text string
+	text errtext.Text
 	// Ways lists the ways that flags choose.
 	Ways []Way
 }
@@ -51,6 +52,24 @@ type WaysError struct {
 type Way struct {
 	What  string `json:"what"`
 	Flags []Flag `json:"flags"` // that choose it
+}
+
+// text returns What with places for the flags that it begins with.
+func (w Way) text() errtext.Text {
+	flags := flagsText(w.Flags)
+	if rest, ok := strings.CutPrefix(w.What, flags.String()); ok {
+		return errtext.Sprintf("%s%s", flags, rest)
+	}
+	return errtext.Sprintf("%s", w.What)
+}
+
+// flagsText returns flags as places of a text.
+func flagsText(flags []Flag) errtext.Text {
+	var places []errtext.Text
+	for _, f := range flags {
+		places = append(places, errtext.Option(strings.TrimPrefix(f.Name, "--"), f.Value))
+	}
+	return errtext.Join(places, " ")
 }
 
 // Flag is a flag of the command line, with its name as "--header".
@@ -62,7 +81,10 @@ type Flag struct {
 }
 
 // Error says why the file is refused.
-func (e *WaysError) Error() string { return e.text }
+func (e *WaysError) Error() string { return e.text.String() }
+
+// Formed implements errtext.Formed.
+func (e *WaysError) Formed() (errtext.Code, errtext.Text) { return errtext.AmbiguousData, e.text }
 
 // Is implements what errors.Is asks.
 func (e *WaysError) Is(target error) bool { return target == ErrAmbiguous && len(e.Ways) > 1 }
@@ -90,7 +112,7 @@ type RowError struct {
 	Column int    // from 0; -1 where the row as a whole is at fault
 	Kind   string // what Column counts: "feature", "label" or "column"
 	Name   string // of the column; empty where it has none
-	Reason string
+	Reason errtext.Text
 	Err    error // what errors.Is finds; may be nil
 }
 
@@ -99,6 +121,12 @@ func (e *RowError) Unwrap() error { return e.Err }
 
 // Error names the file, the row and the column.
 func (e *RowError) Error() string {
+	_, text := e.Formed()
+	return text.String()
+}
+
+// Formed implements errtext.Formed.
+func (e *RowError) Formed() (errtext.Code, errtext.Text) {
 	var b strings.Builder
 	if e.File != "" {
 		fmt.Fprintf(&b, "%s: ", e.File)
@@ -119,8 +147,8 @@ func (e *RowError) Error() string {
 	if e.Line > 0 {
 		fmt.Fprintf(&b, "; line %d", e.Line)
 	}
-	fmt.Fprintf(&b, "): %s", e.Reason)
-	return b.String()
+	b.WriteString(")")
+	return errtext.WrongRow, errtext.Sprintf("%s: %s", b.String(), e.Reason)
 }
 
 // kindError is an error that errors.Is also finds as kind, which its text does not name.
@@ -134,22 +162,25 @@ func (s *kindError) Unwrap() []error { return []error{s.err, s.kind} }
 
 // kindErrorf returns a formatted error that errors.Is also finds as kind.
 func kindErrorf(kind error, format string, args ...any) error {
-	return &kindError{fmt.Errorf(format, args...), kind}
+	return &kindError{errtext.Errorf(errtext.WrongData, format, args...), kind}
 }
 
 func rowErrorf(file string, row int, format string, args ...any) error {
-	return &RowError{File: file, Row: row, Column: -1, Reason: fmt.Sprintf(format, args...)}
+	return &RowError{File: file, Row: row, Column: -1, Reason: errtext.Sprintf(format, args...)}
 }
 
 // OptionError says that the options by which a file is read contradict each other, or that one is
 // missing: the file has no part in it.
-type OptionError struct{ reason string }
+type OptionError struct{ reason errtext.Text }
 
 // Error implements error.
-func (e *OptionError) Error() string { return e.reason }
+func (e *OptionError) Error() string { return e.reason.String() }
+
+// Formed implements errtext.Formed.
+func (e *OptionError) Formed() (errtext.Code, errtext.Text) { return errtext.WrongOption, e.reason }
 
 func optionErrorf(format string, args ...any) error {
-	return &OptionError{fmt.Sprintf(format, args...)}
+	return &OptionError{errtext.Sprintf(format, args...)}
 }
 
 // Bounds of data files. They keep the memory that a file takes, and the time, in proportion to its

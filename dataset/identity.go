@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -194,7 +195,7 @@ func (s *identities) inexact(t *identityText) error {
 }
 
 func (s *identities) errorf(t *identityText, format string, args ...any) error {
-	return &RowError{File: s.file, Row: t.row, Line: t.line, Column: -1, Reason: fmt.Sprintf(format, args...), Err: ErrAmbiguous}
+	return &RowError{File: s.file, Row: t.row, Line: t.line, Column: -1, Reason: errtext.Sprintf(format, args...), Err: ErrAmbiguous}
 }
 
 // groupSet collects the groups in the first pass over a source.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
@@ -73,7 +74,7 @@ type imageFiles struct {
 func withImages(src Source, o *OpenOptions) (Source, error) {
 	s := &imageFiles{Source: src, info: src.Info(), folder: o.Images}
 	if !s.info.HasRowNames {
-		return nil, kindErrorf(ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give --row-names; give --header no if the first line is a row", prefix(s.info.File), imageColumns[0])
+		return nil, kindErrorf(ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give {row-names}; give {header=no} if the first line is a row", prefix(s.info.File), imageColumns[0])
 	}
 	if _, err := os.Stat(o.Images); err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (s *imageFiles) Scan(f func(*Row) error) error {
 		}
 		m, err := s.read(&folder, strings.TrimSpace(r.Name))
 		if err != nil {
-			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Reason: fmt.Sprintf("image %q in %s: %v", r.Name, s.folder, err), Err: err}
+			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Reason: errtext.Sprintf("image %q in %s: %v", r.Name, s.folder, err), Err: err}
 		}
 		values = values[:0]
 		for _, v := range m.Pixels {
@@ -122,9 +123,9 @@ func (s *imageFiles) Scan(f func(*Row) error) error {
 func (s *imageFiles) read(folder *imageFolder, name string) (*images.Image, error) {
 	switch {
 	case name == "":
-		return nil, errors.New("the name is empty" + dropHint)
+		return nil, errtext.Errorf(errtext.WrongRow, "the name is empty%s", dropHint)
 	case isMissing(name):
-		return nil, errors.New("the name is a missing value" + dropHint)
+		return nil, errtext.Errorf(errtext.WrongRow, "the name is a missing value%s", dropHint)
 	}
 	name, err := folder.find(name)
 	if err != nil {
@@ -197,9 +198,9 @@ func (d *imageFolder) explain(slashed, inside string) error {
 	case len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/' && !filepath.IsAbs(slashed), strings.HasPrefix(slashed, "//"):
 		return errors.New("it is a path on another machine: write the names as they are in the folder" + d.tail(slashed))
 	case inside == "":
-		return errors.New("it is outside the folder" + d.tail(slashed) + "; give a folder that contains all images with --images")
+		return errtext.Errorf(errtext.WrongData, "it is outside the folder%s; give a folder that contains all images with {images}", d.tail(slashed))
 	case !filepath.IsLocal(inside):
-		return errors.New("it leads out of the folder: give a folder that contains all images with --images, and write the names as they are in that folder")
+		return errtext.Errorf(errtext.WrongData, "it leads out of the folder: give a folder that contains all images with {images}, and write the names as they are in that folder")
 	}
 	reason := d.stat(inside)
 	if !errors.Is(reason, fs.ErrNotExist) {
@@ -212,7 +213,7 @@ func (d *imageFolder) explain(slashed, inside string) error {
 		return errors.New("it is not in the folder" + tail + ": write the names as they are in the folder")
 	}
 	if parent := filepath.Dir(filepath.Clean(d.name)); !filepath.IsAbs(slashed) && isFile(filepath.Join(parent, inside)) {
-		return fmt.Errorf("%w; the file is in %s: give --images %s", reason, parent, parent)
+		return errtext.Errorf(errtext.WrongData, "%w; the file is in %s: give {images=%s}", reason, parent, parent)
 	}
 	if near, difference := d.near(inside); near != "" {
 		return fmt.Errorf("%w; the folder has %+q: %s", reason, near, difference)
@@ -347,5 +348,5 @@ func imagesError(names []string, found []int) error {
 	for _, i := range found {
 		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, nameAt(names, i)))
 	}
-	return &WaysError{fmt.Sprintf("several columns may have the names of the images (%s): name the right column with --row-names", nameList(names, found)), ways}
+	return &WaysError{errtext.Sprintf("several columns may have the names of the images (%s): name the right column with {row-names}", nameList(names, found)), ways}
 }

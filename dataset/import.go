@@ -321,7 +321,7 @@ func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 		warn(fmt.Sprintf("%s%s of %s samples have missing values and are left out%s; other samples keep their row numbers", file, units.Count(n), units.Count(s.rows+n), text))
 	}
 	if total := s.totals.label(2); total >= 0 {
-		warn(file + s.info.totalHint(total, "in every sample"))
+		warn(file + s.info.totalHint(total, "in every sample").String())
 	}
 	if s.turned > 0 {
 		warn(file + turnedText(s.turned))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -399,24 +400,25 @@ func (s *inspector) faults() (lines []string) {
 		lines = append(lines, s.missing.fault())
 	}
 	if l := s.single; !s.singleLabel && l.seen > 0 && (l.low != 1 || l.high != 1) {
-		lines = append(lines, l.single(&s.info))
+		lines = append(lines, l.single(&s.info).String())
 		s.below, s.empty, s.uneven = rowTally{}, rowTally{}, rowTally{}
 	}
-	uneven := "--normalize divides the labels of each sample by their sum; --labels tells how to read labels that are not probabilities"
+	uneven := errtext.Sprintf("{normalize} divides the labels of each sample by their sum; {labels} tells how to read labels that are not probabilities")
 	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c columnStats) bool { return c.fraction }) {
 		uneven = classListHint
 	}
 	if total := s.totals.label(2); total >= 0 {
 		uneven = s.info.totalHint(total, "in every sample")
 		if s.uneven.n == 0 {
-			lines = append(lines, uneven)
+			lines = append(lines, uneven.String())
 		}
 	}
 	for _, f := range []struct {
 		rowTally
-		what, hint string
+		what string
+		hint errtext.Text
 	}{
-		{s.below, "with a negative label", "probabilities must be 0 or more: --label-columns lists the label columns, --labels age or class reads a single label column"},
+		{s.below, "with a negative label", errtext.Sprintf("probabilities must be 0 or more: {label-columns} lists the label columns, {labels=age} or {labels:class} reads a single label column")},
 		{s.empty, "whose labels are all 0", "such samples have no label distribution" + dropHint},
 		{s.uneven, "whose labels do not sum to 1", uneven},
 	} {

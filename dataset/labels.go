@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -49,7 +50,7 @@ func ParseRange(s string) (low, high int, err error) {
 		high, err = strconv.Atoi(to)
 	}
 	if !ok || err != nil || low >= high {
-		return 0, 0, fmt.Errorf("range %q: want LOW:HIGH, two whole numbers with the lower number first, such as 0:69", s)
+		return 0, 0, errtext.Errorf(errtext.WrongOption, "range %q: want {range:LOW:HIGH}, two whole numbers with the lower number first, such as {range:0:69}", s)
 	}
 	return low, high, nil
 }
@@ -164,7 +165,7 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 			return rowErrorf(file, r.Number, "the number is missing%s", dropHint)
 		}
 		if !within(age) {
-			return rowErrorf(file, r.Number, "the number %s is outside the range %d to %d; --range says which numbers can occur", units.InFull(age), o.Low, o.High)
+			return rowErrorf(file, r.Number, "the number %s is outside the range %d to %d; {range} says which numbers can occur", units.InFull(age), o.Low, o.High)
 		}
 		gaussian(dst, age, o.Sigma, o.Low)
 		return nil
@@ -223,7 +224,7 @@ func (d *derivedLabels) useCounts() {
 			if !(v >= 0) || math.IsInf(v, 0) {
 				return &RowError{
 					File: info.File, Row: r.Number, Column: i, Kind: "label", Name: nameAt(info.LabelNames, i),
-					Reason: units.InFull(v) + " is not a count",
+					Reason: errtext.Sprintf("%s is not a count", units.InFull(v)),
 				}
 			}
 			sum += v
@@ -257,19 +258,19 @@ func checkSingle(src Source) error {
 }
 
 // single says why a file with this only label column is refused, and what its values are.
-func (c *columnStats) single(info *Info) string {
+func (c *columnStats) single(info *Info) errtext.Text {
 	name := ""
 	if n := nameAt(info.LabelNames, 0); n != "" {
 		name = fmt.Sprintf(", %q", n)
 	}
-	what := "--labels age, with --sigma and --range, reads the column as a numeric label"
+	what := errtext.Sprintf("{labels=age}, with {sigma} and {range}, reads the column as a numeric label")
 	switch {
 	case !c.fraction:
-		what = "the values are whole numbers and may be class numbers: --labels class reads them as classes; " + what
+		what = errtext.Sprintf("the values are whole numbers and may be class numbers: {labels=class} reads them as classes; %s", what)
 	case c.low >= 0 && c.high <= 1:
 		what = "add the other class's probability, which is 1 minus this one, as a second label column"
 	}
-	return fmt.Sprintf("found only one label%s; the labels of a sample sum to 1, so a single label would always be 1; %s", name, what)
+	return errtext.Sprintf("found only one label%s; the labels of a sample sum to 1, so a single label would always be 1; %s", name, what)
 }
 
 // withScale returns src with its labels in the order of the numbers in their names, if these are the numbers of the
@@ -282,7 +283,7 @@ func withScale(src Source, l *LabelOptions) (Source, error) {
 	}
 	if len(info.LabelNames) == 0 {
 		if info.defaultLabels && l.Low != 0 {
-			return withNote(src, fmt.Sprintf(`labels "0" to "%d" have the numbers %d to %d of --range, in this order; --range 0:%[1]d uses the numbers in their names`, info.Labels-1, l.Low, l.High)), nil
+			return withNote(src, errtext.Sprintf(`labels "0" to "%d" have the numbers %d to %d of {range}, in this order; {range=0:%[1]d} uses the numbers in their names`, info.Labels-1, l.Low, l.High)), nil
 		}
 		return src, nil
 	}
@@ -300,19 +301,19 @@ func withScale(src Source, l *LabelOptions) (Source, error) {
 	case consecutive && plain:
 		is := fmt.Sprintf("%d:%d", low, low+info.Labels-1)
 		return nil, pathError(info.File, &kindError{&WaysError{
-			fmt.Sprintf("labels are called %d to %d, but --range %d:%d gives them other numbers: --range %s uses the numbers in the names; to use --range %[3]d:%d, rename the labels",
+			errtext.Sprintf("labels are called %d to %d, but {range=%d:%d} gives them other numbers: {range=%s} uses the numbers in the names; to use {range=%[3]d:%d}, rename the labels",
 				low, low+info.Labels-1, l.Low, l.High, is),
 			[]Way{oneWay("--range", is, "labels are the numbers %s", is)},
 		}, ErrAmbiguous})
 	case plain && !slices.IsSorted(order) && !info.labelsListed && len(info.labelFlags) == info.Labels:
 		stand, ascend := listFlag("--label-columns", info.labelFlags...), listFlag("--label-columns", inOrder(info.labelFlags, order)...)
 		return nil, pathError(info.File, &WaysError{
-			fmt.Sprintf("--range %[2]d:%[3]d needs ordered labels, but the labels (%[1]s) do not ascend: %[4]s reads them in ascending order, %[5]s in the order of the file",
+			errtext.Sprintf("{range=%[2]d:%[3]d} needs ordered labels, but the labels (%[1]s) do not ascend: %[4]s reads them in ascending order, %[5]s in the order of the file",
 				listSome(info.LabelNames), l.Low, l.High, Option{"label-columns", ascend.Value}, Option{"label-columns", stand.Value}),
 			[]Way{{"labels in ascending order", []Flag{ascend}}, {"labels in the order of the file", []Flag{stand}}},
 		})
 	}
-	return withNote(src, fmt.Sprintf("the labels, %s, have the numbers %d to %d of --range, in this order; their names are other numbers", listSome(info.LabelNames), l.Low, l.High)), nil
+	return withNote(src, errtext.Sprintf("the labels, %s, have the numbers %d to %d of {range}, in this order; their names are other numbers", listSome(info.LabelNames), l.Low, l.High)), nil
 }
 
 // numberInName matches a name with one number in it.
@@ -565,9 +566,9 @@ func mergedNote(what string, merged []string) string {
 
 // missingClass returns the error for a row without a class.
 func missingClass(info *Info, r *Row) error {
-	reason := "the class is empty"
+	reason := errtext.Text("the class is empty")
 	if text := strings.TrimSpace(r.text); text != "" {
-		reason = fmt.Sprintf("%.40q is a missing value", text)
+		reason = errtext.Sprintf("%.40q is a missing value", text)
 	}
 	return &RowError{
 		File: info.File, Row: r.Number, Column: 0, Kind: "label", Name: nameAt(info.LabelNames, 0), Reason: reason + dropHint,

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -45,7 +46,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		return nil, fmt.Errorf("%s: the file has no samples: %w", s.info.File, ErrFormat)
 	}
 	if shape.zero && o.CountedFrom == FromOne && !o.ZeroBased {
-		return nil, fmt.Errorf("%s: this file numbers features from 0, but the model's training file numbers them from 1: add 1 to each index, or give --zero-based if index 0 is the model's first feature: %w", s.info.File, ErrFormat)
+		return nil, errtext.Errorf(errtext.WrongData, "%s: this file numbers features from 0, but the model's training file numbers them from 1: add 1 to each index, or give {zero-based} if index 0 is the model's first feature: %w", s.info.File, ErrFormat)
 	}
 	s.setShape(&shape)
 	if err := o.checkFeatures(s.info.Features, "number the features without gaps, or decompress the file if it is compressed"); err != nil {
@@ -153,7 +154,7 @@ func (s *libsvmSource) Info() Info { return s.info }
 func (s *libsvmSource) Scan(f func(*Row) error) error {
 	return s.scan(func(string) error { return nil }, func(r *Row) error {
 		if n := s.labelCount(r); s.labels && n != s.info.Labels {
-			hint := ""
+			var hint errtext.Text
 			if s.info.listsClasses(r.Labels) {
 				hint = "; " + classListHint
 			}
@@ -273,7 +274,7 @@ func (s *libsvmSource) parse(row *Row, text string) error {
 func (s *libsvmSource) parseLabels(row *Row, field string) error {
 	if s.classes {
 		if row.text = field; listsNumbers(field) {
-			return s.rowError(row, "%.40q are several labels, but --labels class reads one class for each sample: write the probability of every class, such as 0.5,0,0.5 for two classes of three", field)
+			return s.rowError(row, "%.40q are several labels, but {labels=class} reads one class for each sample: write the probability of every class, such as 0.5,0,0.5 for two classes of three", field)
 		}
 		if err := notUTF8("the class of the sample", field); err != nil {
 			return s.rowError(row, "%w", err)
@@ -311,7 +312,7 @@ func listsNumbers(field string) bool {
 func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 	i, err := strconv.ParseUint(index, 10, 32)
 	if index == "qid" {
-		return s.rowError(row, "qid:%.40s is the query of a sample in a ranking dataset, which cannot be read: remove qid from each line; to read groups of samples, use a CSV file and --groups", value)
+		return s.rowError(row, "qid:%.40s is the query of a sample in a ranking dataset, which cannot be read: remove qid from each line; to read groups of samples, use a CSV file and {groups}", value)
 	} else if err != nil || i > MaxFeatures {
 		return s.rowError(row, "index %.40q: want a number from 0 or 1 to %d", index, MaxFeatures)
 	}
@@ -331,14 +332,14 @@ func (s *libsvmSource) parseValue(row *Row, index, value string) error {
 }
 
 // number reads a value or degree; NaN is a missing value that is not refused.
-func (s *libsvmSource) number(field string, row int, what valueOf) (v float64, reason string) {
+func (s *libsvmSource) number(field string, row int, what valueOf) (v float64, reason errtext.Text) {
 	switch v, reason = parseNumber(field); {
 	case reason == "" && v == v: // most values
 		return v, ""
 	case !isMissing(field):
 		return v, reason + marks{}.spelling(field)
 	case s.missing.refuses():
-		return 0, fmt.Sprintf("%.40q is a missing value", field) + s.missing.hint(what)
+		return 0, errtext.Sprintf("%.40q is a missing value%s", field, s.missing.hint(what))
 	}
 	s.info.missingWords.add(field, row)
 	return nan, ""
@@ -346,5 +347,5 @@ func (s *libsvmSource) number(field string, row int, what valueOf) (v float64, r
 
 func (s *libsvmSource) rowError(r *Row, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Reason: err.Error(), Err: errors.Unwrap(err)}
+	return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Reason: errtext.Within(err.Error(), err), Err: errors.Unwrap(err)}
 }

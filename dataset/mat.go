@@ -331,7 +331,7 @@ func (o *OpenOptions) matLabels(a *matfile.Array) (*variable, error) {
 	case isText(a) && o.Labels.Kind == Class:
 		return o.matClasses(a)
 	case isText(a) && o.Labels.Kind != Age:
-		return nil, kindErrorf(ErrFormat, "variable %q has class %s, want numbers; --labels class reads texts as classes", a.Name, a.Kind())
+		return nil, kindErrorf(ErrFormat, "variable %q has class %s, want numbers; {labels=class} reads texts as classes", a.Name, a.Kind())
 	case !isMatrix(a):
 		return nil, matKindError(a, "want numbers", a.Name)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -47,7 +48,7 @@ func ParseMissing(s string) (Missing, error) {
 	v, err := units.ParseFloat(s)
 	given := v
 	if v = float64(float32(v)); err != nil || v == 0 && given != 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-		return Missing{}, fmt.Errorf("missing %q: want refuse, drop, mean, median or a number that replaces missing values", s)
+		return Missing{}, errtext.Errorf(errtext.WrongOption, "missing %q: want {missing:refuse}, {missing:drop}, {missing:mean}, {missing:median} or a number that replaces missing values", s)
 	}
 	return Missing{Fill: true, Value: v}, nil
 }
@@ -67,9 +68,9 @@ func (m Missing) String() string {
 func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep && m.By == "" }
 
 // Advice in errors about missing labels, and about missing features.
-const (
-	dropHint    = "; --missing drop leaves such samples out"
-	missingHint = dropHint + ", --missing 0 replaces missing features by 0 (or another number)"
+var (
+	dropHint    = errtext.Sprintf("; {missing=drop} leaves such samples out")
+	missingHint = errtext.Sprintf("%s, {missing=0} replaces missing features by 0 (or another number)", dropHint)
 )
 
 // valueOf says what a value in a file is.
@@ -81,14 +82,14 @@ const (
 )
 
 // hint is advice in errors about a missing value. Of the mean and the median a model keeps one or none.
-func (m Missing) hint(what valueOf) string {
+func (m Missing) hint(what valueOf) errtext.Text {
 	switch {
 	case what == ofLabel:
 		return dropHint
 	case m.model == nil:
-		return missingHint + ", --missing mean (or median) by the mean of the training samples"
+		return missingHint + errtext.Sprintf(", {missing=mean} (or {missing:median}) by the mean of the training samples")
 	case m.model.fills():
-		return fmt.Sprintf("%s, --missing %s by the %[2]s of the training samples", missingHint, m.model.Reading.Missing)
+		return errtext.Sprintf("%s, {missing=%s} by the %[2]s of the training samples", missingHint, m.model.Reading.Missing)
 	}
 	return missingHint + "; the model does not have the mean or median of its training samples"
 }
@@ -224,9 +225,9 @@ func withFill(src Source, s *Schema) (Source, error) {
 	case by == "":
 		return src, nil
 	case s.fills() && by != s.Reading.Missing:
-		return nil, optionErrorf("--missing %s: the model has the %s of its training samples but not the %s: give --missing %[2]s, as in training", by, s.Reading.Missing, by)
+		return nil, optionErrorf("{missing=%s}: the model has the %s of its training samples but not the %s: give {missing=%[2]s}, as in training", by, s.Reading.Missing, by)
 	case !s.fills():
-		return nil, optionErrorf("--missing %s: the model does not have the %s of its training samples, because it was trained without missing values or with another --missing", by, by)
+		return nil, optionErrorf("{missing=%s}: the model does not have the %s of its training samples, because it was trained without missing values or with another {missing}", by, by)
 	}
 	return &byFeature{src, s.Fill}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -232,7 +233,7 @@ func labelsFile(path, given string) (string, error) {
 	folder, base := filepath.Split(path)
 	i := strings.LastIndex(base, "features")
 	if i < 0 {
-		return "", fmt.Errorf("%s: a .npy file of features needs a second file with the labels: give it with --labels-file, or name the two files "+
+		return "", errtext.Errorf(errtext.WrongData, "%s: a .npy file of features needs a second file with the labels: give it with {labels-file}, or name the two files "+
 			"NAME_features.npy and NAME_labels.npy: %w", path, ErrNoLabels)
 	}
 	return folder + base[:i] + "labels" + base[i+len("features"):], nil

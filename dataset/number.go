@@ -10,11 +10,12 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // parseNumber reads a decimal number with a point; reason says why field is not one.
-func parseNumber(field string) (v float64, reason string) {
+func parseNumber(field string) (v float64, reason errtext.Text) {
 	// Most fields have nothing to trim: only these bytes may be part of a space.
 	if n := len(field) - 1; n >= 0 && (field[0] <= ' ' || field[0] >= 0x7f || field[n] <= ' ' || field[n] >= 0x7f) {
 		field = strings.TrimSpace(field)
@@ -27,9 +28,9 @@ func parseNumber(field string) (v float64, reason string) {
 	case err == nil:
 		return v, ""
 	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Sprintf("%.40s is too large for a float32", field)
+		return 0, errtext.Text(fmt.Sprintf("%.40s is too large for a float32", field))
 	}
-	return 0, fmt.Sprintf("%.40q is not a number", field)
+	return 0, errtext.Text(fmt.Sprintf("%.40q is not a number", field))
 }
 
 // marks says how numbers are written.
@@ -39,23 +40,23 @@ type marks struct {
 }
 
 // parse reads a number with these marks.
-func (m marks) parse(field string) (v float64, reason string) {
+func (m marks) parse(field string) (v float64, reason errtext.Text) {
 	if m.thousands != 0 {
 		return m.parseGrouped(strings.TrimSpace(field))
 	}
 	if !m.comma {
 		if v, reason = parseNumber(field); reason != "" {
-			reason += m.spelling(field) + m.advice(field)
+			reason += errtext.Sprintf("%s%s", m.spelling(field), m.advice(field))
 		}
 		return v, reason
 	}
 	field = strings.TrimSpace(field)
 	if strings.Contains(field, ".") && marked(field) {
-		return 0, fmt.Sprintf("%.40q has a point, but the decimal separator is a comma; --decimal . reads points as decimal separators, --thousands . as thousands separators", field)
+		return 0, errtext.Sprintf("%.40q has a point, but the decimal separator is a comma; {decimal=.} reads points as decimal separators, {thousands=.} as thousands separators", field)
 	}
 	v, reason = parseNumber(strings.Replace(field, ",", ".", 1))
 	if reason != "" && field != "" {
-		reason = fmt.Sprintf("%.40q is not a number", field) + m.spelling(field) + m.advice(field)
+		reason = errtext.Sprintf("%.40q is not a number%s%s", field, m.spelling(field), m.advice(field))
 	}
 	return v, reason
 }
@@ -226,24 +227,24 @@ func digits(s string) bool {
 }
 
 // parseGrouped reads a number with marks between thousands.
-func (m marks) parseGrouped(field string) (v float64, reason string) {
+func (m marks) parseGrouped(field string) (v float64, reason errtext.Text) {
 	plain, ok := ungroup(field, alike[m.thousands], m.decimal())
 	if !ok {
-		return 0, fmt.Sprintf("%.40q is not a number with the thousands separator %q", field, m.thousands) + m.spelling(field)
+		return 0, errtext.Sprintf("%.40q is not a number with the thousands separator %q%s", field, m.thousands, m.spelling(field))
 	}
 	if m.comma {
 		plain = strings.Replace(plain, ",", ".", 1)
 	}
 	if v, reason = parseNumber(plain); reason != "" && field != "" {
-		reason = fmt.Sprintf("%.40q is not a number", field) + m.spelling(field)
+		reason = errtext.Sprintf("%.40q is not a number%s", field, m.spelling(field))
 	}
 	return v, reason
 }
 
 // advice names the flags with which a field that is not a number is one.
-func (m marks) advice(field string) (text string) {
+func (m marks) advice(field string) (text errtext.Text) {
 	for _, way := range m.ways(field) {
-		text += "; " + way.What
+		text += "; " + way.text()
 	}
 	return text
 }
@@ -258,7 +259,8 @@ func (m marks) ways(field string) (ways []Way) {
 	for _, other := range m.others() {
 		if v, reason := other.parseGrouped(field); reason == "" && !values[v] {
 			values[v] = true
-			ways = append(ways, Way{other.String() + " reads " + strconv.FormatFloat(v, 'f', -1, 64), other.flags()})
+			text := errtext.Sprintf("%s reads %s", other.Text(), strconv.FormatFloat(v, 'f', -1, 64))
+			ways = append(ways, Way{text.String(), other.flags()})
 		}
 	}
 	return ways
@@ -298,17 +300,8 @@ func (m marks) flags() (flags []Flag) {
 	return flags
 }
 
-// String writes the flags.
-func (m marks) String() string {
-	var words []string
-	for _, f := range m.flags() {
-		if strings.Contains("' ", f.Value) {
-			f.Value = strconv.Quote(f.Value)
-		}
-		words = append(words, f.Name+" "+f.Value)
-	}
-	return strings.Join(words, " ")
-}
+// Text returns the flags as places of a text.
+func (m marks) Text() errtext.Text { return flagsText(m.flags()) }
 
 // decimalsProof is what shows that marks of a file are before decimals, where no flag says it: a number that could not be
 // written so with marks between thousands.
@@ -331,19 +324,19 @@ func (p *decimalsProof) look(field string, mark byte) {
 
 // spelling says what in a field keeps it from being a number, and how to write it; empty: the field is no number in any of
 // the spellings that are known.
-func (m marks) spelling(field string) string {
+func (m marks) spelling(field string) errtext.Text {
 	plain, causes := respell(field)
 	if causes == nil {
 		return ""
 	}
 	_, ok := m.value(plain)
-	advice := ""
+	var advice errtext.Text
 	if !ok {
 		if advice = m.advice(plain); advice == "" {
 			return ""
 		}
 	}
-	return fmt.Sprintf(", because it has %s; write %s%s", strings.Join(causes, " and "), plain, advice)
+	return errtext.Sprintf(", because it has %s; write %s%s", strings.Join(causes, " and "), plain, advice)
 }
 
 // dressed matches a number with a sign, a currency or a parenthesis before it, and a unit or other signs after it.

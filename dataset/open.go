@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // OpenOptions says how Open reads a file; the zero value reads features and
@@ -179,7 +180,7 @@ func (o *OpenOptions) check() error {
 	case l.Kind == Age && (!(l.Sigma > 0) || math.IsInf(l.Sigma, 0)):
 		return fmt.Errorf("sigma %v: want a number above 0", l.Sigma)
 	case l.Low >= l.High || l.High-l.Low >= MaxLabels || l.Low < -maxNumber || l.High >= maxNumber:
-		return fmt.Errorf("range %d:%d: want LOW:HIGH with the lower number first, at most %d numbers, and all numbers from %d to %d", l.Low, l.High, MaxLabels, -maxNumber, maxNumber-1)
+		return errtext.Errorf(errtext.WrongOption, "range {range:%d:%d}: want {range:LOW:HIGH} with the lower number first, at most %d numbers, and all numbers from %d to %d", l.Low, l.High, MaxLabels, -maxNumber, maxNumber-1)
 	}
 	for _, list := range []*[]string{&o.Labels.Columns, &o.FeatureColumns, &o.Drop, &o.Categories, &o.Beside.Intervals} {
 		*list = trimmed(*list)
@@ -193,11 +194,11 @@ func (o *OpenOptions) check() error {
 	switch channels := o.Shape.Channels; {
 	case o.Images == "":
 	case o.Shape == Shape{}:
-		return optionErrorf("--images needs --shape, the size of the images, such as 1x32x32 (grey) or 3x32x32 (red, green, blue)")
+		return optionErrorf("{images} needs {shape}, the size of the images, such as {shape:1x32x32} (grey) or {shape:3x32x32} (red, green, blue)")
 	case channels != images.Grey && channels != images.RGB:
-		return optionErrorf("--shape %v has %d channels, want 1 (grey) or 3 (red, green, blue)", o.Shape, channels)
+		return optionErrorf("{shape=%v} has %d channels, want 1 (grey) or 3 (red, green, blue)", o.Shape, channels)
 	case len(o.FeatureColumns)+len(o.Drop) > 0:
-		return optionErrorf("--images cannot be combined with --feature-columns or --drop, because the features are the pixels of the images")
+		return optionErrorf("{images} cannot be combined with {feature-columns} or {drop}, because the features are the pixels of the images")
 	}
 	return nil
 }
@@ -288,7 +289,7 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, k.advice)
 		}
 	}
-	return nil, fmt.Errorf("%s: unknown kind of data file; the name must end in .%s, or give the kind with --data-format",
+	return nil, errtext.Errorf(errtext.WrongData, "%s: unknown kind of data file; the name must end in .%s, or give the kind with {data-format}",
 		o.Called, strings.ReplaceAll(list, ", ", ", ."))
 }
 
@@ -298,7 +299,7 @@ var namedKind = fileKind{"arrays", npzFiles, false, openNamed}
 // kindOfNamed returns namedKind, or an error if o.Format gives another.
 func kindOfNamed(o *OpenOptions) (*fileKind, error) {
 	if o.Format != "" {
-		return nil, optionErrorf("--data-format %s: the files of a JSON object are .npy files; omit --data-format", o.Format)
+		return nil, optionErrorf("{data-format=%s}: the files of a JSON object are .npy files; omit {data-format}", o.Format)
 	}
 	return &namedKind, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -65,11 +66,11 @@ func match(what string, model, file columns) (*Match, error) {
 
 func matchPositions(what string, model, file int, why string) (*Match, error) {
 	if model != file {
-		hint := ""
+		var hint errtext.Text
 		if what == "feature" && file > model {
-			hint = "; --drop leaves columns out"
+			hint = errtext.Sprintf("; {drop} leaves columns out")
 		}
-		return nil, fmt.Errorf("found %s, but the model %s %s, and %s%s", counted(file, what), verb(what), units.Count(model), why, hint)
+		return nil, errtext.Errorf(errtext.WrongData, "found %s, but the model %s %s, and %s%s", counted(file, what), verb(what), units.Count(model), why, hint)
 	}
 	return &Match{By: ByPosition, Why: why}, nil
 }
@@ -101,11 +102,11 @@ func matchNames(model, file []string) (from []int, missing, extra []string) {
 // differ returns an error that says where the names of a model and of a file first differ,
 // and how many are on one side only.
 func differ(what string, model, file, missing, extra []string) error {
-	i, hint := firstDifference(model, file), ""
+	i, hint := firstDifference(model, file), errtext.Text("")
 	if what == "feature" && len(missing) == 0 {
-		hint = "; --drop leaves columns out"
+		hint = errtext.Sprintf("; {drop} leaves columns out")
 	}
-	return fmt.Errorf("%s %d (counted from 0) differs: the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s%s",
+	return errtext.Errorf(errtext.WrongData, "%s %d (counted from 0) differs: the model %s %s, the file has %s; missing from the file: %s; unknown to the model: %s%s",
 		what, i, verb(what), quoted(model, i), quoted(file, i), listSome(missing), listSome(extra), hint)
 }
 

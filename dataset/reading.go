@@ -3,11 +3,10 @@ package dataset
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -128,21 +127,11 @@ type Option struct {
 	Value string // empty for a flag that is true
 }
 
-// String writes the option as a flag, as a shell reads it.
-func (o Option) String() string {
-	switch unprintable := func(r rune) bool { return !strconv.IsPrint(r) }; {
-	case o.Value == "":
-		return "--" + o.Name
-	case plainWord.MatchString(o.Value):
-		return "--" + o.Name + " " + o.Value
-	case strings.ContainsFunc(o.Value, unprintable):
-		return "--" + o.Name + " " + strconv.Quote(o.Value)
-	}
-	return "--" + o.Name + " '" + strings.ReplaceAll(o.Value, "'", `'\''`) + "'"
-}
+// Text returns the option as a place of a text.
+func (o Option) Text() errtext.Text { return errtext.Option(o.Name, o.Value) }
 
-// plainWord matches a word that a shell reads as it is.
-var plainWord = regexp.MustCompile(`^[\pL\pN_.,:/=+@%-]+$`)
+// String writes the option as a flag, as a shell reads it.
+func (o Option) String() string { return o.Text().String() }
 
 // Options lists the options that were given, in the order of the flags.
 func (r *Reading) Options() (all []Option) {
@@ -426,60 +415,62 @@ func (o *OpenOptions) chooseAsTrained() {
 	}
 }
 
-// note says which options are those of the model's file; empty: none.
-func (o *OpenOptions) note() string {
+// overrides says that flags override the options of a model's file.
+const overrides errtext.Text = "flags override these options"
+
+// note says which options are those of the model's file, and what else can be done; empty: none.
+func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
 	if o.taken == nil {
 		return ""
 	}
-	var all []string
+	var all []errtext.Text
 	for _, option := range *o.taken {
-		all = append(all, option.String())
+		all = append(all, option.Text())
 	}
 	if len(all) == 0 {
 		return ""
 	}
-	return "read with the options of the model's file: " + strings.Join(all, " ") + " (flags override these options)"
+	return errtext.Sprintf("read with the options of the model's file: %s (%s)", errtext.Join(all, " "), advice)
 }
 
 // remedy says which options are those of the model's file and how flags override these options; empty: none. It is for errors.
-func (o *OpenOptions) remedy() string {
-	note := o.note()
-	if note == "" {
+func (o *OpenOptions) remedy() errtext.Text {
+	if o.taken == nil {
 		return ""
 	}
-	var ways []string
-	way := func(format string, args ...any) { ways = append(ways, fmt.Sprintf(format, args...)) }
+	var ways []errtext.Text
+	way := func(format string, args ...any) { ways = append(ways, errtext.Sprintf(format, args...)) }
 	for _, option := range *o.taken {
 		point := option.Value == "."
 		switch option.Name {
 		case "encoding":
 			if option.Value != "utf-8" {
-				way("--encoding utf-8 if the file is UTF-8")
+				way("{encoding=utf-8} if the file is UTF-8")
 			}
 		case "delimiter":
-			way("--delimiter with the separator between the columns of this file")
+			way("{delimiter} with the separator between the columns of this file")
 		case "decimal":
-			way("--decimal %s if the decimal separator is %s", map[bool]string{true: ",", false: "."}[point], map[bool]string{true: "a comma", false: "a point"}[point])
+			way("{decimal=%s} if the decimal separator is %s", map[bool]string{true: ",", false: "."}[point], map[bool]string{true: "a comma", false: "a point"}[point])
 		case "thousands":
 			if point || option.Value == "," {
-				way("--decimal %s if the decimal separator is %s", option.Value, map[bool]string{true: "a point", false: "a comma"}[point])
+				way("{decimal=%s} if the decimal separator is %s", option.Value, map[bool]string{true: "a point", false: "a comma"}[point])
 			}
 		case "header":
-			way("--header %s if the first line is %s", map[bool]string{true: "no", false: "yes"}[option.Value == "yes"], map[bool]string{true: "a row", false: "a header"}[option.Value == "yes"])
+			way("{header=%s} if the first line is %s", map[bool]string{true: "no", false: "yes"}[option.Value == "yes"], map[bool]string{true: "a row", false: "a header"}[option.Value == "yes"])
 		}
 	}
 	if len(ways) == 0 {
-		return note
+		return o.note(overrides)
 	}
-	return strings.Replace(note, "flags override these options", strings.Join(slices.Compact(ways), ", ")+"; flags override these options", 1)
+	return o.note(errtext.Sprintf("%s; %s", errtext.Join(slices.Compact(ways), ", "), overrides))
 }
 
 // withNote returns src with a note about how it was read, unless that is empty.
-func withNote(src Source, note string) Source {
+func withNote(src Source, note errtext.Text) Source {
 	if note == "" {
 		return src
 	}
 	info := src.Info()
-	info.Notes = append(slices.Clone(info.Notes), note)
+	info.Notes = append(slices.Clone(info.Notes), note.String())
 	return &namedSource{Source: src, info: info}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // TriedReading is a way to read a file that Inspect tried.
@@ -294,12 +296,12 @@ func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
 	numbers = slices.DeleteFunc(numbers, func(i int) bool { return p.columns[i].Numbers+p.columns[i].otherwise < p.columns[i].Values })
 	for _, i := range numbers {
 		if c := &p.columns[i]; c.otherwise > 0 {
-			reason := fmt.Sprintf("%q in column %d is not a number", c.other, c.Column)
+			reason := errtext.Sprintf("%q in column %d is not a number", c.other, c.Column)
 			ways, conflict := s.fitting(c.ways, numbers)
 			if len(ways) > 0 {
 				return s, p, &kindError{&WaysError{reason, ways}, errOtherMarks}
 			}
-			return s, p, &kindError{fmt.Errorf("%s: %s%s", s.info.File, reason, conflict), errOtherMarks}
+			return s, p, &kindError{errtext.Errorf(errtext.WrongData, "%s: %s%s", s.info.File, reason, conflict), errOtherMarks}
 		}
 	}
 	if s.proof.needed && s.proof.doubt {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -375,11 +376,11 @@ func (r *csvRecords) line(column int) int {
 // widthError reports a record with another number of columns than the first.
 func (r *csvRecords) widthError(record []string) error {
 	r.n, r.inBlank = r.n+r.pending, false
-	reason := fmt.Sprintf("found %d columns, want %d as in the first line", len(record), r.width)
+	reason := errtext.Sprintf("found %d columns, want %d as in the first line", len(record), r.width)
 	switch {
 	case r.cut && len(record) > r.width:
 		at := r.width + slices.IndexFunc(record[r.width:], func(s string) bool { return strings.TrimSpace(s) != "" })
-		reason = fmt.Sprintf("%.40q is in column %d, which is ignored because it is empty in the first lines; name the column in a header", record[at], at)
+		reason = errtext.Sprintf("%.40q is in column %d, which is ignored because it is empty in the first lines; name the column in a header", record[at], at)
 	case commentMark(record[0]) != "" && len(record) < r.width:
 		reason += "; this line looks like a comment, but comments are only allowed before the first row: remove the line"
 	case r.header && r.n == 0 && len(record) == r.width+1:
@@ -395,7 +396,7 @@ func (r *csvRecords) readError(err error) error {
 	if errors.As(err, &parse) {
 		return &RowError{
 			File: r.file, Row: n, Line: parse.Line + r.before, Column: -1,
-			Reason: fmt.Sprintf("character %d: %v", parse.Column, parse.Err),
+			Reason: errtext.Sprintf("character %d: %v", parse.Column, parse.Err),
 		}
 	}
 	return fmt.Errorf("%s: row %d (counted from 0): %w", r.file, n, textError(err))

@@ -2,9 +2,10 @@ package dataset
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // Schema is the features that a model reads and the labels that it predicts, in the model's
@@ -59,15 +60,15 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 	if err == nil {
 		src, err = withFill(src, s)
 	}
-	note, hint := o.note(), s.headerHint(&line, &o.known)
+	note, hint := o.note(overrides), s.headerHint(&line, &o.known)
 	if err == nil {
 		return &advised{withNote(src, note), o.remedy(), hint}, m, nil
 	}
 	if hint != "" {
-		err = fmt.Errorf("%w; %s", err, hint)
+		err = errtext.Errorf(errtext.WrongData, "%w; %s", err, hint)
 	}
 	if note != "" {
-		err = fmt.Errorf("%w; %s", err, o.remedy())
+		err = errtext.Errorf(errtext.WrongData, "%w; %s", err, o.remedy())
 	}
 	return nil, nil, err
 }
@@ -75,8 +76,8 @@ func OpenFor(path string, o OpenOptions, s *Schema) (Source, *Matching, error) {
 // advised is a Source of a file for a model, whose errors say what may be wrong with the file.
 type advised struct {
 	Source
-	remedy string // for all errors about the file: how it was read; empty: none
-	hint   string // for errors about the first row; empty: none
+	remedy errtext.Text // for all errors about the file: how it was read; empty: none
+	hint   errtext.Text // for errors about the first row; empty: none
 }
 
 // Scan implements Source.
@@ -87,10 +88,10 @@ func (s *advised) Scan(f func(*Row) error) error {
 		return failed
 	})
 	if err != nil && failed == nil && s.remedy != "" {
-		err = fmt.Errorf("%w; %s", err, s.remedy)
+		err = errtext.Errorf(errtext.WrongData, "%w; %s", err, s.remedy)
 	}
 	if row := (*RowError)(nil); s.hint != "" && errors.As(err, &row) && row.Row == 0 {
-		err = fmt.Errorf("%w; %s", err, s.hint)
+		err = errtext.Errorf(errtext.WrongData, "%w; %s", err, s.hint)
 	}
 	return err
 }
@@ -102,7 +103,7 @@ type firstLine struct {
 }
 
 // headerHint says what to do about a file that seems to lack the header that the model's file had; empty: it does not.
-func (s *Schema) headerHint(line *firstLine, known *knownColumns) string {
+func (s *Schema) headerHint(line *firstLine, known *knownColumns) errtext.Text {
 	if !line.read || s.Reading.Kind != familyNames[csvFiles] || len(s.LabelColumns.Positions) > 0 {
 		return ""
 	}
@@ -114,9 +115,9 @@ func (s *Schema) headerHint(line *firstLine, known *knownColumns) string {
 		if slices.ContainsFunc(line.names, named) {
 			return ""
 		}
-		return "the first line has no column name of the model: give --header no if the first line is a row"
+		return errtext.Sprintf("the first line has no column name of the model: give {header=no} if the first line is a row")
 	}
-	return "the model's file had a header, but this file is read without a header: add a first line with the column names of the model's file" + s.columnsOfFile()
+	return errtext.Sprintf("the model's file had a header, but this file is read without a header: add a first line with the column names of the model's file%s", s.columnsOfFile())
 }
 
 // columnsOfFile lists the names of the columns of the model's file that are known.

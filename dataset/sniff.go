@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // delimiterCount counts the fields of the first records of a file under one delimiter.
@@ -93,7 +95,7 @@ func sniffDelimiter(head []byte, all, comma bool) (rune, error) {
 			for _, r := range []rune{best.delimiter, t.delimiter} {
 				ways = append(ways, oneWay("--delimiter", strings.Trim(delimiterName(r), `"`), "%s between columns", delimiterName(r)))
 			}
-			return 0, &WaysError{fmt.Sprintf("line 1: the separator of columns may be %s or %s; give it with --delimiter",
+			return 0, &WaysError{errtext.Sprintf("line 1: the separator of columns may be %s or %s; give it with {delimiter}",
 				delimiterName(best.delimiter), delimiterName(t.delimiter)), ways}
 		}
 	}
@@ -224,8 +226,8 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 	}
 	comma, point := found.comma, found.point
 	if comma.field != "" && point.field != "" {
-		return false, &WaysError{fmt.Sprintf("%q (line %d, column %d) has a comma, but %q (line %d, column %d) has a point (columns counted from 0): "+
-			"--decimal , or --decimal . gives the decimal separator, --thousands , or --thousands . the thousands separator",
+		return false, &WaysError{errtext.Sprintf("%q (line %d, column %d) has a comma, but %q (line %d, column %d) has a point (columns counted from 0): "+
+			"{decimal=,} or {decimal=.} gives the decimal separator, {thousands=,} or {thousands=.} the thousands separator",
 			comma.field, comma.line+d.before, comma.column, point.field, point.line+d.before, point.column), []Way{
 			oneWay("--decimal", ",", "the decimal separator is a comma"), oneWay("--decimal", ".", "the decimal separator is a point"),
 			oneWay("--thousands", ",", "the thousands separator is a comma"), oneWay("--thousands", ".", "the thousands separator is a point"),
@@ -239,7 +241,7 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *OpenOptions) ([]string, error) {
 	d := &s.dialect
 	if o.schema != nil && o.Header == HeaderAuto && o.known.inNumbers(first, d.marks) {
-		return nil, &WaysError{"the first line has only numbers, among them every feature name of the model: give --header yes if it is a header, --header no if it is a row", headerWays}
+		return nil, &WaysError{errtext.Sprintf("the first line has only numbers, among them every feature name of the model: give {header=yes} if it is a header, {header=no} if it is a row"), headerWays}
 	}
 	auto := *o
 	auto.Header = HeaderAuto
@@ -263,8 +265,8 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 		if like, row, ok := d.atRowLike(head, append([][]string{first}, rest...)); ok && o.Header == HeaderNo {
 			*d, first = like, row
 		} else if ok {
-			return nil, &WaysError{fmt.Sprintf("line %d begins with %s like a comment, but has fields and numbers like the lines below: "+
-				"--header no reads the line as a row, --header yes skips it and reads the first line without %s as the header. If it is a comment and the file has no header, remove the line",
+			return nil, &WaysError{errtext.Sprintf("line %d begins with %s like a comment, but has fields and numbers like the lines below: "+
+				"{header=no} reads the line as a row, {header=yes} skips it and reads the first line without %s as the header. If it is a comment and the file has no header, remove the line",
 				like.before+1, d.mark, d.mark), commentWays}
 		}
 	}
@@ -365,7 +367,7 @@ func headerDoubt(first []string, rest [][]string, m marks, listed []string) stri
 
 // headerError is the error for a first line that could be a header or a row.
 func headerError(doubt string) error {
-	return &WaysError{doubt + ": give --header yes if it is a header, --header no if it is a row", headerWays}
+	return &WaysError{errtext.Sprintf("%s: give {header=yes} if it is a header, {header=no} if it is a row", doubt), headerWays}
 }
 
 // namedHeader reports whether a first record with numbers is a header because of its fields in the columns usual, which

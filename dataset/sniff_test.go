@@ -103,12 +103,12 @@ func TestMarks(t *testing.T) {
 	for field, says := range map[string]string{
 		"1.5": "--decimal .", "1.234,5": "--thousands .", "1,234,5": "is not a number", "x": "is not a number", "": "is empty",
 	} {
-		if _, reason := (marks{comma: true}).parse(field); !strings.Contains(reason, says) {
+		if _, reason := (marks{comma: true}).parse(field); !strings.Contains(reason.String(), says) {
 			t.Errorf("%q: %q lacks %q", field, reason, says)
 		}
 	}
 	for field, says := range map[string]string{"1,5": "--decimal ,", "1,234.5": "thousands", "a,b": `"a,b" is not a number`} {
-		if _, reason := (marks{}).parse(field); !strings.Contains(reason, says) {
+		if _, reason := (marks{}).parse(field); !strings.Contains(reason.String(), says) {
 			t.Errorf("%q: %q lacks %q", field, reason, says)
 		}
 	}

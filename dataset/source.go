@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -288,7 +289,7 @@ func ParseShape(text string) (Shape, error) {
 	var s Shape
 	parts := strings.Split(text, "x")
 	if len(parts) != 3 {
-		return s, errors.New("want CHANNELSxHEIGHTxWIDTH, such as 1x8x8")
+		return s, errtext.Errorf(errtext.WrongOption, "want {shape:CHANNELSxHEIGHTxWIDTH}, such as {shape:1x8x8}")
 	}
 	for i, side := range []*int{&s.Channels, &s.Height, &s.Width} {
 		n, err := strconv.Atoi(parts[i])
@@ -402,7 +403,7 @@ func (s *namedSource) Scan(f func(*Row) error) error {
 		}
 		if own := strings.TrimSpace(r.Name); s.own && own != "" && own != strings.TrimSpace(s.rows[r.Number]) {
 			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Err: ErrAmbiguous,
-				Reason: fmt.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", own, s.rows[r.Number], s.file)}
+				Reason: errtext.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", own, s.rows[r.Number], s.file)}
 		}
 		n++
 		row = *r

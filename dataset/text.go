@@ -17,6 +17,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
@@ -131,7 +132,7 @@ func decode(in *bufio.Reader, name string) (*bufio.Reader, error) {
 	const noText = "this is not text, or it is UTF-16 without a byte order mark; save it as UTF-8"
 	switch {
 	case marked != "" && given && marked != name && (name != encodingUTF16 || marked == encodingUTF8):
-		return nil, kindErrorf(ErrFormat, "the file begins with the byte order mark of %s, but --encoding is %s: omit --encoding, or give --encoding %s", marked, name, marked)
+		return nil, kindErrorf(ErrFormat, "the file begins with the byte order mark of %s, but {encoding} is %s: omit {encoding}, or give {encoding=%s}", marked, name, marked)
 	case marked == encodingUTF8:
 		_, err := in.Discard(3)
 		return in, err
@@ -145,13 +146,13 @@ func decode(in *bufio.Reader, name string) (*bufio.Reader, error) {
 		if start[0] == 0 {
 			advised = encodingUTF16BE
 		}
-		return nil, kindErrorf(ErrFormat, "%w", &WaysError{fmt.Sprintf("%s, or give --encoding %s", noText, advised), []Way{encodingWay(advised)}})
+		return nil, kindErrorf(ErrFormat, "%w", &WaysError{errtext.Sprintf("%s, or give {encoding=%s}", noText, advised), []Way{encodingWay(advised)}})
 	case (!given || name == encodingUTF8) && zero:
 		return nil, kindErrorf(ErrFormat, "%s", noText)
 	case !given, name == encodingUTF8:
 		return in, nil
 	case name == encodingUTF16:
-		return nil, kindErrorf(ErrFormat, "the file is UTF-16 without a byte order mark: give its byte order with --encoding utf-16le or --encoding utf-16be")
+		return nil, kindErrorf(ErrFormat, "the file is UTF-16 without a byte order mark: give its byte order with {encoding=utf-16le} or {encoding=utf-16be}")
 	}
 	switch name {
 	case encodingUTF16LE:
@@ -387,7 +388,7 @@ func (r *wholeText) Read(p []byte) (int, error) {
 		at = zero
 	}
 	if at >= 0 {
-		r.err = kindErrorf(ErrFormat, "line %d: the bytes of this line are not valid text in %s; give the right encoding with --encoding", r.line+bytes.Count(text[len(r.last):max(at, len(r.last))], []byte("\n")), r.name)
+		r.err = kindErrorf(ErrFormat, "line %d: the bytes of this line are not valid text in %s; give the right encoding with {encoding}", r.line+bytes.Count(text[len(r.last):max(at, len(r.last))], []byte("\n")), r.name)
 		return 0, r.err
 	}
 	r.line += bytes.Count(p[:n], []byte("\n"))
@@ -504,14 +505,14 @@ func notUTF8(what, s string) error {
 		return nil
 	}
 	err := errNotUTF8(what, s)
-	e, readings := &WaysError{}, []string{}
+	e, readings := &WaysError{}, []errtext.Text{}
 	for _, name := range likelyEncodings([]byte(s)) {
 		text, _ := decoded([]byte(s), name)
 		e.Ways = append(e.Ways, encodingWay(name))
-		readings = append(readings, fmt.Sprintf("with --encoding %s it is %.40q", name, text))
+		readings = append(readings, errtext.Sprintf("with {encoding=%s} it is %.40q", name, text))
 	}
-	if e.text = err.Error() + ", or give the encoding of the file with --encoding"; len(readings) > 0 {
-		e.text = fmt.Sprintf("%v, or give the encoding of the file: %s", err, strings.Join(readings, ", "))
+	if e.text = errtext.Sprintf("%w, or give the encoding of the file with {encoding}", err); len(readings) > 0 {
+		e.text = errtext.Sprintf("%w, or give the encoding of the file: %s", err, errtext.Join(readings, ", "))
 	}
 	return e
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -187,7 +188,7 @@ func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.C
 	var about *param.Error
 	switch {
 	case errors.As(err, &about) && about.Name == "algorithm":
-		return nil, errors.New(about.Reason)
+		return nil, errtext.Errorf(errtext.WrongSpec, "%s", about.Reason)
 	case err != nil:
 		return nil, err
 	case j.Weights != "":
@@ -214,7 +215,7 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 		return split, nil, f.Fits(rows.Count)
 	}
 	if f.Way == folds.Groups && data.Manifest.Groups == nil {
-		return nil, nil, errors.New("the dataset has no groups; name their column with the dataset's key groups, or with --groups at the import")
+		return nil, nil, errtext.Errorf(errtext.WrongData, "the dataset has no groups; name their column with the dataset's key groups, or with {groups} at the import")
 	}
 	if s.overlapping(f) {
 		if err := f.Fits(rows.Count); err != nil {

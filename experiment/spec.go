@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -96,7 +96,7 @@ type Published struct {
 
 // Error returns an error about a place in the spec's file; zero: about the file as a whole.
 func (s *Spec) Error(at yamltree.Place, format string, args ...any) error {
-	return &spec.Error{File: s.file, Line: at.Line, Column: at.Column, Reason: fmt.Sprintf(format, args...)}
+	return &spec.Error{File: s.file, Line: at.Line, Column: at.Column, Reason: errtext.Sprintf(format, args...)}
 }
 
 // Located adds a place in the spec's file to an error about what the spec names there, and keeps

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // The HTTP API, version 1. Every coordinator answers; a follower forwards to the
@@ -75,6 +76,9 @@ type Problem struct {
 	Unknown bool `json:"unknown,omitempty"`
 	// Mistakes lists what is wrong with the spec of an experiment and its data, each with its line.
 	Mistakes []string `json:"mistakes,omitempty"`
+	// Form is the error with places for options, and MistakeForms has the form of each mistake, null without one.
+	Form         *errtext.Form   `json:"form,omitempty"`
+	MistakeForms []*errtext.Form `json:"mistake_forms,omitempty"`
 	// Plan is an ExperimentPlan if a submission of an experiment was refused because runs would be orphaned.
 	Plan json.RawMessage `json:"plan,omitempty"`
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/client/contexts"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
@@ -77,7 +78,7 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 // connect returns a client that waits for the cluster as --wait says, and meanwhile says why on stderr.
 func (f *changeFlags) connect(a *app) (*client.Client, error) {
 	if f.Wait < 0 {
-		return nil, usagef("--wait %v: want 0 or more", f.Wait)
+		return nil, usagef("{wait=%v}: want 0 or more", f.Wait)
 	}
 	c, err := f.serverFlags.connect(a)
 	if err != nil {
@@ -114,7 +115,7 @@ type route struct {
 func choose(levels ...route) (at route, err error) {
 	for _, l := range levels {
 		if l.folder != "" && (l.token != "" || l.ca != "") {
-			return at, usagef("--tls-dir excludes --token-file and --ca-file: the folder has a certificate and ca.crt; leave one out")
+			return at, usagef("{tls-dir} excludes {token-file} and {ca-file}: the folder has a certificate and ca.crt; leave one out")
 		}
 		if len(at.server) == 0 {
 			at.server, at.explicit = l.server, l.explicit && len(l.server) > 0
@@ -130,13 +131,13 @@ func choose(levels ...route) (at route, err error) {
 		at.ca = ""
 	}
 	if at.token != "" && at.ca == "" {
-		return at, usagef("--token-file %s: a token is never sent in the clear; name the authorities of the cluster with --ca-file, a copy of ca.crt", at.token)
+		return at, usagef("{token-file=%s}: a token is never sent in the clear; name the authorities of the cluster with {ca-file}, a copy of ca.crt", at.token)
 	}
 	return at, nil
 }
 
 // errTokenGiven does not repeat the token.
-var errTokenGiven = usagef("--token-file: the value looks like a token; write the token to a file that only you can read, and give its path")
+var errTokenGiven = usagef("{token-file}: the value looks like a token; write the token to a file that only you can read, and give its path")
 
 // route finds the cluster of a command: by a flag, then by a variable or the file of --config, then by a
 // context. If --context is on the command line, variables do not count.
@@ -196,7 +197,7 @@ func (s *serverFlags) route(a *app) (route, error) {
 		}
 		isPlain := func(server string) bool { return strings.HasPrefix(strings.TrimSpace(server), "http://") }
 		if i := slices.IndexFunc(named, isPlain); i >= 0 && asks {
-			return route{}, usagef("--server %s: http is in the clear, but the context %s asks for TLS; leave out http://", named[i], name)
+			return route{}, usagef("{server=%s}: http is in the clear, but the context %s asks for TLS; leave out http://", named[i], name)
 		}
 		levels = append(levels, route{server: c.Server, ca: c.CA, token: c.TokenFile, folder: c.TLSDir, explicit: s.Context != ""})
 	}
@@ -244,25 +245,25 @@ func (w *route) client() (*client.Client, *certs.Source, error) {
 	switch {
 	case w.folder != "":
 		if source, err = certs.Open(w.folder, nil); err != nil {
-			return nil, nil, usagef("--tls-dir: %w", err)
+			return nil, nil, usagef("{tls-dir}: %w", err)
 		}
 	case w.ca != "":
 		if source, err = certs.Trust(w.ca); err != nil {
-			return nil, nil, usagef("--ca-file: %w", err)
+			return nil, nil, usagef("{ca-file}: %w", err)
 		}
 	}
 	var c *client.Client
 	if w.token != "" {
 		token, failed := readToken(w.token)
 		if failed != nil {
-			return nil, nil, usagef("--token-file: %w", failed)
+			return nil, nil, usagef("{token-file}: %w", failed)
 		}
 		c, err = client.NewWithToken(servers, source, token)
 	} else {
 		c, err = client.NewWith(servers, source)
 	}
 	if err != nil {
-		return nil, nil, usagef("--server: %w", err)
+		return nil, nil, usagef("{server}: %w", err)
 	}
 	return c, source, nil
 }
@@ -327,10 +328,10 @@ func withPorts(addresses []string) []string {
 
 // apartFromCluster refuses --server and --wait on the command line if flag says that no cluster is asked. A variable or
 // a configuration file may name a cluster nevertheless.
-func (a *app) apartFromCluster(flag string, asksNone bool) error {
+func (a *app) apartFromCluster(flag errtext.Text, asksNone bool) error {
 	for _, name := range []string{"server", "context", "tls-dir", "token-file", "ca-file", "wait"} {
 		if asksNone && a.given[name] {
-			return usagef("--%s needs a cluster, but %s uses none; leave one of them out", name, flag)
+			return usagef("%s needs a cluster, but %s uses none; leave one of them out", errtext.Option(name, ""), flag)
 		}
 	}
 	return nil
@@ -403,7 +404,9 @@ func (s *asked) waiting(err error) {
 	s.told = now
 	o := judge(s.cl.Survey(s.a.ctx))
 	if s.last = time.Now(); s.a.ctx.Err() == nil {
-		s.a.note("waiting for the cluster: %s", o.reason(err))
+		if reason := o.reason(err); !toLibrary(s.a.stderr, "waiting", errtext.Sprintf("%s", reason)) {
+			s.a.note("waiting for the cluster: %s", reason)
+		}
 	}
 }
 

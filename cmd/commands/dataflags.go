@@ -57,33 +57,33 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	o.FeatureColumns, o.Drop, o.Categories = f.FeatureColumns, f.Drop, f.Categories
 	o.Images, o.FeaturesVariable, o.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
 	if f.DataFormat != "" && !slices.Contains(dataset.Formats(), f.DataFormat) {
-		return o, usagef("--data-format %q: want one of %s", f.DataFormat, strings.Join(dataset.Formats(), ", "))
+		return o, usagef("{data-format=%s}: want one of %s", f.DataFormat, strings.Join(dataset.Formats(), ", "))
 	}
 	if f.Delimiter != "" {
 		if o.Delimiter, err = dataset.ParseDelimiter(f.Delimiter); err != nil {
-			return o, usagef("--%w", err)
+			return o, wrongOption(err)
 		}
 	}
 	if o.Decimal = f.Decimal; f.Decimal != "" {
 		if _, err = dataset.ParseDecimal(f.Decimal); err != nil {
-			return o, usagef("--%w", err)
+			return o, wrongOption(err)
 		}
 	}
 	if f.Thousands != "" {
 		if o.Thousands, err = dataset.ParseThousands(f.Thousands); err != nil {
-			return o, usagef("--%w", err)
+			return o, wrongOption(err)
 		}
 		if f.Decimal == f.Thousands {
-			return o, usagef("--decimal and --thousands are both %s: the decimal mark and the thousands separator must differ", f.Decimal)
+			return o, usagef("{decimal} and {thousands} are both %s: the decimal mark and the thousands separator must differ", f.Decimal)
 		}
 	}
 	if f.Encoding != "" {
 		if o.Encoding, err = dataset.ParseEncoding(f.Encoding); err != nil {
-			return o, usagef("--%w", err)
+			return o, wrongOption(err)
 		}
 	}
 	if o.Missing, err = dataset.ParseMissing(f.Missing); err != nil {
-		return o, usagef("--%w", err)
+		return o, wrongOption(err)
 	}
 	return o, nil
 }
@@ -127,29 +127,29 @@ func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err
 	o.LabelsFile, o.LabelsVariable = d.LabelsFile, d.LabelsVariable
 	if d.Shape != "" {
 		if o.Shape, err = dataset.ParseShape(d.Shape); err != nil {
-			return o, checks, usagef("--shape %.40q: %w", d.Shape, err)
+			return o, checks, usagef("{shape=%.40s}: %w", d.Shape, err)
 		}
 	}
 	if math.IsNaN(d.Tolerance) || d.Tolerance < 0 || d.Tolerance > 1 {
-		return o, checks, usagef("--tolerance %v: want a number from 0 to 1", d.Tolerance)
+		return o, checks, usagef("{tolerance=%v}: want a number from 0 to 1", d.Tolerance)
 	}
 	if n := len(d.Intervals); n != 0 && n != 2 {
-		return o, checks, usagef("--intervals: want two columns, with the least and the greatest number of each sample; got %d", n)
+		return o, checks, usagef("{intervals}: want two columns, with the least and the greatest number of each sample; got %d", n)
 	}
 	o.Beside = dataset.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
 	checks = dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
 	l, age := &o.Labels, o.Labels.Kind == dataset.Age
 	switch {
 	case !age && d.Sigma != 0:
-		return o, checks, usagef("--sigma needs --labels age")
+		return o, checks, usagef("{sigma} needs {labels=age}")
 	case l.Kind == dataset.Class && d.Range != "":
-		return o, checks, usagef("--range needs numeric labels, but --labels class reads classes")
+		return o, checks, usagef("{range} needs numeric labels, but {labels=class} reads classes")
 	case !age && d.Range == "" && (d.Values != "" || len(d.Intervals) > 0):
-		return o, checks, usagef("--values and --intervals need numeric labels: give --range")
+		return o, checks, usagef("{values} and {intervals} need numeric labels: give {range}")
 	case age && (math.IsNaN(d.Sigma) || math.IsInf(d.Sigma, 0) || d.Sigma <= 0):
-		return o, checks, usagef("--labels age needs --sigma with a number above 0, such as --sigma 2")
+		return o, checks, usagef("{labels=age} needs {sigma} with a number above 0, such as {sigma=2}")
 	case age && d.Range == "":
-		return o, checks, usagef("--labels age needs --range LOW:HIGH, such as --range 0:69")
+		return o, checks, usagef("{labels=age} needs {range=LOW:HIGH}, such as {range=0:69}")
 	case d.Range == "":
 		return o, checks, nil
 	}
@@ -160,7 +160,7 @@ func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err
 
 func parseRange(text string) (low, high int, err error) {
 	if low, high, err = dataset.ParseRange(text); err != nil {
-		err = usagef("--%w", err)
+		err = wrongOption(err)
 	}
 	return low, high, err
 }
@@ -195,7 +195,7 @@ func (d *dataFlags) belongTo(data string) error {
 	}
 	plain := dataFlags{fileFlags: fileFlags{Header: "auto"}}
 	if name := differing(reflect.ValueOf(*d), reflect.ValueOf(plain)); name != "" {
-		return usagef("%s says how to read a data file: it needs --data; for a dataset, give it to coppice dataset import", name)
+		return usagef("%s says how to read a data file: it needs {data}; for a dataset, give it to {coppice dataset import}", flagText(name))
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
 		return path, nil
 	}
 	if o.Format == "" {
-		return "", usagef("- is stdin, whose format is unknown; give --data-format with one of %s", strings.Join(dataset.Formats(), ", "))
+		return "", usagef("- is stdin, whose format is unknown; give {data-format} with one of %s", strings.Join(dataset.Formats(), ", "))
 	}
 	dir, err := tempdir.Make("stdin")
 	if err != nil {

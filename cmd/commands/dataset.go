@@ -38,7 +38,7 @@ func (c *importCmd) Run(a *app) error {
 		c.Name = datasetName(c.Data)
 	}
 	if err := protocol.CheckName(c.Name); err != nil {
-		return usagef("--name %q: %w", c.Name, err)
+		return usagef("{name=%s}: %w", c.Name, err)
 	}
 	cl, err := c.connect(a)
 	if err != nil {

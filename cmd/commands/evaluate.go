@@ -46,10 +46,10 @@ about 1e-8 from measures of the numbers in the file.`
 // Run implements `coppice evaluate`.
 func (c *evaluateCmd) Run(a *app) error {
 	if c.Out != "" && !c.PerSample {
-		return usagef("--out needs --per-sample")
+		return usagef("{out} needs {per-sample}")
 	}
 	if c.Format != "" && c.Out == "" {
-		return usagef("--format needs --out")
+		return usagef("{format} needs {out}")
 	}
 	if err := notAnInput("--out", c.Out, c.Model, c.Data, c.Names, c.LabelsFile); err != nil {
 		return err
@@ -142,16 +142,16 @@ func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 		return usageError{err}
 	}
 	if c.PerSample && e.plan.Number {
-		return usagef("--per-sample needs a model of distributions; this model predicts numbers")
+		return usagef("{per-sample} needs a model of distributions; this model predicts numbers")
 	}
 	if !c.Confusion {
 		return nil
 	}
 	switch {
 	case !t.Classes:
-		return usagef("--confusion needs a model of classes; the labels of this model are %s", t.String(labels))
+		return usagef("{confusion} needs a model of classes; the labels of this model are %s", t.String(labels))
 	case labels > measures.MaxConfusion:
-		return usagef("--confusion: the model has %d classes; want at most %d", labels, measures.MaxConfusion)
+		return usagef("{confusion}: the model has %d classes; want at most %d", labels, measures.MaxConfusion)
 	}
 	e.confusion = m.classes()
 	return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -43,7 +44,10 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// usagef returns a usageError with a text as of errtext.Sprintf.
+func usagef(format string, args ...any) error {
+	return usageError{errtext.Errorf(errtext.WrongOption, format, args...)}
+}
 
 // isUsage reports whether an error is about what the user asked for: flags, specs and settings.
 func isUsage(err error) bool {
@@ -73,6 +77,9 @@ type failure struct {
 	Code  int    `json:"exit_code"`
 	// Mistakes lists what is wrong with a spec of an experiment, if that is more than one thing.
 	Mistakes []string `json:"mistakes,omitempty"`
+	// Form is the error with places for options, and MistakeForms has the form of each mistake. A text without places has no form.
+	Form         *errtext.Form   `json:"form,omitempty"`
+	MistakeForms []*errtext.Form `json:"mistake_forms,omitempty"`
 }
 
 // interrupted is the error of an interrupted command. Its text says what continues without the command, and is printed
@@ -107,16 +114,20 @@ func failureOf(ctx context.Context, err error) failure {
 	if errors.As(err, &mistakes) && len(mistakes) > 1 {
 		f.Error = plural(len(mistakes), "mistake") + " in the spec and its data"
 		for _, one := range mistakes {
-			f.Mistakes = append(f.Mistakes, strings.ReplaceAll(message(one), "\n", "; "))
+			text := strings.ReplaceAll(message(one), "\n", "; ")
+			f.Mistakes, f.MistakeForms = append(f.Mistakes, text), append(f.MistakeForms, errtext.Of(text, one))
 		}
 	}
 	var own ofKind
 	var peer *certs.PeerError
 	var refused *client.Error
 	if errors.As(err, &refused) && len(refused.Mistakes) > 1 { // the leader read the spec
-		f.Mistakes = refused.Mistakes
+		f.Mistakes, f.MistakeForms = refused.Mistakes, refused.MistakeForms
 	}
 	f.Error = access.HideTokens(f.Error) // a user may give a token in place of its file
+	if f.Mistakes == nil {
+		f.Form = errtext.Of(f.Error, err)
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		by := signalled{syscall.SIGINT}

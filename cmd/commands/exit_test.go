@@ -96,6 +96,10 @@ func TestErrorsInJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &got); err != nil || stdout.Len() > 0 {
 			t.Errorf("%s: %v, %s", test.args, err, stdout)
 		}
+		if got.Form != nil && got.Form.Whole().String() != got.Error {
+			t.Errorf("%s: the form has the text %s", test.args, got.Form.Whole())
+		}
+		got.Form = nil
 		if diff := cmp.Diff(test.want, got); diff != "" || got.Code != cmd.ProcessState.ExitCode() {
 			t.Errorf("%s: exit code %d, %s", test.args, cmd.ProcessState.ExitCode(), diff)
 		}

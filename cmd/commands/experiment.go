@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/local"
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -40,19 +41,25 @@ type experimentRunCmd struct {
 	changeFlags
 }
 
+// outputs implements printer.
+func (*experimentRunCmd) outputs() []string { return []string{outputJSONL} }
+
 // Run implements `coppice experiment run`.
 func (c *experimentRunCmd) Run(a *app) error {
 	if err := cmp.Or(c.threadsFlag.check(), c.reportFlags.check(c.Spec)); err != nil {
 		return err
 	}
-	if err := a.apartFromCluster("--local", c.Local); err != nil {
+	if c.DryRun && a.output == outputJSONL {
+		return usagef("{dry-run} prints text or JSON: give -o text or -o json")
+	}
+	if err := a.apartFromCluster(flagText("--local"), c.Local); err != nil {
 		return err
 	}
 	if c.Local && c.Shared {
-		return usagef("--shared is about users of a cluster and is not allowed with --local")
+		return usagef("{shared} is about users of a cluster and is not allowed with {local}")
 	}
 	if !c.Local && (c.Threads != 0 || c.Dir != "") {
-		return usagef("--threads and --dir need --local: on a cluster, workers compute and the cluster keeps the results")
+		return usagef("{threads} and --dir need {local}: on a cluster, workers compute and the cluster keeps the results")
 	}
 	s, err := c.readFor(a, &c.cellFlags, c.Local)
 	if err != nil {
@@ -77,7 +84,10 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) error {
 	run := local.Run{
 		Spec: s, File: c.Spec, Folder: cmp.Or(c.Dir, folderOf(c.Spec, s.Name)), Sets: sets, Layout: layout,
 		RetryFailed: c.RetryFailed, RecordAgain: c.RecordAgain, Lanes: c.threadsFlag.count(),
-		Note: func(text string) { a.note("%s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: live.showAll,
+		Note: func(text string) { a.note("%s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: func(s runner.Status, grid func(columns, lines int) []string) {
+			live.told.putRuns(runsProgress{s.Cells, s.Done + s.Failed, s.Estimate.Seconds, ""})
+			live.showAll(overview.LocalLine(s), grid)
+		},
 	}
 	if c.DryRun {
 		p, err := run.Plan()

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/remote"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -33,11 +34,11 @@ type cellFlags struct {
 func (f *cellFlags) set(s *experiment.Spec) error {
 	if len(f.Record) > 0 {
 		if err := s.SetRecorded(f.Record); err != nil {
-			return usagef("--record: %v", err)
+			return usagef("{record}: %v", err)
 		}
 	}
 	if f.RecordAgain && !s.Record.Any() {
-		return usagef("--record-again: nothing is to be recorded; give --record, or the key record in the spec")
+		return usagef("{record-again}: nothing is to be recorded; give {record}, or the key record in the spec")
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func (f *cellFlags) agree(a *app, p *protocol.ExperimentPlan) error {
 	for _, line := range overview.Plan(p) {
 		a.note("%s", line)
 	}
-	refused := ofKind{fmt.Errorf("nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); --yes leaves them out of reports, another name keeps both",
+	refused := ofKind{errtext.Errorf(errtext.WrongRequest, "nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); {yes} leaves them out of reports, another name keeps both",
 		plural(p.Orphaned, "run"), p.Name, plural(p.Runs, "new run"), count(p.Kept), count(p.Orphaned)), "orphans"}
 	in, ok := a.stdin.(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) || !newMeter(a.stderr).terminal {

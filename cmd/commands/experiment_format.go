@@ -30,7 +30,7 @@ func (f *reportFlags) check(inputs ...string) error {
 		return err
 	}
 	if !(f.Level >= reporting.LeastLevel && f.Level < 1) {
-		return usagef("--level %v: want a number of at least %v and below 1", f.Level, reporting.LeastLevel)
+		return usagef("{level=%v}: want a number of at least %v and below 1", f.Level, reporting.LeastLevel)
 	}
 	return nil
 }
@@ -41,6 +41,11 @@ func (f *reportFlags) write(a *app, t *tables.Table) error {
 		return err
 	}
 	if f.Out == "" {
+		if l := a.newProgressLines(); l != nil {
+			return l.out.Encode(struct {
+				Result *tables.Table `json:"result"`
+			}{t})
+		}
 		out := a.data // a report of text has nothing in it that a terminal obeys
 		if a.json || f.Format == "json" {
 			out = printable.NewJSONWriter(out)
@@ -52,7 +57,7 @@ func (f *reportFlags) write(a *app, t *tables.Table) error {
 		return err
 	}
 	defer out.discard()
-	if err := f.writeTo(out, a.json, t); err != nil {
+	if err := f.writeTo(out, a.json || a.output == outputJSONL, t); err != nil {
 		return err
 	}
 	return out.commit()

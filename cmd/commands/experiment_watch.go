@@ -27,6 +27,7 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 		if m.live {
 			grid.See(a.ctx, x)
 		}
+		m.told.putRuns(runsProgress{x.Runs, x.Done, x.SecondsLeft, x.Waiting})
 		m.showAll(overview.Line(&x.Experiment), grid.Lines)
 	})
 	if client.IsNotFound(err) {

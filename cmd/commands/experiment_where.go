@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/local"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -108,7 +109,7 @@ func (w *whatArg) find(a *app, bare bool) (*found, error) {
 		flag = "--dir"
 	}
 	here := w.Local || w.Dir != ""
-	if err := a.apartFromCluster(flag, here); err != nil {
+	if err := a.apartFromCluster(flagText(flag), here); err != nil {
 		return nil, err
 	}
 	at, err := w.whereabouts(a.ctx)
@@ -123,7 +124,7 @@ func (w *whatArg) find(a *app, bare bool) (*found, error) {
 		return w.here(a, at)
 	}
 	if at.name == "" {
-		return nil, usagef("--server: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
+		return nil, usagef("{server}: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
 	}
 	f, err := w.there(a, at, bare)
 	if err != nil && w.named(a) == nil {
@@ -148,9 +149,9 @@ func (w *whatArg) runAgain(at *whereabouts) string {
 func (w *whereabouts) looked(begun bool, err error) error {
 	switch {
 	case w.is == isSpec:
-		return fmt.Errorf("%s: there is no run with --local (--dir names another folder); on the cluster: %w", w.dir, err)
+		return errtext.Errorf(errtext.WrongRequest, "%s: there is no run with {local} (--dir names another folder); on the cluster: %w", w.dir, err)
 	case begun:
-		return fmt.Errorf("%w; a run with --local has results in %s: read them with --local", err, w.dir)
+		return errtext.Errorf(errtext.WrongRequest, "%w; a run with {local} has results in %s: read them with {local}", err, w.dir)
 	}
 	return err
 }

@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -33,11 +35,11 @@ func checkGiven(line *kong.Context) error {
 			continue
 		}
 		if seen[f] && !f.IsCumulative() {
-			return usagef("--%s is given twice; give it once", f.Name)
+			return usagef("%s is given twice; give it once", errtext.Option(f.Name, ""))
 		}
 		seen[f] = true
 		if isEmpty(line.FlagValue(f)) && !f.Tag.Has(mayBeEmpty) {
-			return usagef("--%s has an empty value; give a value, or leave the flag out", f.Name)
+			return usagef("%s has an empty value; give a value, or leave the flag out", errtext.Option(f.Name, ""))
 		}
 	}
 	return nil
@@ -91,6 +93,30 @@ func nearOnly(err error) error {
 		text += fmt.Sprintf(", did you mean one of %s?", strings.Join(near, ", "))
 	}
 	return reworded{err, text}
+}
+
+// flagText returns a flag, such as --data, as a place of a text.
+func flagText(flag string) errtext.Text { return errtext.Option(strings.TrimPrefix(flag, "--"), "") }
+
+// wrongOption is the error about the value of a flag. The text of err begins with the name of the flag.
+func wrongOption(err error) error {
+	name, rest, _ := strings.Cut(string(errtext.Within(err.Error(), err)), " ")
+	return usagef("%s %s", errtext.Option(name, ""), errtext.Text(rest))
+}
+
+// wrongLine is an error of kong about a command line. If it begins with a flag, the flag is a place.
+func wrongLine(err error) error {
+	text := nearOnly(err).Error()
+	name, ok := strings.CutPrefix(text, "--")
+	end := strings.IndexFunc(name, func(r rune) bool { return r != '-' && !unicode.IsLower(r) })
+	if !ok || end <= 0 {
+		return errtext.Errorf(errtext.UnknownOption, "%w", nearOnly(err))
+	}
+	rest := name[end:]
+	if strings.HasPrefix(rest, " must be one of ") {
+		rest = strings.Replace(strings.ReplaceAll(rest, `","`, `", "`), `"", `, "", 1) // an empty value is no choice
+	}
+	return errtext.Errorf(errtext.WrongOption, "%s%s", errtext.Option(name[:end], ""), rest)
 }
 
 // decimalNumbers has kong read numbers as decimal numbers. Without it, kong reads 010 as 8, and 1_0 as 10.
@@ -173,7 +199,7 @@ const maxThreads = 1024
 
 func (t *threadsFlag) check() error {
 	if t.Threads < 0 || t.Threads > maxThreads {
-		return usagef("--threads %d: want 1 to %d, or 0 for one thread per processor", t.Threads, maxThreads)
+		return usagef("{threads=%d}: want 1 to %d, or 0 for one thread per processor", t.Threads, maxThreads)
 	}
 	return nil
 }
@@ -198,7 +224,7 @@ func (f *tlsFlag) openCertificates(log *slog.Logger) (*certs.Source, error) {
 	}
 	source, err := certs.Open(f.TLSDir, log)
 	if err != nil {
-		return nil, usagef("--tls-dir: %w", err)
+		return nil, usagef("{tls-dir}: %w", err)
 	}
 	return source, nil
 }

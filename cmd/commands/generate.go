@@ -36,17 +36,17 @@ type generateCmd struct {
 func (c *generateCmd) Run(a *app) error {
 	seed, err := strconv.ParseUint(c.Seed, 10, 64)
 	if err != nil {
-		return usagef("--seed %q: want a whole number from 0 to %d", c.Seed, uint64(math.MaxUint64))
+		return usagef("{seed=%s}: want a whole number from 0 to %d", c.Seed, uint64(math.MaxUint64))
 	}
 	if c.Kind != "random" && (c.Features != nil || c.Labels != nil || c.Density != nil) {
-		return usagef("--features, --labels and --density need --kind random: other kinds have a fixed shape")
+		return usagef("{features}, {labels} and {density} need {kind=random}: other kinds have a fixed shape")
 	}
 	switch {
 	case c.Grid == 0:
 	case c.Kind != "artificial" || c.Rows != nil:
-		return usagef("--grid needs --kind artificial, and excludes --rows: it gives the number of samples")
+		return usagef("{grid} needs {kind=artificial}, and excludes {rows}: it gives the number of samples")
 	case c.Grid < 2 || c.Grid > dataset.MaxRows/c.Grid:
-		return usagef("--grid %d: want a whole number of at least 2, whose square is at most %d", c.Grid, dataset.MaxRows)
+		return usagef("{grid=%d}: want a whole number of at least 2, whose square is at most %d", c.Grid, dataset.MaxRows)
 	}
 	if c.Kind == "textures" {
 		return c.textures(a, seed)
@@ -117,7 +117,7 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 		rows = dataset.AgesRows
 	}
 	if rows < 1 || rows > dataset.MaxRows {
-		return nil, usagef("--rows %d: want a whole number from 1 to %d", rows, dataset.MaxRows)
+		return nil, usagef("{rows=%d}: want a whole number from 1 to %d", rows, dataset.MaxRows)
 	}
 	switch c.Kind {
 	case "artificial":
@@ -141,7 +141,7 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 // textures writes the images and the maps of the set of textures to a new folder.
 func (c *generateCmd) textures(a *app, seed uint64) error {
 	if c.Rows != nil || c.Format != "" {
-		return usagef("--rows and --format are not allowed with --kind textures, which writes %d images", patches.TextureImages)
+		return usagef("{rows} and {format} are not allowed with {kind=textures}, which writes %d images", patches.TextureImages)
 	}
 	if err := newFolder(c.Out); err != nil {
 		return err
@@ -183,7 +183,7 @@ func writeTextures(ctx context.Context, set patches.Set, pictures, maps string) 
 // newFolder refuses a path that exists, unless it is an empty folder.
 func newFolder(path string) error {
 	if path == stdoutName {
-		return usagef("--out -: want a folder for the images, not stdout")
+		return usagef("{out=-}: want a folder for the images, not stdout")
 	}
 	entries, err := os.ReadDir(path)
 	switch {
@@ -269,7 +269,7 @@ func (c *patchesCmd) Run(a *app) error {
 		return usageError{err}
 	}
 	if (c.TestImages > 0) != (c.TestOut != "") || c.TestImages < 0 {
-		return usagef("--test-images N and --test-out FILE need each other; give both")
+		return usagef("{test-images=N} and {test-out=FILE} need each other; give both")
 	}
 	if err := apart(outputFlag{"--out", c.Out}, outputFlag{"--test-out", c.TestOut}); err != nil {
 		return err
@@ -287,7 +287,7 @@ func (c *patchesCmd) Run(a *app) error {
 		return err
 	}
 	if c.TestImages >= set.Len() {
-		return usagef("--test-images %d: there are %s, and --out needs at least one of them", c.TestImages, plural(set.Len(), "image"))
+		return usagef("{test-images=%d}: there are %s, and {out} needs at least one of them", c.TestImages, plural(set.Len(), "image"))
 	}
 	m := newMeter(a.stderr)
 	o.Progress = func(done, of int) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -91,15 +92,15 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 // noPredictions says why a job has no predictions.
 func noPredictions(job string, o *pipeline.Outcome) error {
 	if o.Rows.Test == 0 {
-		return fmt.Errorf("%s held out no samples for testing: train with --test-fraction, --folds or --split", job)
+		return errtext.Errorf(errtext.WrongRequest, "%s held out no samples for testing: train with {test-fraction}, {folds} or {split}", job)
 	}
 	return fmt.Errorf("%s kept no predictions: they are larger than its setting keep_predictions", job)
 }
 
 // noneOfCells says what an experiment has instead of the predictions of all held-out samples.
 func noneOfCells(j *protocol.JobInfo) error {
-	return fmt.Errorf("job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With --record predictions, an experiment keeps predictions for 6 test samples of each run "+
-		"(coppice experiment report %s -o json). With --keep-models, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
+	return errtext.Errorf(errtext.WrongRequest, "job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With {record=predictions}, an experiment keeps predictions for 6 test samples of each run "+
+		"(coppice experiment report %s -o json). With {keep-models}, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
 		j.Name, j.Experiment, j.Experiment, j.Name)
 }
 
@@ -267,7 +268,7 @@ func (r *result) addDataset(a *app, cl *client.Client, j *protocol.JobInfo, divi
 	case !divide:
 		return nil
 	case client.IsNotFound(err) || err == nil && r.On == nil:
-		return fmt.Errorf("--split-out: dataset %s was deleted, together with the row numbers of its file; import the file again under this name, and repeat the command", j.Dataset)
+		return errtext.Errorf(errtext.WrongRequest, "{split-out}: dataset %s was deleted, together with the row numbers of its file; import the file again under this name, and repeat the command", j.Dataset)
 	case err != nil:
 		return err
 	}

@@ -239,7 +239,7 @@ func (*jobWatchCmd) outputs() []string { return []string{outputJSONL} }
 // Run implements `coppice job watch`.
 func (c *jobWatchCmd) Run(a *app) error {
 	if c.Timeout < 0 {
-		return usagef("--timeout %v: want 0 or more", c.Timeout)
+		return usagef("{timeout=%v}: want 0 or more", c.Timeout)
 	}
 	cl, err := c.connect(a)
 	if err != nil {
@@ -307,11 +307,11 @@ type jobListCmd struct {
 func (c *jobListCmd) Run(a *app) error {
 	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit, After: c.After, Owner: c.Owner, Mine: c.Mine}
 	if c.Mine && c.Owner != "" {
-		return usagef("--owner and --mine exclude each other; leave one of them out")
+		return usagef("{owner} and {mine} exclude each other; leave one of them out")
 	}
 	var err error
 	if q.States, err = protocol.ParseJobStates(strings.Join(c.State, ",")); err != nil {
-		return usagef("--state: %w", err)
+		return usagef("{state}: %w", err)
 	}
 	if err := q.Check(); err != nil {
 		return usageError{err}

@@ -190,8 +190,8 @@ func (l *library) run(ctx context.Context, c *libraryCall, files []*os.File) {
 			return pathOf(files[n])
 		})
 	}
-	out := &lines{put: func(text string) { l.send(libraryAnswer{ID: c.ID, Out: text}) }}
-	notes := &lines{put: func(text string) {
+	out := &lines{pass: func(text string) { l.send(libraryAnswer{ID: c.ID, Out: text}) }}
+	notes := &lines{pass: func(text string) {
 		l.send(libraryAnswer{ID: c.ID, Err: shownPath.ReplaceAllStringFunc(text, func(path string) string {
 			if name, ok := names[path]; ok {
 				return name
@@ -219,42 +219,6 @@ func (l *library) send(a libraryAnswer) {
 	l.write.Lock()
 	defer l.write.Unlock()
 	_, _ = l.to.Write(frame)
-}
-
-// lines is a writer that passes on whole lines, or pieces of maxPiece bytes.
-type lines struct {
-	put func(text string)
-
-	mu   sync.Mutex
-	rest []byte
-}
-
-// maxPiece is the number of bytes that lines keeps of a line.
-const maxPiece = 1 << 20
-
-// Write implements io.Writer.
-func (w *lines) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rest = append(w.rest, b...)
-	end := strings.LastIndexByte(string(w.rest), '\n') + 1
-	if end == 0 && len(w.rest) >= maxPiece {
-		end = len(w.rest)
-	}
-	if end > 0 {
-		w.put(string(w.rest[:end]))
-		w.rest = append(w.rest[:0], w.rest[end:]...)
-	}
-	return len(b), nil
-}
-
-func (w *lines) flush() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.rest) > 0 {
-		w.put(string(w.rest))
-		w.rest = nil
-	}
 }
 
 const (

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
@@ -58,7 +59,11 @@ func runAs(ctx context.Context, g grammar, args []string, stdin io.Reader, stdou
 		return report(ctx, stderr, wantsJSON(args), out.err)
 	}
 	if err != nil {
-		return report(ctx, stderr, wantsJSON(args), usagef("%w; see \"%s --help\"", nearOnly(err), at(err)))
+		wrong := wrongLine(err)
+		if ctx.Value(jsonErrors{}) == nil { // a library has its own help
+			wrong = errtext.Errorf(errtext.WrongOption, "%w; see \"%s --help\"", wrong, at(err))
+		}
+		return report(ctx, stderr, wantsJSON(args), usageError{wrong})
 	}
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)

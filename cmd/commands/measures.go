@@ -144,7 +144,7 @@ func (m *matrixFile) next(i int) ([]float64, error) {
 		return nil, usagef("%s: row %d (counted from 0): all probabilities are 0", m.name, i)
 	}
 	if !m.normalize && math.Abs(sum-1) > dataset.DefaultTolerance {
-		return nil, usagef("%s: row %d (counted from 0): the probabilities sum to %.6g, want 1 within %v; --normalize divides the probabilities of each sample by their sum", m.name, i, sum, dataset.DefaultTolerance)
+		return nil, usagef("%s: row %d (counted from 0): the probabilities sum to %.6g, want 1 within %v; {normalize} divides the probabilities of each sample by their sum", m.name, i, sum, dataset.DefaultTolerance)
 	}
 	return m.values, nil
 }

@@ -36,7 +36,7 @@ type modelListCmd struct {
 // Run implements `coppice model list`.
 func (c *modelListCmd) Run(a *app) error {
 	if c.Limit < 0 {
-		return usagef("--limit %d: want 0 (all) or more", c.Limit)
+		return usagef("{limit=%d}: want 0 (all) or more", c.Limit)
 	}
 	cl, err := c.connect(a)
 	if err != nil {
@@ -84,7 +84,7 @@ type forest interface {
 func (c *modelShowCmd) tree(a *app, m *model) error {
 	f, ok := m.Model.(forest)
 	if !ok {
-		return usagef("--tree: a model of %s has no decision trees", m.file.Algorithm)
+		return usagef("{tree}: a model of %s has no decision trees", m.file.Algorithm)
 	}
 	text, err := f.TreeText(*c.Tree, m.provenance.FeatureNames, m.provenance.LabelNames)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
@@ -129,7 +130,7 @@ func (m *model) checkRange(given string) error {
 	_, labels := m.Shape()
 	low, high, err := parseRange(given)
 	if own := fmt.Sprintf("%d:%d", scale.Low, scale.Low+labels-1); err == nil && (low != scale.Low || high != scale.Low+labels-1) {
-		return usagef("--range %s: the model predicts numbers from the range %s: leave --range out, or give --range %s", given, own, own)
+		return usagef("{range=%s}: the model predicts numbers from the range %s: leave {range} out, or give {range=%s}", given, own, own)
 	}
 	return err
 }
@@ -167,9 +168,9 @@ func (m *model) readAs(kind dataset.LabelKind, err error) error {
 	_, labels := m.Shape()
 	switch t := m.provenance.LabelType; {
 	case t.Classes && kind != dataset.Class:
-		return fmt.Errorf("%w; the model predicts classes: give --labels class, and name the column of classes with --label-columns", err)
+		return errtext.Errorf(errtext.WrongRequest, "%w; the model predicts classes: give {labels=class}, and name the column of classes with {label-columns}", err)
 	case t.Scale != nil && kind != dataset.Age:
-		return fmt.Errorf("%w; the model predicts numbers: give --labels age --range %d:%d, --sigma as for training, and name the column of numbers with --label-columns", err,
+		return errtext.Errorf(errtext.WrongRequest, "%w; the model predicts numbers: give {labels=age} {range=%d:%d}, {sigma} as for training, and name the column of numbers with {label-columns}", err,
 			t.Scale.Low, t.Scale.Low+labels-1)
 	}
 	return err
@@ -214,7 +215,7 @@ func (m *model) typeOf(info dataset.Info) (dataset.LabelType, error) {
 	case info.HasValues:
 		s.True = dataset.TrueValue
 	case s.True == dataset.TrueValue:
-		return t, fmt.Errorf("%s: the model was trained on samples with exact numbers, and its errors are measured from such numbers: name their column with --values", info.File)
+		return t, errtext.Errorf(errtext.WrongRequest, "%s: the model was trained on samples with exact numbers, and its errors are measured from such numbers: name their column with {values}", info.File)
 	}
 	t.Scale = &s
 	return t, nil

@@ -169,7 +169,7 @@ func (a *app) createOutput(path string) (output, error) {
 		return createFile(path, userFile)
 	}
 	if a.json {
-		return nil, usagef("--out - and -o json both print to stdout: give only one of them")
+		return nil, usagef("{out=-} and -o json both print to stdout: give only one of them")
 	}
 	return stdoutFile{a.data}, nil
 }
@@ -294,7 +294,7 @@ func (f *formatFlag) of(path string) (dataset.Format, error) {
 	given := dataset.Format(f.Format)
 	switch {
 	case ok && given != "" && given != ending:
-		return "", usagef("--format %s: %s ends in .%s", given, path, ending)
+		return "", usagef("{format=%s}: %s ends in .%s", given, path, ending)
 	case ok:
 		return ending, nil
 	case given != "":
@@ -302,5 +302,5 @@ func (f *formatFlag) of(path string) (dataset.Format, error) {
 	case path == stdoutName || isDirect(path):
 		return dataset.CSV, nil
 	}
-	return "", usagef("%s: the format of the file to write is unknown; give --format, or a name that ends in .csv, .csv.gz or .npz", path)
+	return "", usagef("%s: the format of the file to write is unknown; give {format}, or a name that ends in .csv, .csv.gz or .npz", path)
 }

@@ -12,12 +12,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/mattn/go-isatty"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -103,12 +105,69 @@ func (a *app) encoder() *json.Encoder {
 	return e
 }
 
-// note writes a line to stderr, over the progress on a terminal.
+// note writes a line to stderr, over the progress on a terminal. A library gets an object in JSON. Its key is the word
+// before the first colon if that is note or warning, and otherwise info.
 func (a *app) note(format string, args ...any) {
+	text := errtext.Sprintf(format, args...)
+	key, rest, _ := strings.Cut(string(text), ": ")
+	if key != "note" && key != "warning" {
+		key, rest = "info", string(text)
+	}
+	if toLibrary(a.stderr, key, errtext.Text(rest)) {
+		return
+	}
 	if f, ok := printable.Unwrap(a.stderr).(*os.File); ok && isatty.IsTerminal(f.Fd()) {
 		fmt.Fprint(f, "\r\x1b[K")
 	}
-	fmt.Fprintf(a.stderr, format+"\n", args...)
+	fmt.Fprintln(a.stderr, text)
+}
+
+// lines is a writer that passes on whole lines, or pieces of maxPiece bytes.
+type lines struct {
+	pass func(text string)
+
+	mu   sync.Mutex
+	rest []byte
+}
+
+// toLibrary writes a text with its places as a line of JSON, if w passes on what a command writes to a library.
+func toLibrary(w io.Writer, key string, text errtext.Text) bool {
+	l, ok := printable.Unwrap(w).(*lines)
+	if !ok {
+		return false
+	}
+	e := json.NewEncoder(printable.NewJSONWriter(l))
+	e.SetEscapeHTML(false)
+	_ = e.Encode(map[string][]errtext.Part{key: text.Parts()})
+	return true
+}
+
+// maxPiece is the number of bytes that lines keeps of a line.
+const maxPiece = 1 << 20
+
+// Write implements io.Writer.
+func (w *lines) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rest = append(w.rest, b...)
+	end := strings.LastIndexByte(string(w.rest), '\n') + 1
+	if end == 0 && len(w.rest) >= maxPiece {
+		end = len(w.rest)
+	}
+	if end > 0 {
+		w.pass(string(w.rest[:end]))
+		w.rest = append(w.rest[:0], w.rest[end:]...)
+	}
+	return len(b), nil
+}
+
+func (w *lines) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.rest) > 0 {
+		w.pass(string(w.rest))
+		w.rest = nil
+	}
 }
 
 // ownerColumn adds the owners to the rows of a table, if one of the things in it has an owner. owner returns the owner of

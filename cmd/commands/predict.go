@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/images"
 	"github.com/coppice-ldl/coppice/dataset/patches"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 type predictCmd struct {
@@ -47,7 +48,7 @@ func (c *predictCmd) Run(a *app) error {
 	}
 	switch {
 	case (c.Data == "") == (c.Image == ""):
-		return usagef("want a file to predict: give --data FILE or --image FILE")
+		return usagef("want a file to predict: give {data=FILE} or {image=FILE}")
 	case c.Image != "":
 		return c.labelImage(a)
 	}
@@ -138,18 +139,18 @@ type classShare struct {
 // labelImage predicts the class of each pixel of an image.
 func (c *predictCmd) labelImage(a *app) error {
 	if strings.ToLower(filepath.Ext(c.Out)) != ".png" {
-		return usagef("--out %s: with --image, the output is a PNG file, so the name must end in .png", c.Out)
+		return usagef("{out=%s}: with {image}, the output is a PNG file, so the name must end in .png", c.Out)
 	}
 	plain := fileFlags{Header: "auto"}
 	if name := differing(reflect.ValueOf(c.fileFlags), reflect.ValueOf(plain)); name != "" || c.Format != "" {
-		return usagef("%s needs --data and is not allowed with --image", cmp.Or(name, "--format"))
+		return usagef("%s needs {data} and is not allowed with {image}", flagText(cmp.Or(name, "--format")))
 	}
 	m, err := openModel(c.Model)
 	if err != nil {
 		return err
 	}
 	if m.output() == algorithms.Number {
-		return fmt.Errorf("%s: the model predicts numbers, but --image needs a model of classes", c.Model)
+		return errtext.Errorf(errtext.WrongRequest, "%s: the model predicts numbers, but {image} needs a model of classes", c.Model)
 	}
 	m.threads = c.threadsFlag.count()
 	src, img, err := m.patchesOf(c.Image)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -58,6 +59,7 @@ func newMeter(w io.Writer) *meter {
 // newLiveMeter returns a meter that may draw several lines: if stdout and stderr are terminals, and the output is text.
 func (a *app) newLiveMeter() *meter {
 	m := newMeter(a.stderr)
+	m.told = a.newProgressLines()
 	out, ok := a.data.(*checkedWriter)
 	if ok && a.output == outputText {
 		f, ok := out.w.(*os.File)
@@ -87,7 +89,9 @@ func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 		columns, _ := m.size()
 		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(printable.Line(text), columns))
 	default:
-		fmt.Fprintln(m.w, printable.Line(text))
+		if _, library := m.w.(*lines); !library {
+			fmt.Fprintln(m.w, printable.Line(text))
+		}
 	}
 }
 
@@ -134,16 +138,19 @@ func (m *meter) waiting(text string) {
 // note writes a permanent line about how data is read.
 func (m *meter) note(text string) {
 	m.clear()
-	if m.said = append(m.said, text); !m.quiet {
-		fmt.Fprintln(m.w, printable.Text(text))
+	if m.said = append(m.said, text); m.quiet || toLibrary(m.w, "info", errtext.Sprintf("%s", text)) {
+		return
 	}
+	fmt.Fprintln(m.w, printable.Text(text))
 }
 
 // warn writes a permanent warning.
 func (m *meter) warn(text string) {
 	m.clear()
 	m.said = append(m.said, text)
-	fmt.Fprintf(m.w, "warning: %s\n", printable.Text(text))
+	if !toLibrary(m.w, "warning", errtext.Sprintf("%s", text)) {
+		fmt.Fprintf(m.w, "warning: %s\n", printable.Text(text))
+	}
 }
 
 // training shows the progress of a job.
@@ -358,7 +365,27 @@ func lossText(loss float64) string {
 type progressLines struct {
 	out   *json.Encoder
 	last  round.Progress
+	runs  runsProgress
 	state jobState
+}
+
+// runsProgress says how many runs of an experiment have ended.
+type runsProgress struct {
+	Runs        int     `json:"runs"`
+	Done        int     `json:"runs_done"`
+	SecondsLeft float64 `json:"seconds_left,omitempty"` // 0 if not known
+	Waiting     string  `json:"waiting,omitempty"`      // what a job waits for
+}
+
+// putRuns writes p if another run has ended, or if the jobs wait for something else.
+func (l *progressLines) putRuns(p runsProgress) {
+	if l == nil || p.Runs == l.runs.Runs && p.Done == l.runs.Done && p.Waiting == l.runs.Waiting {
+		return
+	}
+	l.runs = p
+	l.out.Encode(struct {
+		Progress runsProgress `json:"progress"`
+	}{p})
 }
 
 // jobState is a line about the state of a job on a cluster.

@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -52,7 +53,7 @@ type specFlags struct {
 // read combines the spec file and the flags.
 func (s *specFlags) read() (*spec.File, error) {
 	if s.Data != "" && s.Dataset != "" {
-		return nil, usagef("--data and --dataset: give only one of them")
+		return nil, usagef("{data} and {dataset}: give only one of them")
 	}
 	f := new(spec.File)
 	if s.Spec != "" {
@@ -73,13 +74,13 @@ func (s *specFlags) read() (*spec.File, error) {
 	if s.Data != "" {
 		f.Spec.Dataset = ""
 	} else if f.Spec.Dataset == "" {
-		return nil, usagef("want data to train on: give --data FILE or --dataset NAME")
+		return nil, usagef("want data to train on: give {data=FILE} or {dataset=NAME}")
 	}
 	if s.Split == "" {
 		return f, nil
 	}
 	if f.Folds != 0 || f.TestFraction != 0 || f.GroupFolds {
-		return nil, usagef("--split lists the test samples itself, so folds and a test fraction are not allowed with it")
+		return nil, usagef("{split} lists the test samples itself, so folds and a test fraction are not allowed with it")
 	}
 	if _, err := os.Stat(s.Split); errors.Is(err, fs.ErrNotExist) {
 		return nil, absent{fmt.Errorf("%s: no such file or folder", s.Split)}
@@ -109,22 +110,24 @@ func (s *specFlags) apply(to *protocol.Spec) error {
 		if f.flag == "--set" {
 			var ok bool
 			if f.key, f.value, ok = strings.Cut(f.value, "="); !ok {
-				return usagef("--set %s: want key=value", f.key)
+				return usagef("{set=%s}: want key=value", f.key)
 			}
 		} else if f.value == "" {
 			continue
 		}
 		if first, ok := given[f.key]; ok {
-			return usagef("%s is given twice, by %s and by %s; give it once", f.key, first, f.flag)
+			return usagef("%s is given twice, by %s and by %s; give it once", f.key, flagText(first), flagText(f.flag))
 		}
 		given[f.key] = f.flag
 		err := spec.Set(to, f.key, f.value)
 		var p *param.Error
 		switch {
 		case err != nil && f.flag != "--set" && errors.As(err, &p):
-			return usagef("%s: %s", f.flag, p.Reason)
+			return usagef("%s: %s", flagText(f.flag), p.Reason)
+		case err != nil && f.flag == "--set" && errors.As(err, &p):
+			return usageError{errtext.Errorf(errtext.WrongSetting, "{set=%s}: %s", p.Name, p.Reason)}
 		case err != nil:
-			return usagef("%s %w", f.flag, err)
+			return usagef("%s %w", flagText(f.flag), err)
 		}
 	}
 	return nil
@@ -182,10 +185,10 @@ func (s *specFlags) draws() bool { return s.FoldSeed != "" || strings.HasPrefix(
 // checkFolds refuses flags about folds that need a number of folds, if there is none.
 func (s *specFlags) checkFolds(f *spec.File) error {
 	if s.draws() && f.Spec.Folds == 0 {
-		return usagef("--fold-seed and --folds %sK draw folds: want their number, such as --folds 10", sklearnFolds)
+		return usagef("{fold-seed} and {folds=%sK} draw folds: want their number, such as {folds=10}", sklearnFolds)
 	}
 	if _, err := strconv.ParseUint(s.FoldSeed, 10, 64); err != nil && s.FoldSeed != "" {
-		return usagef("--fold-seed %s: want a whole number from 0 to %d", s.FoldSeed, uint64(math.MaxUint64))
+		return usagef("{fold-seed=%s}: want a whole number from 0 to %d", s.FoldSeed, uint64(math.MaxUint64))
 	}
 	return nil
 }
@@ -207,7 +210,7 @@ func (s *specFlags) list(a *app, file *spec.File, m *dataset.Manifest) (*dataset
 	}
 	list, err := scheme.Divide(&folds.Rows{Count: m.Rows}, 0)
 	if err != nil {
-		return nil, usagef("--folds: %w", err)
+		return nil, usagef("{folds}: %w", err)
 	}
 	return folds.Joined([]*dataset.SplitList{list}, m.Rows), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -68,17 +69,19 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 	}
 	made = err == nil && before != job.ID
 	if err == nil && !made && job.ModelDeleted == 0 {
-		a.note("%s", wasThere(job))
+		if text := wasThere(job); job.State != protocol.Done || !toLibrary(a.stderr, "note", text) {
+			a.note("%s", text)
+		}
 	}
 	return job, made, err
 }
 
 // wasThere says that a submission made no new job.
-func wasThere(j *protocol.JobInfo) string {
+func wasThere(j *protocol.JobInfo) errtext.Text {
 	if j.State == protocol.Done {
-		return fmt.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, give another --name", j.Name, clock(j.Ended))
+		return errtext.Sprintf("job %s with the same spec is already done (%s), so nothing was trained; to train again, give another {name}", j.Name, clock(j.Ended))
 	}
-	return fmt.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, clock(j.Submitted), j.State)
+	return errtext.Sprintf("job %s with the same spec was already submitted (%s) and is %s; no new job was made", j.Name, clock(j.Submitted), j.State)
 }
 
 // dataset returns the dataset to train on. It imports a data file, and if shared is true, all users may read that.
@@ -112,9 +115,9 @@ func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
 	}
 	switch bytes := pipeline.PredictionBytes(j, m, n); {
 	case bytes > spec.MaxPredictions:
-		return usagef("--predictions-out: the predictions take %s bytes; at most %s are possible", count(bytes), count(spec.MaxPredictions))
+		return usagef("{predictions-out}: the predictions take %s bytes; at most %s are possible", count(bytes), count(spec.MaxPredictions))
 	case bytes > j.Predictions:
-		return usagef("--predictions-out: the predictions take %s bytes, more than the setting keep_predictions; give --set keep_predictions=%d", count(bytes), bytes)
+		return usagef("{predictions-out}: the predictions take %s bytes, more than the setting keep_predictions; give {set=keep_predictions=%d}", count(bytes), bytes)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -51,22 +52,22 @@ func (*trainCmd) outputs() []string { return []string{outputJSONL} }
 // Run implements `coppice train`.
 func (c *trainCmd) Run(a *app) error {
 	if c.Settings && a.output == outputJSONL {
-		return usagef("--settings trains nothing and prints text or JSON: give -o text or -o json")
+		return usagef("{settings} trains nothing and prints text or JSON: give -o text or -o json")
 	}
 	if c.Settings {
 		return c.printSettings(a)
 	}
 	switch {
 	case c.Local && c.Audit > 0:
-		return usagef("--audit compares workers of a cluster and is not allowed with --local")
+		return usagef("{audit} compares workers of a cluster and is not allowed with {local}")
 	case c.Local && c.Shared:
-		return usagef("--shared is about users of a cluster and is not allowed with --local")
+		return usagef("{shared} is about users of a cluster and is not allowed with {local}")
 	case c.Local && c.CancelInterrupted:
-		return usagef("--cancel-interrupted cancels a job of a cluster and is not allowed with --local")
+		return usagef("{cancel-interrupted} cancels a job of a cluster and is not allowed with {local}")
 	case !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit):
-		return usagef("--threads, --memory and --kept-memory need --local; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
+		return usagef("{threads}, {memory} and {kept-memory} need {local}; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
 	}
-	if err := cmp.Or(c.threadsFlag.check(), a.apartFromCluster("--local and --data", c.Local && c.Data != "")); err != nil {
+	if err := cmp.Or(c.threadsFlag.check(), a.apartFromCluster(errtext.Sprintf("{local} and {data}"), c.Local && c.Data != "")); err != nil {
 		return err
 	}
 	file, err := c.read()
@@ -300,7 +301,7 @@ func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 	holds := file.Folds > 0 || file.TestFraction > 0 || file.GroupFolds || c.Split != ""
 	for _, f := range []outputFlag{held, split} {
 		if err == nil && f.path != "" && !holds {
-			err = usagef("%s: no samples are held out for testing; give --test-fraction, --folds or --split", f.flag)
+			err = usagef("%s: no samples are held out for testing; give {test-fraction}, {folds} or {split}", flagText(f.flag))
 		}
 	}
 	if err != nil {

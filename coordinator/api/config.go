@@ -24,6 +24,7 @@ import (
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -123,9 +124,9 @@ func (p responder) answer(w http.ResponseWriter, v any, err error) {
 	status := http.StatusOK
 	if err != nil {
 		status = statusOf(err)
-		problem := protocol.Problem{Error: err.Error(), Unknown: unknown(err)}
+		problem := protocol.Problem{Error: err.Error(), Unknown: unknown(err), Form: errtext.Of(err.Error(), err)}
 		if more := (*detailed)(nil); errors.As(err, &more) {
-			problem.Mistakes, problem.Plan = more.mistakes, more.plan
+			problem.Mistakes, problem.MistakeForms, problem.Plan = more.mistakes, more.forms, more.plan
 		}
 		v = problem
 	} else if v == nil {
@@ -199,6 +200,7 @@ func (b bad) Unwrap() error        { return b.error }
 type detailed struct {
 	error
 	mistakes []string        // in the spec of an experiment
+	forms    []*errtext.Form // of the mistakes, nil for one without
 	plan     json.RawMessage // a protocol.ExperimentPlan
 }
 

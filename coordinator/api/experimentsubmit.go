@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment"
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
@@ -230,7 +231,7 @@ func planError(err error) error {
 		d.error = bad{fmt.Errorf("%d mistakes in the spec and its data", n)}
 	}
 	for _, one := range mistakes[:min(len(mistakes), maxMistakes)] {
-		d.mistakes = append(d.mistakes, one.Error())
+		d.mistakes, d.forms = append(d.mistakes, one.Error()), append(d.forms, errtext.Of(one.Error(), one))
 	}
 	if more := len(mistakes) - maxMistakes; more > 0 {
 		d.mistakes = append(d.mistakes, fmt.Sprintf("and %d more", more))

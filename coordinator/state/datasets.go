@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/wire"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -98,17 +99,18 @@ func differs(old, d *protocol.Dataset) error {
 	}
 	const remedy = "choose another name for the new dataset, or delete the old one first"
 	for _, check := range []struct {
-		err         error
-		how, remedy string
+		err    error
+		how    string
+		remedy errtext.Text
 	}{
 		{d.Manifest.SameNames(m), "with other column names", remedy},
 		{d.Manifest.SameRows(m), "from another file", remedy},
 		{d.Manifest.SameLabels(m), "with labels of another type", remedy},
 		{d.Manifest.SameShape(m), "with another shape", remedy},
-		{d.Manifest.SameGroups(m), "with other groups", "use the same groups (--groups, or the key groups of a spec), choose another name, or delete the old dataset first"},
+		{d.Manifest.SameGroups(m), "with other groups", errtext.Sprintf("use the same groups ({groups}, or the key groups of a spec), choose another name, or delete the old dataset first")},
 	} {
 		if check.err != nil {
-			return fmt.Errorf("dataset %q %w %s: %w; %s", old.Name, ErrExists, check.how, check.err, check.remedy)
+			return errtext.Errorf(errtext.WrongRequest, "dataset %q %w %s: %w; %s", old.Name, ErrExists, check.how, check.err, check.remedy)
 		}
 	}
 	return nil

@@ -15,7 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/grid"
-	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/experiment/submission"
@@ -43,8 +42,8 @@ type Run struct {
 	Note func(text string)
 	// Agree returns an error if the user does not agree to a plan by which runs are orphaned.
 	Agree func(*protocol.ExperimentPlan) error
-	// Show shows how far the runs are: a line, and the lines of a grid that has so many columns and lines.
-	Show func(line string, grid func(columns, lines int) []string)
+	// Show shows how far the runs are, and the lines of a grid that has so many columns and lines.
+	Show func(s runner.Status, grid func(columns, lines int) []string)
 }
 
 // Plan says what the run adds to the results in the folder. Its notes are about equal methods and datasets.
@@ -200,7 +199,7 @@ func (r *Run) compute(ctx context.Context, works []*runner.Work, folder *experim
 				told = true
 				r.Note(fmt.Sprintf("about %s in all, estimated from the first run of each method on each dataset", units.Duration(time.Since(began).Seconds()+left)))
 			}
-			r.Show(overview.LocalLine(s), g.Lines)
+			r.Show(s, g.Lines)
 		},
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -53,7 +54,7 @@ func newRun(t *testing.T, dir, text string) (*Run, *[]string) {
 	return &Run{
 		Spec: s, File: file, Folder: filepath.Join(dir, "out"), Sets: sets, Layout: l, Lanes: 2, Note: note,
 		Agree: func(*protocol.ExperimentPlan) error { return nil },
-		Show:  func(string, func(columns, lines int) []string) {},
+		Show:  func(runner.Status, func(columns, lines int) []string) {},
 	}, notes
 }
 
@@ -125,7 +126,9 @@ func TestDo(t *testing.T) {
 func TestDoOnce(t *testing.T) {
 	r, notes := newRun(t, t.TempDir(), strings.Replace(text, "[aa-knn, ranking]", "[{algorithm: aa-knn, settings: {k: 3}}, {algorithm: aa-knn, preset: auto, settings: {k: 3, scaling: standard}}]", 1))
 	grid := ""
-	r.Show = func(_ string, lines func(columns, lines int) []string) { grid = strings.Join(lines(80, 20), "\n") }
+	r.Show = func(_ runner.Status, lines func(columns, lines int) []string) {
+		grid = strings.Join(lines(80, 20), "\n")
+	}
 	if p, err := r.Plan(); err != nil || p.Runs != 3 || len(p.Notes) != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}

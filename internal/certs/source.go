@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
@@ -208,7 +209,7 @@ func (s *Source) read() (*material, error) {
 	}
 	if s.dir == "" {
 		if m.id.Cluster = clusterOf(authorities[0]); m.id.Cluster == "" {
-			return nil, fmt.Errorf("%s: the first authority names no cluster, so a server of another cluster would be trusted; give --tls-dir with a certificate", s.ca)
+			return nil, errtext.Errorf(errtext.NoAccess, "%s: the first authority names no cluster, so a server of another cluster would be trusted; give {tls-dir} with a certificate", s.ca)
 		}
 		return m, nil
 	}

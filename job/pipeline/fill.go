@@ -2,13 +2,13 @@ package pipeline
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -87,8 +87,8 @@ func (f *fill) fold(sum []float64) error {
 	}
 	for i := range features {
 		if f.count(i) == 0 {
-			return &dataset.RowError{Row: -1, Column: i, Kind: "feature", Name: f.manifest.FeatureName(i), Reason: fmt.Sprintf(
-				"the feature has no value in the %.0f training samples, so missing values cannot be replaced by the %s; --drop leaves the feature out", sum[2*features], f.by)}
+			return &dataset.RowError{Row: -1, Column: i, Kind: "feature", Name: f.manifest.FeatureName(i), Reason: errtext.Sprintf(
+				"the feature has no value in the %.0f training samples, so missing values cannot be replaced by the %s; {drop} leaves the feature out", sum[2*features], f.by)}
 		}
 	}
 	if f.by == dataset.FillMedian {

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // Outcome is what a job ends with.
@@ -318,7 +319,7 @@ func CheckPlan(p *measures.Plan, algorithm string) error {
 func PlanOf(algorithm string, labels int, t dataset.LabelType) (*measures.Plan, error) {
 	p := &measures.Plan{Labels: labels, Type: t, Number: registry.Output(algorithm) == algorithms.Number}
 	if p.Number && t.Scale == nil {
-		return nil, fmt.Errorf("%s predicts numbers, but the labels are %s; --range makes labels numeric where the data are read or imported", algorithm, t.String(labels))
+		return nil, errtext.Errorf(errtext.WrongData, "%s predicts numbers, but the labels are %s; {range} makes labels numeric where the data are read or imported", algorithm, t.String(labels))
 	}
 	return p, nil
 }

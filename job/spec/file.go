@@ -2,11 +2,11 @@ package spec
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -21,15 +21,21 @@ var kind = yamltree.Kind{Name: "a spec", Bytes: MaxBytes, Brackets: 100, Looks: 
 type Error struct {
 	File         string
 	Line, Column int
-	Reason       string
+	Reason       errtext.Text
 }
 
 // Error returns file:line:column and the reason, on one line.
 func (e *Error) Error() string {
+	_, text := e.Formed()
+	return text.String()
+}
+
+// Formed implements errtext.Formed.
+func (e *Error) Formed() (errtext.Code, errtext.Text) {
 	if e.Line == 0 {
-		return fmt.Sprintf("%s: %s", e.File, e.Reason)
+		return errtext.WrongSpec, errtext.Sprintf("%s: %s", e.File, e.Reason)
 	}
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
+	return errtext.WrongSpec, errtext.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
 // File is a spec that was read from a file.
@@ -164,7 +170,7 @@ func (f *File) Locate(err error) error {
 }
 
 func (f *File) errorAt(at yamltree.Place, format string, args ...any) *Error {
-	return &Error{File: f.name, Line: at.Line, Column: at.Column, Reason: fmt.Sprintf(format, args...)}
+	return &Error{File: f.name, Line: at.Line, Column: at.Column, Reason: errtext.Sprintf(format, args...)}
 }
 
 func kindOf(n ast.Node) string {

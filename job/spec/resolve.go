@@ -313,7 +313,7 @@ func useGroups(s *protocol.Spec, m *dataset.Manifest) error {
 	case s.Folds != 0 || s.Assigned != "" || s.TestFraction != 0:
 		return param.Errorf(key, "cannot be combined with other folds or with a test fraction")
 	case m.Groups == nil:
-		return param.Errorf(key, "the dataset has no groups; import it with --groups, which names a column of groups")
+		return param.Errorf(key, "the dataset has no groups; import it with {groups}, which names a column of groups")
 	case len(m.Groups.Names) < 2:
 		return param.Errorf(key, "the dataset has one group, want at least two")
 	}
@@ -340,7 +340,7 @@ func checkSplit(s *protocol.Spec, m *dataset.Manifest) error {
 	case s.Assigned != "" && s.Folds == 0:
 		return param.Errorf("folds", "samples are assigned to folds, but the number of folds is missing")
 	case s.Fold != nil && s.Folds == 0:
-		return param.Errorf("fold", "there are no folds; give --folds or --split, or the key folds or group_folds of a spec")
+		return param.Errorf("fold", "there are no folds; give {folds} or {split}, or the key folds or group_folds of a spec")
 	case s.Fold != nil && (*s.Fold < 0 || *s.Fold >= s.Folds):
 		return param.Errorf("fold", "there is no fold %d: folds are numbered 0 to %d", *s.Fold, s.Folds-1)
 	}

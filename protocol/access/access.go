@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
@@ -521,7 +522,7 @@ func (g *grant) refusal(request string, least rights.Role) error {
 func refuse(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(protocol.Problem{Error: err.Error()}) // an error: the caller has ended the connection
+	_ = json.NewEncoder(w).Encode(protocol.Problem{Error: err.Error(), Form: errtext.Of(err.Error(), err)}) // an error: the caller has ended the connection
 }
 
 // statusOnly writes the status of a response without its body.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // StatusRemoved answers a coordinator that was removed from the cluster, if its certificate is revoked.
@@ -16,7 +17,7 @@ const callerHeader = "Coppice-Caller"
 
 // Errors of callers without a valid identity.
 var (
-	errNoIdentity = fmt.Errorf("this server answers only callers with an identity; give --tls-dir with a folder from coppice certs client, or a token with --token-file or COPPICE_TOKEN_FILE: %w", certs.ErrNoCertificate)
+	errNoIdentity = errtext.Errorf(errtext.NoAccess, "this server answers only callers with an identity; give {tls-dir} with a folder from coppice certs client, or a token with {token-file} or COPPICE_TOKEN_FILE: %w", certs.ErrNoCertificate)
 	errToken      = errors.New("the token is not valid here: it does not exist, has expired or was revoked; an admin makes another one with coppice token create NAME --role ROLE")
 	errRevoked    = errors.New("the certificate of the caller is revoked; an admin issues another one with coppice certs")
 	errProxy      = fmt.Errorf("the certificate of the proxy: %w", errRevoked)

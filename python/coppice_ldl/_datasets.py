@@ -14,7 +14,6 @@ import numpy as np
 from . import _arrays, _checks
 from ._arrays import Files
 from ._errors import InputError
-from ._messages import translated
 from ._parameters import flags, utf8
 from ._process import run
 
@@ -186,5 +185,5 @@ def _dataset(arrays: dict[str, np.ndarray], notes: list[str]) -> Dataset:
         arrays.get("group"),
         arrays.get("value"),
         np.column_stack([arrays["least"], arrays["most"]]) if "least" in arrays else None,
-        [translated(note) for note in notes],
+        notes,
     )

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any, Iterator, Sequence
 
-from ._messages import translated
+from ._texts import text_of
 
 
 class CoppiceError(Exception):
@@ -113,10 +113,12 @@ def failure(notes: str, code: int) -> Exception:
             break
     message = said.get("error") or notes.strip() or f"the command ended with exit code {code}"
     kind = said.get("kind", "failed")
-    message = translated(message)
-    for ours in ("+Inf", "-Inf"):  # as Python writes them
-        message = message.replace(f": {ours} is", f": {ours.lower().lstrip('+')} is")
-    mistakes = [translated(one) for one in said.get("mistakes", [])]
+    if said.get("form"):
+        message = text_of(said["form"]["text"])
+    mistakes = list(said.get("mistakes", []))
+    for i, form in enumerate(said.get("mistake_forms", [])):
+        if form:
+            mistakes[i] = text_of(form["text"])
     if mistakes:
         message = "\n".join([message + ":", *mistakes])
     classes = {

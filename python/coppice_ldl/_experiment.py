@@ -15,13 +15,13 @@ import numpy as np
 
 from . import _checks
 from ._errors import CoppiceError, InputError, NotFoundError, typed
-from ._messages import translated
 from ._models import download, load
 from ._parameters import cluster_flags, flags, threads
 from ._process import Folder, run
 from ._progress import Progress
 from ._spec import SpecFile, has_files
 from ._tables import frame
+from ._texts import notes_of
 
 if TYPE_CHECKING:
     from ._base import Estimator
@@ -76,8 +76,6 @@ class Report:
             row = {**names, "repeat": one.get("repeat", 0), **{key: one[key] for key in one if key not in (*names, "repeat", "values", "mean")}}
             if "against_mean_baseline" in row:
                 row["against_mean_baseline"] = row["against_mean_baseline"].get("verdict")
-            if "error" in row:
-                row["error"] = translated(row["error"])
             none = [np.nan] * len(found["measures"])  # of a run that failed
             row.update(zip(found["measures"], one.get("values") or none))
             row.update(zip((f"{measure}_mean_baseline" for measure in found["measures"]), one.get("mean") or none))
@@ -147,10 +145,10 @@ class Report:
         os.makedirs(folder, exist_ok=True)
         with Folder("coppice-figures-") as drawn:
             args = ["experiment", "report", *self._flags, "--format", "md", f"--figures={drawn}", f"--out={os.path.join(drawn, 'report.md')}"]
-            notes = run([*args, "--", self._name]).notes.strip()
+            notes = "\n".join(text for _, text in notes_of(run([*args, "--", self._name]).notes))
             names = sorted(name for name in os.listdir(drawn) if name.endswith((".svg", ".png")))
             if notes and not names:
-                warnings.warn(translated(notes), stacklevel=2)
+                warnings.warn(notes, stacklevel=2)
             return [shutil.move(os.path.join(drawn, name), os.path.join(os.fspath(folder), name)) for name in names]
 
     def __repr__(self) -> str:
@@ -239,8 +237,8 @@ def experiment(
                     options["data"] = os.getcwd()
                 file = SpecFile(spec, data, options.get("data") is not None)
             path = file.path if file else os.fspath(spec)  # type: ignore[arg-type]
-            args = ["experiment", "run", "-o", "json", *flags({**options, "yes": bool(replace)}), *(where or ["--local", "--dir", base, *local])]
-            done = run([*args, "--", path], (), None, progress.note)
+            args = ["experiment", "run", "-o", "jsonl", *flags({**options, "yes": bool(replace)}), *(where or ["--local", "--dir", base, *local])]
+            run([*args, "--", path], (), progress.line, progress.note)
         except BaseException as error:
             temporary = kept.name if kept else ""
             if kept and isinstance(error, KeyboardInterrupt):
@@ -253,10 +251,10 @@ def experiment(
     if file:
         progress.warnings = [file.named(text) for text in progress.warnings]
     progress.warn()
-    result = done.json()
+    result = progress.result
     failed = [one for one in result.get("runs", ()) if one.get("state") == "failed"]
     if failed:
-        first = translated(failed[0].get("error", ""))
+        first = failed[0].get("error", "")
         warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {file.named(first) if file else first}", stacklevel=2)
     if where:
         return Report._of(str(result["name"]), where)

@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._errors import InputError
-from ._messages import translated
+from ._texts import notes_of
 
 QUIET = 2.0  # seconds; a call that ends sooner shows nothing
 
@@ -54,6 +54,7 @@ class Progress:
         self.bar: Any = None
         self.percent = False  # True if the progress is of an experiment, in percent
         self.last = 0.0
+        self.rest = ""  # the begin of a line
         self.result: dict[str, Any] = {}
         self.warnings: list[str] = []
 
@@ -73,8 +74,10 @@ class Progress:
         self.bar.close()
 
     def line(self, text: str) -> None:
-        """Take lines of the standard output of the command."""
-        for one in text.splitlines():
+        """Take a part of the standard output of the command. A long line comes in several parts."""
+        whole, found, rest = (self.rest + text).rpartition("\n")
+        self.rest = rest
+        for one in whole.split("\n") if found else ():
             value = json.loads(one)
             if "state" in value:
                 self._wait(value)
@@ -87,7 +90,7 @@ class Progress:
         """Say why a job does not continue: at once if it is paused, and otherwise after two seconds."""
         paused = job.get("state") == "paused"
         reason = "paused" if paused else job.get("waiting_for", "")
-        self.waits = translated(job.get("waiting", ""))
+        self.waits = job.get("waiting", "")
         if reason == self.reason:
             return
         self.reason = reason
@@ -105,24 +108,16 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Take lines of the standard error of the command."""
-        for one in text.splitlines():
-            kind, _, said = one.partition(": ")
+        for kind, said in notes_of(text):
             if kind in ("warning", "note"):
                 self.warnings.append(said)
-            elif one.startswith("job ") and "nothing was trained" in one:
-                self.warnings.append(one)
-            elif one.startswith("waiting for the cluster: "):
-                self._say(translated(one) + "; asking again")
-            else:
-                share, _, runs = one.strip().partition(" %  ")  # of an experiment
-                if runs and share.isdigit():
-                    self.percent = True
-                    self._show(int(share), 100, runs)
+            elif kind == "waiting":
+                self._say(f"waiting for the cluster: {said}; asking again")
 
     def warn(self) -> None:
         """Pass on the warnings of the command to the caller of the function that calls this."""
         for note in self.warnings:
-            warnings.warn(translated(note), stacklevel=3)
+            warnings.warn(note, stacklevel=3)
 
     def _say(self, text: str) -> None:
         """Write a line to the standard error once, unless verbose is False. Without it, a user would not know why a call takes long."""
@@ -135,7 +130,14 @@ class Progress:
             print(f"{self.title}: {text}", file=sys.stderr, flush=True)
 
     def _put(self, at: dict[str, Any]) -> None:
-        """Show the progress of a training."""
+        """Show the progress of a training, or of an experiment."""
+        if "runs" in at:
+            self.percent = True
+            more = [f"{at['runs_done']} of {at['runs']} runs"]
+            more += [f"{at['seconds_left']:.0f} s left"] if at.get("seconds_left") else []
+            more += [f"waits: {at['waiting']}"] if at.get("waiting") else []
+            self._show(100 * at["runs_done"] // max(1, at["runs"]), 100, ", ".join(more))
+            return
         loss = at.get("loss", -1)
         more = ([f"K-L {loss:.5f}"] if loss >= 0 else []) + ([at["phase"]] if at.get("phase") else [])
         self._show(at.get("step", 0), at.get("steps") or at.get("most_steps") or None, " ".join(more))

@@ -12,7 +12,7 @@ import pytest
 
 import coppice_ldl
 from coppice_ldl import AAKNN, InputError, LDLForest, OptionError, StructRF, _process, datasets, metrics
-from coppice_ldl._messages import translated
+from coppice_ldl._texts import text_of
 from conftest import make
 
 X, D = make(60, 4, 3)
@@ -22,34 +22,29 @@ EMPTY = np.where(np.arange(4) == 2, np.nan, X)
 
 
 @pytest.mark.parametrize(
-    ("text", "want"),
+    ("parts", "want"),
     [
-        ("nothing here", "nothing here"),
-        ('--set trees: "x" is not; see "coppice train --help"', 'trees: "x" is not'),
-        ("--labels age needs --range LOW:HIGH, such as --range 0:69", 'labels="age" needs range=(LOW, HIGH), such as range=(0, 69)'),
-        ("--missing drop; --missing 0; --missing", 'missing="drop"; missing=0; `missing`'),
-        ("/data/--labels age", "/data/--labels age"),
-        ("give --label-columns", "give `label_columns`"),
-        ('there is no job "--help"; the columns are "--missing drop"', 'there is no job "--help"; the columns are "--missing drop"'),
-        ("give --header no (--encoding utf-16le)", 'give header="no" (encoding="utf-16le")'),
-        ("--decimal . reads points, --thousands , commas", 'decimal="." reads points, thousands="," commas'),
-        ("start it: coppice worker --join h:1; --server", "start it: coppice worker --join h:1; `server`"),
-        ("a folder from coppice certs client, or --token-file", "a folder from coppice certs client, or `token_file`"),
-        ("--set lambda: low", "lambda_: low"),
-        ("--range: want LOW:HIGH with the lower number first", "range: want two whole numbers, the lower first"),
-        ("--drop leaves the column out; give the right encoding with --encoding", "leave the column out; give the right encoding with `encoding`"),
-        ("tokens are of no use; start it with --tls-dir", "tokens are of no use; start it with --tls-dir"),
-        ("give it to coppice dataset import with --labels", "give it to import_dataset with `labels`"),
-        ("to train again, give another --name", "to train again, give another `name`"),
-        ("set --shape, such as 1x8x8 for 64 features", "set `shape`, such as (1, 8, 8) for 64 features"),
-        ("at most 3 (--max-queue); start it with --heartbeat 3s", "at most 3 (--max-queue); start it with --heartbeat 3s"),
-        ('range "0-4": want LOW:HIGH, two whole numbers with the lower number first, such as 0:69', 'range "0-4": want two whole numbers, the lower first, such as (0, 69)'),
-        ('--set bias: "1" is not true or false', 'bias: "1" is not True or False'),
-        ('--kind must be one of "a","b" but got "c"', '`kind` must be one of "a", "b" but got "c"'),
+        (["nothing here"], "nothing here"),
+        ([{"option": "set", "value": "trees"}, ': "x" is not'], 'trees: "x" is not'),
+        ([{"option": "set", "value": "keep_predictions=5"}], "keep_predictions=5"),
+        ([{"option": "labels", "value": "age"}, " needs ", {"option": "range", "value": "LOW:HIGH"}, ", such as ", {"option": "range", "value": "0:69"}], 'labels="age" needs range=(LOW, HIGH), such as range=(0, 69)'),
+        ([{"option": "missing", "value": "drop"}, "; ", {"option": "missing", "value": "0"}, "; ", {"option": "missing"}], 'missing="drop"; missing=0; `missing`'),
+        (["/data/--labels age"], "/data/--labels age"),
+        (["give ", {"option": "label-columns"}], "give `label_columns`"),
+        ([{"option": "decimal", "value": "."}, " reads points, ", {"option": "thousands", "value": ","}, " commas"], 'decimal="." reads points, thousands="," commas'),
+        ([{"value_of": "set", "value": "lambda"}, ": low"], "lambda_: low"),
+        ([{"option": "range"}, ": want two whole numbers"], "range: want two whole numbers"),
+        (["give it to ", {"command": "dataset import"}, " with ", {"option": "labels"}], "give it to import_dataset with `labels`"),
+        ([{"option": "shape"}, ", such as ", {"value_of": "shape", "value": "1x8x8"}, " for 64 features"], "`shape`, such as (1, 8, 8) for 64 features"),
+        (['bias: "1" is not ', {"value_of": "", "value": "true"}, " or ", {"value_of": "", "value": "false"}], 'bias: "1" is not True or False'),
+        ([{"value_of": "", "value": "+Inf"}, " is not a finite number"], "inf is not a finite number"),
+        ([{"option": "threads", "value": "5000"}, ": want 1 to 1024"], "n_jobs=5000: want 1 to 1024"),
+        ([{"option": "normalize"}, " divides; ", {"option": "yes"}, " leaves them out"], "normalize=True divides; replace=True leaves them out"),
+        (["with ", {"option": "local"}, ", every dataset must be a file"], "with server=None, every dataset must be a file"),
     ],
 )
-def test_translated(text: str, want: str) -> None:
-    assert translated(text) == want
+def test_text_of(parts: list[Any], want: str) -> None:
+    assert text_of(parts) == want
 
 
 WRONG: dict[str, Callable[[], Any]] = {

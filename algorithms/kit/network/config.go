@@ -287,7 +287,7 @@ func (c *Config) checkConv() error {
 	}
 	switch {
 	case c.Shape == none:
-		return param.Errorf("shape", "features conv needs the shape of a sample, which the dataset does not have: give shape, such as 1x8x8 for 64 features, or read the data with --shape")
+		return param.Errorf("shape", "features conv needs the shape of a sample, which the dataset does not have: give shape, such as {shape:1x8x8} for 64 features, or read the data with {shape}")
 	case c.Channels == none:
 		return param.Errorf("channels", "features conv needs at least one convolution: give its number of channels")
 	case c.Padding >= c.Kernel:

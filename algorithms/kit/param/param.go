@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // Kind is the type of a setting.
@@ -95,14 +97,20 @@ func StandIn[T any](given Values, name string, field *T, value T) {
 // Error says which setting is wrong, why, and what would be right.
 type Error struct {
 	Name   string
-	Reason string
+	Reason errtext.Text
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Name, e.Reason) }
+// Error returns the name and the reason.
+func (e *Error) Error() string { return e.Name + ": " + e.Reason.String() }
+
+// Formed implements errtext.Formed.
+func (e *Error) Formed() (errtext.Code, errtext.Text) {
+	return errtext.WrongSetting, errtext.Sprintf("{set:%s}: %s", e.Name, e.Reason)
+}
 
 // Errorf returns an *Error about a setting.
 func Errorf(name, format string, args ...any) error {
-	return &Error{Name: name, Reason: fmt.Sprintf(format, args...)}
+	return &Error{Name: name, Reason: errtext.Sprintf(format, args...)}
 }
 
 // Parse reads a value of a setting: int64, float64, bool or string, as Values holds them.
@@ -152,7 +160,12 @@ func (p *Param) check(value any, shown string) error {
 	return p.wrong(shown)
 }
 
-func (p *Param) wrong(value string) error { return Errorf(p.Name, "%s is not %s", value, p.Wanted()) }
+func (p *Param) wrong(value string) error {
+	if p.Kind == KindBool {
+		return Errorf(p.Name, "%s is not {:true} or {:false}", value)
+	}
+	return Errorf(p.Name, "%s is not %s", value, p.Wanted())
+}
 
 // Wanted says what values a setting takes: "a whole number from 2 to 20".
 func (p *Param) Wanted() string {

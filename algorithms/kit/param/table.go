@@ -196,7 +196,7 @@ func (s *Of[C, T]) set(c *C, value any) error {
 	}
 	v, ok := value.(T)
 	if !ok {
-		return Errorf(s.param.Name, "a %T is not %s", value, s.param.Wanted())
+		return Errorf(s.param.Name, "a %s is not %s", fmt.Sprintf("%T", value), s.param.Wanted())
 	}
 	*s.field(c) = v
 	return nil

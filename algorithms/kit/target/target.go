@@ -4,12 +4,12 @@
 package target
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // The names of the settings.
@@ -22,7 +22,7 @@ const (
 const mostLow = 1 << 23
 
 // ErrNoScale says that a dataset has no numbers to learn.
-var ErrNoScale = errors.New("the algorithm predicts numbers, but the labels are not numeric: read the data with --range LOW:HIGH, or with --values for exact numbers")
+var ErrNoScale = errtext.Errorf(errtext.WrongData, "the algorithm predicts numbers, but the labels are not numeric: read the data with {range=LOW:HIGH}, or with {values} for exact numbers")
 
 // Scale is the scale of a job's labels. It is a field of an algorithm's Config.
 type Scale struct {
@@ -61,7 +61,7 @@ func (s *Scale) Fits(m *dataset.Manifest, algorithm string) error {
 	case of == nil:
 		return fmt.Errorf("%s: %w", algorithm, ErrNoScale)
 	case s.Low != of.Low:
-		return param.Errorf(lowName, "got %d, want %d, the first number of the dataset's --range", s.Low, of.Low)
+		return param.Errorf(lowName, "got %d, want %d, the first number of the dataset's {range}", s.Low, of.Low)
 	case s.True != string(of.True):
 		return param.Errorf(trueName, "got %q, want %q as in the dataset", s.True, of.True)
 	}
