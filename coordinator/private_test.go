@@ -145,6 +145,24 @@ func TestPrivate(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	ended := onArt("ended")
+	ended.Spec = strings.Replace(ended.Spec, "folds: 2", "folds: {k: 5, repeats: 100}", 1)
+	if _, err := sam.Experiments().Submit(ctx, ended); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.Experiments().Cancel(ctx, "ended"); err != nil {
+		t.Fatal(err)
+	}
+	x, err := sam.Experiments().Show(ctx, "ended")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := eve.Experiments().Retry(ctx, "ended", false); status(err) != http.StatusForbidden {
+		t.Errorf("runs of another's experiment are submitted again: %v", err)
+	}
+	for i := range p.peers {
+		p.answers(ctx, p.users["eve"], i, http.MethodGet, "/v1/blobs/"+x.Outline, http.StatusNotFound)
+	}
 	if d, err := client.ShareDataset(ctx, sam, "art"); err != nil || d.Private {
 		t.Errorf("%+v, %v", d, err)
 	}

@@ -132,6 +132,12 @@ func (h *experimentHandlers) prepare(ctx context.Context, sub *experiments.Submi
 	if check || sub.Empty {
 		return nil
 	}
+	// The blobs may have parts of an experiment of another user. With keep, the caller could read them.
+	if of, err := jobsOf(h.store.State(), sub.Name); err == nil {
+		if err := access.Own(ctx, "experiment "+sub.Name, of[0].Owner); err != nil {
+			return err
+		}
+	}
 	for _, b := range sub.Blobs {
 		if err := h.submissions.blobs.keep(ctx, b); err != nil {
 			return err
