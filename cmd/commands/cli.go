@@ -39,7 +39,7 @@ type cli struct {
 
 // globals are the flags of all commands.
 type globals struct {
-	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"Output format: text, json, csv (job curve) or jsonl (train, job watch, experiment run). Progress and logs go to stderr."`
+	Output string `short:"o" enum:"text,json,csv,jsonl" default:"text" help:"Output format: text, json, csv (job curve) or jsonl (train, watch, run). Progress and logs go to stderr."`
 
 	ConfigFile  string      `name:"config" placeholder:"FILE" help:"YAML file with values of flags."`
 	HelpAll     allHelpFlag `help:"Show all flags, including rarely used flags."`
