@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
@@ -55,7 +56,7 @@ func newArraySource(path string, o *OpenOptions, entries map[string]*array) (Sou
 		err = s.readLabels(o)
 	}
 	if target != nil {
-		s.info.Notes = append(s.info.Notes, fmt.Sprintf("%s read from %q", o.Labels.target(s.info.Labels), target.name))
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf("%s read from %q", o.Labels.target(s.info.Labels), target.name))
 	}
 	if err == nil {
 		err = s.readNames(entries)
@@ -132,7 +133,7 @@ func (s *arraySource) readFeatures(o *OpenOptions) error {
 		}
 	}
 	if images { // whose channels might stand last
-		s.info.Notes = append(s.info.Notes, fmt.Sprintf("each row of %q is an image of %s with %d x %d pixels (height x width)",
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf("each row of %q is an image of %s with %d x %d pixels (height x width)",
 			s.name, counted(s.info.Shape.Channels, "channel"), s.info.Shape.Height, s.info.Shape.Width))
 	}
 	return o.checkFeatures(s.info.Features, unpackedAdvice)

@@ -139,7 +139,7 @@ func (s *csvSource) setLevels(sets map[int]*identities) error {
 			return kindErrorf(ErrFormat, "%s: the category %q has no values; {drop} leaves the column out", s.info.File, k.Name)
 		}
 		if merged != nil {
-			s.info.Notes = append(s.info.Notes, fmt.Sprintf("column %d %q: %s", i, nameAt(s.names, i), mergedNote("level", merged)))
+			s.info.Notes = append(s.info.Notes, errtext.Sprintf("column %d %q: %s", i, nameAt(s.names, i), mergedNote("level", merged)))
 		}
 		s.columns.categories[i] = &levels{*k, newIdentityIndex(s.info.File, "level", k.Levels)}
 	}

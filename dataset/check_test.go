@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 func TestRowErrors(t *testing.T) {
@@ -103,7 +105,7 @@ func TestLabelsWithinTheTolerance(t *testing.T) {
 		src := someRows(1)
 		src.rows[0].Labels, src.info.Labels = c.labels, len(c.labels)
 		var warned []string
-		_, shards, err := Build(src, ImportOptions{Checks: Checks{Normalize: c.normalize}, Warn: func(s string) { warned = append(warned, s) }})
+		_, shards, err := Build(src, ImportOptions{Checks: Checks{Normalize: c.normalize}, Warn: func(s errtext.Text) { warned = append(warned, s.String()) }})
 		if err != nil {
 			t.Errorf("%v: %v", c.labels, err)
 			continue
@@ -190,7 +192,7 @@ func TestAdviceOfColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 		var warned []string
-		if _, _, err := Build(src, ImportOptions{Warn: func(s string) { warned = append(warned, s) }}); err != nil {
+		if _, _, err := Build(src, ImportOptions{Warn: func(s errtext.Text) { warned = append(warned, s.String()) }}); err != nil {
 			t.Fatal(err)
 		}
 		for _, kind := range []LabelKind{Counts, Distributions} {

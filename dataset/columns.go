@@ -552,7 +552,7 @@ func columnRanges(names []string, columns []int) (all []string) {
 }
 
 // numberNotes says which items of lists of columns are headers that are numbers as well, of other columns.
-func (o *OpenOptions) numberNotes(names []string) (notes []string) {
+func (o *OpenOptions) numberNotes(names []string) (notes []errtext.Text) {
 	items := slices.Concat(o.Drop, o.FeatureColumns, o.Labels.Columns, o.Categories, o.Beside.names(), []string{o.RowNames})
 	seen := map[string]bool{}
 	for _, item := range items {
@@ -569,7 +569,7 @@ func (o *OpenOptions) numberNotes(names []string) (notes []string) {
 				continue
 			}
 			seen[part] = true
-			notes = append(notes, fmt.Sprintf("column %s in a flag means the column with the name %q, which is column %d (counted from 0); column %d is called %q", part, part, at, number, names[number]))
+			notes = append(notes, errtext.Sprintf("column %s in a flag means the column with the name %q, which is column %d (counted from 0); column %d is called %q", part, part, at, number, names[number]))
 		}
 	}
 	return notes

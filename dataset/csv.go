@@ -64,7 +64,7 @@ func openCSV(path string, o *OpenOptions) (Source, error) {
 	if y := c.coordinate; err == nil && y >= 0 && len(s.head) > 0 && !aboveNumbers(s.head, y, m) {
 		err = c.targetError(s.names, append([]int{y}, c.labels...), o)
 	}
-	var notes []string
+	var notes []errtext.Text
 	if err == nil {
 		notes, err = s.columnNotes(records, o)
 	}
@@ -199,7 +199,7 @@ func withoutDefaults(names []string, byDefault func(int) string) []string {
 }
 
 // notes says how the file is read. It knows nothing of the columns yet.
-func (s *csvSource) notes() []string {
+func (s *csvSource) notes() []errtext.Text {
 	d, between, before := &s.dialect, "blanks", "a point"
 	if d.delimiter != ' ' {
 		between = delimiterName(d.delimiter)
@@ -207,24 +207,24 @@ func (s *csvSource) notes() []string {
 	if d.marks.comma {
 		before = "a comma"
 	}
-	how := fmt.Sprintf("%s between columns, %s before decimals", between, before)
+	how := errtext.Sprintf("%s between columns, %s before decimals", between, before)
 	if d.marks.thousands != 0 {
-		how += fmt.Sprintf(", %q between thousands", d.marks.thousands)
+		how += errtext.Sprintf(", %q between thousands", d.marks.thousands)
 	}
 	notes := append(s.info.Notes, how)
 	switch {
 	case s.header && s.mark != "":
-		notes = append(notes, fmt.Sprintf("line %d is the header, read without its mark %s", d.before+1, s.mark))
+		notes = append(notes, errtext.Sprintf("line %d is the header, read without its mark %s", d.before+1, s.mark))
 	case s.header:
-		notes = append(notes, fmt.Sprintf("line %d is the header", d.before+1))
+		notes = append(notes, errtext.Sprintf("line %d is the header", d.before+1))
 	default:
-		notes = append(notes, fmt.Sprintf("no header: line %d is the first row", d.before+1))
+		notes = append(notes, errtext.Sprintf("no header: line %d is the first row", d.before+1))
 	}
 	switch {
 	case d.comments == 1:
 		notes = append(notes, "1 line of comments before it is skipped")
 	case d.comments > 1:
-		notes = append(notes, fmt.Sprintf("%d lines of comments before it are skipped", d.comments))
+		notes = append(notes, errtext.Sprintf("%d lines of comments before it are skipped", d.comments))
 	}
 	if s.cut {
 		notes = append(notes, "empty columns at the ends of lines are ignored")
@@ -233,7 +233,7 @@ func (s *csvSource) notes() []string {
 }
 
 // columnNotes says what the columns are; records has the first rows.
-func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []string, _ error) {
+func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []errtext.Text, _ error) {
 	c := &s.columns
 	labels, read := c.labels, "read from"
 	if len(labels) == 0 {
@@ -244,20 +244,20 @@ func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []str
 	case len(labels) == 0:
 		notes = append(notes, "no label columns found: all remaining columns are features")
 	case len(labels) == 1 && s.names != nil:
-		notes = append(notes, fmt.Sprintf("%s %s column %d, %q", what, read, labels[0], s.names[labels[0]]))
+		notes = append(notes, errtext.Sprintf("%s %s column %d, %q", what, read, labels[0], s.names[labels[0]]))
 	case len(labels) == 1:
-		notes = append(notes, fmt.Sprintf("%s %s column %d", what, read, labels[0]))
+		notes = append(notes, errtext.Sprintf("%s %s column %d", what, read, labels[0]))
 	default:
-		notes = append(notes, fmt.Sprintf("%s %s %s", what, read, nameList(s.names, labels)))
+		notes = append(notes, errtext.Sprintf("%s %s %s", what, read, nameList(s.names, labels)))
 	}
 	if o.Images != "" && c.rowName >= 0 {
-		note := fmt.Sprintf("the images are named in column %d", c.rowName)
+		note := errtext.Sprintf("the images are named in column %d", c.rowName)
 		if name := nameAt(s.names, c.rowName); name != "" {
-			note += fmt.Sprintf(", %q", name)
+			note += errtext.Sprintf(", %q", name)
 		}
 		notes = append(notes, note)
 		if unread := c.free(); len(unread) > 0 && o.schema == nil {
-			notes = append(notes, "columns that are not read, because the features are the pixels of images: "+nameList(s.names, unread))
+			notes = append(notes, errtext.Sprintf("columns that are not read, because the features are the pixels of images: %s", nameList(s.names, unread)))
 		}
 	}
 	if c.rowNameFound && o.schema == nil && o.Images == "" {
@@ -265,7 +265,7 @@ func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []str
 		if err != nil {
 			return nil, err
 		}
-		notes = append(notes, note.String())
+		notes = append(notes, note)
 	}
 	return append(notes, o.numberNotes(s.names)...), nil
 }

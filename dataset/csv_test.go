@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // describe writes what a source gives in one line.
@@ -241,7 +243,7 @@ func TestDefaultTarget(t *testing.T) {
 			t.Errorf("%q: %v", c.content, err)
 			continue
 		}
-		if notes := strings.Join(src.Info().Notes, "\n"); !strings.Contains(notes, c.says) {
+		if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes, c.says) {
 			t.Errorf("%q: %s", c.content, notes)
 		}
 		if got, want := len(collect(t, src)[0].Values), strings.Count(strings.Split(c.content, "\n")[0], ","); got != want {

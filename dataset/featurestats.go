@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -469,7 +470,7 @@ func namedAsNumber(name string) bool {
 const warningNames = 8
 
 // warnings returns a line for each suspect, up to a bound.
-func warnings(suspects []Suspect) (lines []string) {
+func warnings(suspects []Suspect) (lines []errtext.Text) {
 	var constant []Suspect
 	byKind := map[string]int{}
 	for _, s := range suspects {
@@ -478,16 +479,16 @@ func warnings(suspects []Suspect) (lines []string) {
 			continue
 		}
 		if byKind[s.Kind]++; byKind[s.Kind] <= warningNames {
-			lines = append(lines, fmt.Sprintf("%s %s%s", s.title(), s.Reason, s.advice()))
+			lines = append(lines, errtext.Sprintf("%s %s%s", s.title(), s.Reason, s.advice()))
 		}
 	}
 	for _, kind := range []string{SuspectRowNumber, SuspectLabel} {
 		if n := byKind[kind] - warningNames; n > 0 {
-			lines = append(lines, fmt.Sprintf("%s more features look suspicious in the same way (%s)", units.Count(n), kind))
+			lines = append(lines, errtext.Sprintf("%s more features look suspicious in the same way (%s)", units.Count(n), kind))
 		}
 	}
 	if len(constant) > 0 {
-		lines = append(lines, constantLine(constant))
+		lines = append(lines, errtext.Sprintf("%s", constantLine(constant)))
 	}
 	return lines
 }
@@ -500,11 +501,11 @@ func (s *Suspect) title() string {
 }
 
 // advice says how to leave the feature out; its number need not be its column's.
-func (s *Suspect) advice() string {
+func (s *Suspect) advice() errtext.Text {
 	if s.Name == "" {
-		return "; --drop leaves columns out"
+		return errtext.Sprintf("; {drop} leaves columns out")
 	}
-	return fmt.Sprintf("; --drop %s leaves it out", s.Name)
+	return errtext.Sprintf("; %s leaves it out", errtext.Option("drop", s.Name))
 }
 
 func constantLine(constant []Suspect) string {

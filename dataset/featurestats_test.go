@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
 )
@@ -155,7 +156,7 @@ func TestWarnings(t *testing.T) {
 	for _, r := range suspicious(100, false).rows {
 		w.add(&r)
 	}
-	lines := strings.Join(warnings(w.suspects()), "\n")
+	lines := strings.Join(errtext.Strings(warnings(w.suspects())), "\n")
 	for _, part := range []string{
 		`feature "n" looks like a row number`, `--drop n leaves it out`, `feature "copy" is label "p" or follows from it (correlation 1.0000)`,
 		`feature "line" is label "q"`, `correlation -1.0000`, `feature "ID" has the name of a row number`, `feature "c" is 5 in every sample`,
@@ -168,7 +169,7 @@ func TestWarnings(t *testing.T) {
 	for i := range 20 {
 		many = append(many, Suspect{Feature: i, Kind: SuspectConstant, Reason: "is 0 in every sample"}, Suspect{Feature: i, Kind: SuspectLabel, Reason: "is it"})
 	}
-	lines = strings.Join(warnings(many), "\n")
+	lines = strings.Join(errtext.Strings(warnings(many)), "\n")
 	if n := strings.Count(lines, "\n") + 1; n != warningNames+2 || !strings.Contains(lines, "12 more features") || !strings.Contains(lines, "6, 7 and 12 more") {
 		t.Errorf("%d lines: %s", n, lines)
 	}
@@ -215,7 +216,7 @@ func TestRoundedFeatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		var onDisk []string
-		if _, err := Import(src, t.TempDir(), ImportOptions{Warn: func(s string) { onDisk = append(onDisk, s) }}); err != nil {
+		if _, err := Import(src, t.TempDir(), ImportOptions{Warn: func(s errtext.Text) { onDisk = append(onDisk, s.String()) }}); err != nil {
 			t.Fatal(err)
 		}
 		f, err := Inspect(writeFile(t, "a.csv", content), OpenOptions{}, ImportOptions{})

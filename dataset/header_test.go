@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // opened reads a whole file.
@@ -80,7 +82,7 @@ func TestComments(t *testing.T) {
 			t.Errorf("%q: %v", c.content, err)
 			continue
 		}
-		if got, notes := describe(t, src), strings.Join(src.Info().Notes, "\n"); got != c.want || !strings.Contains(notes, c.note) {
+		if got, notes := describe(t, src), strings.Join(errtext.Strings(src.Info().Notes), "\n"); got != c.want || !strings.Contains(notes, c.note) {
 			t.Errorf("%q: %s, want %s; %s", c.content, got, c.want, notes)
 		}
 	}
@@ -113,7 +115,7 @@ func TestTrailingDelimiters(t *testing.T) {
 			t.Errorf("%q: %v", c.content, err)
 			continue
 		}
-		if said := strings.Contains(strings.Join(src.Info().Notes, "\n"), "empty columns at the ends of lines are ignored"); said != c.cut {
+		if said := strings.Contains(strings.Join(errtext.Strings(src.Info().Notes), "\n"), "empty columns at the ends of lines are ignored"); said != c.cut {
 			t.Errorf("%q: said %v", c.content, said)
 		}
 		if c.want == "" {

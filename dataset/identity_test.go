@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 func TestIdentityOf(t *testing.T) {
@@ -77,7 +78,7 @@ func TestEqualNumbersAreOneClass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes := strings.Join(src.Info().Notes, "\n")
+	notes := strings.Join(errtext.Strings(src.Info().Notes), "\n")
 	if !strings.Contains(notes, "2 classes: 0 (3 samples), 1 (3 samples)") || !strings.Contains(notes, `equal numbers are read as one class, such as "0" and "0.0"`) {
 		t.Errorf("notes %q", notes)
 	}
@@ -433,7 +434,7 @@ func TestNamesOfCountedClasses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			notes := strings.Join(src.Info().Notes, "\n")
+			notes := strings.Join(errtext.Strings(src.Info().Notes), "\n")
 			if c.note != "" && !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "names of labels") {
 				t.Errorf("%s %v: notes %q, want %q", name, c.classes, notes, c.note)
 			}

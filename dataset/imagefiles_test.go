@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/harness/allocs"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // pictures makes a folder with a dark and a light image and one that is none.
@@ -284,7 +285,7 @@ func TestTurnedImages(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 	var warned []string
-	if _, _, err := Build(src, ImportOptions{Warn: func(line string) { warned = append(warned, line) }}); err != nil || !strings.Contains(strings.Join(warned, "\n"), "rotated by their EXIF orientation: 1") {
+	if _, _, err := Build(src, ImportOptions{Warn: func(line errtext.Text) { warned = append(warned, line.String()) }}); err != nil || !strings.Contains(strings.Join(warned, "\n"), "rotated by their EXIF orientation: 1") {
 		t.Errorf("%v, %v", warned, err)
 	}
 	found, err := Inspect(path, o, ImportOptions{})
@@ -313,7 +314,7 @@ func TestImageColumns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if notes := strings.Join(src.Info().Notes, "\n"); !strings.Contains(notes, "the images are named in "+want) {
+			if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes, "the images are named in "+want) {
 				t.Errorf("%s of %s: %s", column, names, notes)
 			}
 		}
@@ -440,12 +441,12 @@ func TestInspectImageList(t *testing.T) {
 func TestUnreadColumnsOfImages(t *testing.T) {
 	o := OpenOptions{Images: pictures(t), Shape: Shape{3, 1, 2}, Labels: LabelOptions{Kind: Class}}
 	src, err := Open(writeFile(t, "x.csv", "image,age,class,site\ndark.png,20,a,x\nlight.png,30,b,y\n"), o)
-	if err != nil || !slices.ContainsFunc(src.Info().Notes, func(s string) bool { return strings.Contains(s, `pixels of images: "age" and "site"`) }) {
+	if err != nil || !slices.ContainsFunc(src.Info().Notes, func(s errtext.Text) bool { return strings.Contains(s.String(), `pixels of images: "age" and "site"`) }) {
 		t.Errorf("notes %q, %v", src.Info().Notes, err)
 	}
 	o.Beside.Groups = "site"
 	src, err = Open(writeFile(t, "y.csv", "image,class,site\ndark.png,a,x\nlight.png,b,y\n"), o)
-	if err != nil || slices.ContainsFunc(src.Info().Notes, func(s string) bool { return strings.Contains(s, "not read, as") }) {
+	if err != nil || slices.ContainsFunc(src.Info().Notes, func(s errtext.Text) bool { return strings.Contains(s.String(), "not read, as") }) {
 		t.Errorf("notes %q, %v", src.Info().Notes, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -24,9 +25,9 @@ type ImportOptions struct {
 	Progress func(Progress)
 	// Warn, if set, is called by Import and Build with a sentence for each kind of
 	// fault that columns of the data seem to have.
-	Warn func(string)
+	Warn func(errtext.Text)
 	// Note, if set, gets a line for each decision about how the data is read, once all rows are checked.
-	Note func(string)
+	Note func(errtext.Text)
 	// Groups, if set, is called by Import and Build with the group of each row, if rows have groups.
 	Groups func([]uint16)
 	// LeftOut, if set, is called by Blocks with the number in the file of each row
@@ -293,8 +294,8 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 		s.meanLabel[i] /= float64(s.rows)
 	}
 	if o.Note != nil {
-		for _, note := range slices.Concat(s.info.Said(), notes) {
-			o.Note(prefix(s.info.File) + note)
+		for _, note := range slices.Concat(s.info.Said(), errtext.Literals(notes)) {
+			o.Note(errtext.Sprintf("%s%s", prefix(s.info.File), note))
 		}
 	}
 	if o.Warn != nil {
@@ -304,8 +305,9 @@ func scanStats(src Source, o *ImportOptions) (*sourceStats, error) {
 	return s, nil
 }
 
-func (s *sourceStats) warn(w *featureStats, warn func(string)) {
+func (s *sourceStats) warn(w *featureStats, tell func(errtext.Text)) {
 	file := prefix(s.info.File)
+	warn := func(text any) { tell(errtext.Sprintf("%s%s", file, text)) }
 	if n := s.leftOut.count(); n > 0 {
 		var others []string // rows that lack something else than a value
 		if n := s.lacks[lacksImage]; n > 0 {
@@ -318,19 +320,19 @@ func (s *sourceStats) warn(w *featureStats, warn func(string)) {
 		if text != "" {
 			text = " (" + text + ")"
 		}
-		warn(fmt.Sprintf("%s%s of %s samples have missing values and are left out%s; other samples keep their row numbers", file, units.Count(n), units.Count(s.rows+n), text))
+		warn(fmt.Sprintf("%s of %s samples have missing values and are left out%s; other samples keep their row numbers", units.Count(n), units.Count(s.rows+n), text))
 	}
 	if total := s.totals.label(2); total >= 0 {
-		warn(file + s.info.totalHint(total, "in every sample").String())
+		warn(s.info.totalHint(total, "in every sample"))
 	}
 	if s.turned > 0 {
-		warn(file + turnedText(s.turned))
+		warn(turnedText(s.turned))
 	}
 	if s.rescaled > 0 {
-		warn(file + rescaledNote(s.rescaled))
+		warn(rescaledNote(s.rescaled))
 	}
 	for _, line := range warnings(w.suspects()) {
-		warn(file + line)
+		warn(line)
 	}
 }
 
@@ -442,7 +444,7 @@ func (s *sourceStats) sortRows(src Source, m *Manifest, o *ImportOptions, put fu
 	}
 	if s.rounded != nil {
 		for _, line := range s.rounded.lines() {
-			o.Warn(file + line)
+			o.Warn(errtext.Sprintf("%s%s", file, line))
 		}
 	}
 	return blob, nil

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // BenchmarkImport cuts files of 100 features and 10 labels into shards; the rate is that of
@@ -28,7 +30,7 @@ func BenchmarkImport(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := Import(src, b.TempDir(), ImportOptions{Warn: func(string) {}}); err != nil {
+				if _, err := Import(src, b.TempDir(), ImportOptions{Warn: func(errtext.Text) {}}); err != nil {
 					b.Fatal(err)
 				}
 			}

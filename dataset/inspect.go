@@ -143,7 +143,7 @@ func inspectColumns(path string, o OpenOptions, io ImportOptions, found *Inspect
 		p.hints(r.source.dialect.marks)
 		found.Columns = p.columns
 		if found.Rows == 0 {
-			found.Rows, found.Notes = p.rows, r.source.notes()
+			found.Rows, found.Notes = p.rows, errtext.Strings(r.source.notes())
 		}
 	}
 	return found, nil
@@ -344,7 +344,7 @@ func (s *inspector) finish() *Inspection {
 	found := &Inspection{
 		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
 		LabelsAre: s.info.LabelType.String(s.info.Labels), Features: s.info.Features, Labels: s.info.Labels, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
-		Suspects: s.features.suspects(), Notes: append([]string{}, s.info.Notes...),
+		Suspects: s.features.suspects(), Notes: append([]string{}, errtext.Strings(s.info.Notes)...),
 	}
 	for i, c := range s.features.columns {
 		found.FeatureColumns = append(found.FeatureColumns, c.finish(s.read).summary(nameAt(s.info.FeatureNames, i)))
@@ -374,8 +374,8 @@ func (s *inspector) finish() *Inspection {
 		_, notes, failed := s.groups.sorted()
 		found.Notes, err = append(found.Notes, notes...), cmp.Or(err, failed)
 	}
-	found.Notes = slices.Concat(found.Notes, s.info.scanNotes())
-	found.Warnings = append(warnings(found.Suspects), s.faults()...)
+	found.Notes = slices.Concat(found.Notes, errtext.Strings(s.info.scanNotes()))
+	found.Warnings = append(errtext.Strings(warnings(found.Suspects)), s.faults()...)
 	if err != nil {
 		found.Warnings = append(found.Warnings, err.Error())
 	}

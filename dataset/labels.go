@@ -295,7 +295,7 @@ func withScale(src Source, l *LabelOptions) (Source, error) {
 	case consecutive && low == l.Low:
 		info.LabelNames, info.labelFlags = inOrder(info.LabelNames, order), inOrder(info.labelFlags, order)
 		info.LabelColumns.Names, info.LabelColumns.Positions = inOrder(info.LabelColumns.Names, order), inOrder(info.LabelColumns.Positions, order)
-		note := fmt.Sprintf("labels are sorted by the numbers in their names, %d to %d; the file has another order", l.Low, l.High)
+		note := errtext.Sprintf("labels are sorted by the numbers in their names, %d to %d; the file has another order", l.Low, l.High)
 		info.Notes = append(slices.Clone(info.Notes), note)
 		return &orderedLabels{src, info, order}, nil
 	case consecutive && plain:
@@ -422,7 +422,7 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 		if ordered, _ := orderOf(found, order); ordered != nil && called == nil {
 			found = ordered
 		}
-		classes, d.info.Notes = found, append(d.info.Notes[:len(d.info.Notes):len(d.info.Notes)], notes...)
+		classes, d.info.Notes = found, append(d.info.Notes[:len(d.info.Notes):len(d.info.Notes)], errtext.Literals(notes)...)
 	} else {
 		called = nil
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 func openFile(t *testing.T, name, content string, o OpenOptions) (Source, error) {
@@ -256,7 +257,7 @@ func TestTargetIsSaid(t *testing.T) {
 		{"a.csv", []byte("x,class\n1,a\n2,b\n3,a\n"), OpenOptions{Labels: class}, `the class is read from column 1, "class"`},
 	} {
 		src, err := openBytes(t, c.file, c.b, c.o)
-		if err != nil || !slices.Contains(src.Info().Notes, c.says) {
+		if err != nil || !slices.Contains(errtext.Strings(src.Info().Notes), c.says) {
 			t.Errorf("%s: %v, want %q", c.file, err, c.says)
 			continue
 		}
@@ -265,7 +266,7 @@ func TestTargetIsSaid(t *testing.T) {
 			t.Errorf("%s: inspect notes %q, %v", c.file, f.Notes, err)
 		}
 		var notes []string
-		if _, _, err := Build(src, ImportOptions{Note: func(s string) { notes = append(notes, s) }}); err != nil || !strings.Contains(strings.Join(notes, "\n")+"\n", ": "+c.says+"\n") {
+		if _, _, err := Build(src, ImportOptions{Note: func(s errtext.Text) { notes = append(notes, s.String()) }}); err != nil || !strings.Contains(strings.Join(notes, "\n")+"\n", ": "+c.says+"\n") {
 			t.Errorf("%s: an import notes %q, %v", c.file, notes, err)
 		}
 	}
@@ -289,7 +290,7 @@ func TestAgesWithFractions(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said []string
-		if _, _, err := Build(src, ImportOptions{Note: func(s string) { said = append(said, s) }}); err != nil {
+		if _, _, err := Build(src, ImportOptions{Note: func(s errtext.Text) { said = append(said, s.String()) }}); err != nil {
 			t.Fatal(err)
 		}
 		if text := strings.Join(said, "\n"); !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "whole") || c.want != "" && !strings.Contains(text, "--values age") {

@@ -61,7 +61,7 @@ func openLibsvm(path string, o *OpenOptions) (Source, error) {
 		if err := oneColumn(o, "label", s.info.Labels); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.info.File, err)
 		}
-		s.info.Notes = append(s.info.Notes, o.Labels.target(s.info.Labels)+" read from the first field of each line")
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf("%s read from the first field of each line", o.Labels.target(s.info.Labels)))
 	}
 	return s, nil
 }
@@ -93,7 +93,7 @@ func (s *libsvmSource) setShape(x *indexShape) {
 	case x.zero:
 		s.info.Notes = append(s.info.Notes, "features are numbered from 0")
 	case x.highest > 0:
-		s.info.Notes = append(s.info.Notes, "no index is 0, so features are numbered from 1 (--zero-based numbers them from 0)")
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf("no index is 0, so features are numbered from 1 ({zero-based} numbers them from 0)"))
 	}
 	if s.info.Labels == 0 {
 		s.info.LabelNames = nil

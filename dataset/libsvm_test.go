@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 func describeSparse(t *testing.T, src Source) string {
@@ -102,7 +104,7 @@ func TestLibsvmBase(t *testing.T) {
 			t.Errorf("%q: %v", c.content, err)
 			continue
 		}
-		notes := strings.Join(src.Info().Notes, "")
+		notes := strings.Join(errtext.Strings(src.Info().Notes), "")
 		if got := describeSparse(t, src); got != c.want || (src.Info().CountedFrom == FromZero) != c.zero || !strings.Contains(notes, c.note) {
 			t.Errorf("%q: %s, zero-based %v, %q", c.content, got, src.Info().CountedFrom, notes)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // openMAT reads a MATLAB v5 file to its end, since it stores columns.
@@ -414,7 +415,7 @@ func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 			return err
 		}
 		s.info.Labels, s.labels, s.labelsFile, s.texts = v.columns, v.values, v.file, v.texts
-		s.info.Notes = append(s.info.Notes, fmt.Sprintf("%s read from %q", o.Labels.target(v.columns), name))
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf("%s read from %q", o.Labels.target(v.columns), name))
 		return nil
 	}
 	return m.missing(m.wanted[len(m.wanted)-1], "--labels-variable", ErrNoLabels)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 func TestParseMissing(t *testing.T) {
@@ -198,7 +199,7 @@ func TestLeftOutImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var warned []string
-	m, shards, err := Build(src, ImportOptions{Warn: func(s string) { warned = append(warned, s) }})
+	m, shards, err := Build(src, ImportOptions{Warn: func(s errtext.Text) { warned = append(warned, s.String()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +345,7 @@ func TestMissingImagesAndVotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var warned []string
-	m, shards, err := Build(src, ImportOptions{Warn: func(line string) { warned = append(warned, line) }})
+	m, shards, err := Build(src, ImportOptions{Warn: func(line errtext.Text) { warned = append(warned, line.String()) }})
 	if err != nil || m.Rows != 2 || !slices.Equal(m.LeftOutRows(), []int{1, 2, 3}) || !slices.Equal(m.LabelNames, []string{"neutral", "happiness", "contempt"}) {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -496,7 +497,7 @@ func TestMissingWordsAreNoted(t *testing.T) {
 		var notes, warnings []string
 		src, err := openBytes(t, c.file, []byte(c.text), c.o)
 		if err == nil {
-			_, _, err = Build(src, ImportOptions{Note: func(s string) { notes = append(notes, s) }, Warn: func(s string) { warnings = append(warnings, s) }})
+			_, _, err = Build(src, ImportOptions{Note: func(s errtext.Text) { notes = append(notes, s.String()) }, Warn: func(s errtext.Text) { warnings = append(warnings, s.String()) }})
 		}
 		if err != nil {
 			t.Errorf("%s: %v", c.file, err)
@@ -519,7 +520,7 @@ func TestMissingWordsAreNoted(t *testing.T) {
 	var notes, warnings []string
 	src, err := openBytes(t, "a.csv", grouped("1", "1.0", "2"), OpenOptions{Beside: BesideOptions{Groups: "person"}})
 	if err == nil {
-		_, _, err = Build(src, ImportOptions{Note: func(s string) { notes = append(notes, s) }, Warn: func(s string) { warnings = append(warnings, s) }})
+		_, _, err = Build(src, ImportOptions{Note: func(s errtext.Text) { notes = append(notes, s.String()) }, Warn: func(s errtext.Text) { warnings = append(warnings, s.String()) }})
 	}
 	const equal = `equal numbers are read as one group, such as "1" and "1.0"`
 	if err != nil || !strings.Contains(strings.Join(notes, "\n"), equal) || strings.Contains(strings.Join(warnings, "\n"), equal) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // imported builds a file and returns what is said of it.
@@ -13,8 +15,8 @@ func imported(t *testing.T, name, content string, o OpenOptions, checks Checks) 
 	if err != nil {
 		return nil, nil, err
 	}
-	said = src.Info().Notes
-	m, _, err = Build(src, ImportOptions{Checks: checks, Warn: func(s string) { said = append(said, s) }})
+	said = errtext.Strings(src.Info().Notes)
+	m, _, err = Build(src, ImportOptions{Checks: checks, Warn: func(s errtext.Text) { said = append(said, s.String()) }})
 	return m, said, err
 }
 

@@ -471,6 +471,6 @@ func withNote(src Source, note errtext.Text) Source {
 		return src
 	}
 	info := src.Info()
-	info.Notes = append(slices.Clone(info.Notes), note.String())
+	info.Notes = append(slices.Clone(info.Notes), note)
 	return &namedSource{Source: src, info: info}
 }

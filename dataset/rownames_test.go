@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // TestRowNamesByDefault: a column that is taken for names of rows without a flag is told with the flag that makes it a
@@ -37,7 +39,7 @@ func TestRowNamesByDefault(t *testing.T) {
 		if c.says == nil {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
-			} else if notes := strings.Join(src.Info().Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "has the names of the samples") {
+			} else if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "has the names of the samples") {
 				t.Errorf("%s: notes %s", name, notes)
 			}
 			continue
@@ -114,12 +116,12 @@ func TestHeadersThatAreNumbers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if notes := strings.Join(src.Info().Notes, "\n"); strings.Count(notes, `column 0 in a flag means the column with the name "0", which is column 1 (counted from 0); column 0 is called "2"`) != 1 {
+		if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); strings.Count(notes, `column 0 in a flag means the column with the name "0", which is column 1 (counted from 0); column 0 is called "2"`) != 1 {
 			t.Errorf("%+v: %s", o, notes)
 		}
 	}
 	src, err := Open(path, OpenOptions{Header: HeaderYes, Drop: []string{"3"}, Labels: LabelOptions{Columns: []string{"label_b", "1"}}})
-	if err != nil || strings.Contains(strings.Join(src.Info().Notes, "\n"), "column 3 in a flag") {
+	if err != nil || strings.Contains(strings.Join(errtext.Strings(src.Info().Notes), "\n"), "column 3 in a flag") {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // oneHot is a CSV file with a row for each label, 1 for that label, and the number of the row as its feature.
@@ -54,7 +56,7 @@ func TestRangeFollowsNames(t *testing.T) {
 			}); err != nil || !slices.Equal(got, c.numbers) {
 				t.Errorf("%s: the rows are %v (%v), want %v", name, got, err, c.numbers)
 			}
-			notes := strings.Join(src.Info().Notes, "\n")
+			notes := strings.Join(errtext.Strings(src.Info().Notes), "\n")
 			if !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "numbers") {
 				t.Errorf("%s: notes %s, want %q", name, notes, c.note)
 			}

@@ -47,7 +47,7 @@ func TestShapeOfArrays(t *testing.T) {
 			t.Fatal(err)
 		}
 		info, rows := src.Info(), collect(t, src)
-		if info.Shape != want || info.Features != 12 || strings.Contains(info.Notes[0], "is an image of") != (want.Channels > 1) {
+		if info.Shape != want || info.Features != 12 || strings.Contains(info.Notes[0].String(), "is an image of") != (want.Channels > 1) {
 			t.Errorf("%s: %+v", shape, info)
 		}
 		if rows[1].Values[5] != 17 {

@@ -435,7 +435,7 @@ func TestCommasOfOtherColumns(t *testing.T) {
 	// A column that is not read decides nothing, also if no other has a mark.
 	for _, o := range []OpenOptions{{FeatureColumns: []string{"x"}}, {Drop: []string{"tags"}}} {
 		src, err := openBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;15;0;1\n1,2;25;1;0\n"), o)
-		if err != nil || !strings.Contains(src.Info().Notes[0], "a point before decimals") {
+		if err != nil || !strings.Contains(src.Info().Notes[0].String(), "a point before decimals") {
 			t.Errorf("%+v: %q, %v", o, src.Info().Notes, err)
 		}
 	}

@@ -74,28 +74,28 @@ type Info struct {
 	// slow: a row takes long to read, so that progress is reported after each.
 	slow bool
 	// Notes say how a file was read, where users might expect otherwise.
-	Notes []string
+	Notes []errtext.Text
 }
 
 // Said returns the Notes and, of a source that was scanned, what the scan found.
-func (i Info) Said() []string { return slices.Concat(i.Notes, i.scanNotes()) }
+func (i Info) Said() []errtext.Text { return slices.Concat(i.Notes, i.scanNotes()) }
 
 // scanNotes says which words a scan took for missing values, and that it found ages that are no whole numbers, if errors are
 // measured from whole ones.
-func (i *Info) scanNotes() (notes []string) {
+func (i *Info) scanNotes() (notes []errtext.Text) {
 	if c := i.missingWords; c != nil {
 		for _, word := range slices.Sorted(maps.Keys(c.rows)) {
-			notes = append(notes, fmt.Sprintf("%q (%s) is read as missing", word, counted(c.rows[word].rows, "sample")))
+			notes = append(notes, errtext.Sprintf("%q (%s) is read as missing", word, counted(c.rows[word].rows, "sample")))
 		}
 	}
 	if i.fractions == nil || *i.fractions == 0 {
 		return notes
 	}
-	flag := "--values"
+	flag := errtext.Option("values", "")
 	if len(i.labelFlags) == 1 {
-		flag = Option{"values", listFlag("", i.labelFlags...).Value}.String()
+		flag = errtext.Option("values", listFlag("", i.labelFlags...).Value)
 	}
-	return append(notes, fmt.Sprintf("the ages of %s are not whole numbers; errors of predictions are measured from the nearest whole number, or with %s from the exact age", counted(*i.fractions, "sample"), flag))
+	return append(notes, errtext.Sprintf("the ages of %s are not whole numbers; errors of predictions are measured from the nearest whole number, or with %s from the exact age", counted(*i.fractions, "sample"), flag))
 }
 
 // Counting is the index of a libsvm file's first feature; empty for files of other

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/plots"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
@@ -109,7 +110,7 @@ func (c *evaluateCmd) Run(a *app) error {
 		}
 	}
 	a.tell(src)
-	e.Notes = src.Info().Said()
+	e.Notes = errtext.Strings(src.Info().Said())
 	return a.printBeside(c.Out, e, e.text)
 }
 

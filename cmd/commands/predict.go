@@ -107,7 +107,7 @@ func (c *predictCmd) Run(a *app) error {
 		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
 		Unseen      *unseenLevels     `json:"unseen,omitempty"`   // with --unseen ignore
 		Notes       []string          `json:"notes,omitempty"`    // how the file was read
-	}{rows, c.Out, m.file.Digest, m.classes(), m.header()[1:], matched, dropped, unseen, src.Info().Said()}
+	}{rows, c.Out, m.file.Digest, m.classes(), m.header()[1:], matched, dropped, unseen, errtext.Strings(src.Info().Said())}
 	if text := dropped.String(); text != "" {
 		a.note("%s: %s", src.Info().File, text)
 	}

@@ -136,20 +136,20 @@ func (m *meter) waiting(text string) {
 }
 
 // note writes a permanent line about how data is read.
-func (m *meter) note(text string) {
+func (m *meter) note(text errtext.Text) {
 	m.clear()
-	if m.said = append(m.said, text); m.quiet || toLibrary(m.w, "info", errtext.Sprintf("%s", text)) {
+	if m.said = append(m.said, text.String()); toLibrary(m.w, "info", text) || m.quiet {
 		return
 	}
-	fmt.Fprintln(m.w, printable.Text(text))
+	fmt.Fprintln(m.w, printable.Text(text.String()))
 }
 
 // warn writes a permanent warning.
-func (m *meter) warn(text string) {
+func (m *meter) warn(text errtext.Text) {
 	m.clear()
-	m.said = append(m.said, text)
-	if !toLibrary(m.w, "warning", errtext.Sprintf("%s", text)) {
-		fmt.Fprintf(m.w, "warning: %s\n", printable.Text(text))
+	m.said = append(m.said, text.String())
+	if !toLibrary(m.w, "warning", text) {
+		fmt.Fprintf(m.w, "warning: %s\n", printable.Text(text.String()))
 	}
 }
 

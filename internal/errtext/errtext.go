@@ -269,6 +269,22 @@ func Join(list []Text, separator string) Text {
 	return Text(b.String())
 }
 
+// Literals returns texts without places.
+func Literals(list []string) (texts []Text) {
+	for _, text := range list {
+		texts = append(texts, Text(clean(text)))
+	}
+	return texts
+}
+
+// Strings returns texts as the command line spells them.
+func Strings(texts []Text) (list []string) {
+	for _, text := range texts {
+		list = append(list, text.String())
+	}
+	return list
+}
+
 // Code is what an error is about, in a short name that does not change.
 type Code string
 
