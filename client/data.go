@@ -142,7 +142,7 @@ func upload(ctx context.Context, c *Client, put protocol.DatasetPut, dir string,
 		var d protocol.Dataset
 		// A new leader may have to fetch blobs first.
 		err := c.do(ctx, &call{method: http.MethodPost, path: at("datasets"), in: put, out: &d, timeout: blobTimeout})
-		if err == nil || n == uploadRounds || len(check.Lacking) == 0 {
+		if err == nil || n == uploadRounds || len(check.Lacking) == 0 && !NeedsBlobs(err) {
 			return &d, err
 		}
 	}
@@ -227,13 +227,13 @@ func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
 	}})
 }
 
-// Withheld explains the error of reading a blob of a private job or experiment: to a caller who may not read it, a cluster says
+// Withheld adds to the error of reading a blob of a private job or experiment who may read it: to other callers, a cluster says
 // that there is no such blob. kind and name say what the blob belongs to.
 func Withheld(err error, kind, name string, of protocol.Ownership) error {
 	if !of.Private || !IsNotFound(err) {
 		return err
 	}
-	return &Error{Status: http.StatusForbidden, Message: fmt.Sprintf("%[1]s %[2]s is private: only %[3]s and admins may read it; one of them can share it: coppice %[1]s share %[2]s", kind, name, of.Owner)}
+	return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("%[1]s %[2]s is private, so only %[3]s and admins may read it; one of them can share it: coppice %[1]s share %[2]s (%[4]v)", kind, name, of.Owner, err)}
 }
 
 // Sending sends blobs, and then a request that refers to them. It does so again, at most three times, if the leader of the
@@ -245,11 +245,16 @@ func Sending(ctx context.Context, c *Client, blobs [][]byte, request func() erro
 				return err
 			}
 		}
-		var refused *Error
-		if err := request(); n == uploadRounds || !errors.As(err, &refused) || refused.Status != protocol.StatusSendBlob {
+		if err := request(); n == uploadRounds || !NeedsBlobs(err) {
 			return err
 		}
 	}
+}
+
+// NeedsBlobs reports whether an error says that blobs must be sent before the request, perhaps again.
+func NeedsBlobs(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Status == protocol.StatusSendBlob
 }
 
 // PutBlob stores bytes on a quorum of the coordinators and returns their digest.

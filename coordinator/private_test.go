@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -141,27 +142,9 @@ func TestPrivate(t *testing.T) {
 		"sharing the experiment": func() error { _, err := eve.Experiments().Share(ctx, "e"); return err },
 	}
 	for what, use := range uses {
-		if err := use(); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "sam") {
+		if err := use(); status(err) != http.StatusForbidden && what != "the runs" || !strings.Contains(fmt.Sprint(err), "sam") {
 			t.Errorf("%s: %v", what, err)
 		}
-	}
-	ended := onArt("ended")
-	ended.Spec = strings.Replace(ended.Spec, "folds: 2", "folds: {k: 5, repeats: 100}", 1)
-	if _, err := sam.Experiments().Submit(ctx, ended); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sam.Experiments().Cancel(ctx, "ended"); err != nil {
-		t.Fatal(err)
-	}
-	x, err := sam.Experiments().Show(ctx, "ended")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := eve.Experiments().Retry(ctx, "ended", false); status(err) != http.StatusForbidden {
-		t.Errorf("runs of another's experiment are submitted again: %v", err)
-	}
-	for i := range p.peers {
-		p.answers(ctx, p.users["eve"], i, http.MethodGet, "/v1/blobs/"+x.Outline, http.StatusNotFound)
 	}
 	if d, err := client.ShareDataset(ctx, sam, "art"); err != nil || d.Private {
 		t.Errorf("%+v, %v", d, err)
@@ -189,6 +172,54 @@ func TestPrivate(t *testing.T) {
 // onArt is an experiment on the dataset art.
 func onArt(name string) protocol.ExperimentRequest {
 	return protocol.ExperimentRequest{Spec: "name: " + name + "\ndatasets: [{dataset: art}]\nfolds: 2\nmethods: [aa-knn]\n"}
+}
+
+// TestPrivateExperiments: what is private stays so if runs are added to an experiment, by its owner or by an admin.
+func TestPrivateExperiments(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t)
+	p := startPrivate(ctx, t)
+	sam, eve := p.clientOf(p.users["sam"]), p.clientOf(p.users["eve"])
+	ended := onArt("ended")
+	ended.Spec = strings.Replace(ended.Spec, "folds: 2", "folds: {k: 5, repeats: 100}", 1)
+	if _, err := sam.Experiments().Submit(ctx, ended); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sam.Experiments().Cancel(ctx, "ended"); err != nil {
+		t.Fatal(err)
+	}
+	x, err := sam.Experiments().Show(ctx, "ended")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := eve.Experiments().Retry(ctx, "ended", false); status(err) != http.StatusForbidden {
+		t.Errorf("runs of another's experiment are submitted again: %v", err)
+	}
+	for i := range p.peers {
+		p.answers(ctx, p.users["eve"], i, http.MethodGet, "/v1/blobs/"+x.Outline, http.StatusNotFound)
+	}
+	// One shared job does not make later jobs of its experiment public, and an admin gives no samples away.
+	more := onArt("ended")
+	more.Spec = strings.Replace(more.Spec, "folds: 2", "folds: 3", 1)
+	root := p.clientOf(p.users["root"])
+	if _, err := root.Import(ctx, "rootset", dataset.Artificial(300, 3), dataset.ImportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	more.LeaveOut, more.Spec = true, strings.Replace(more.Spec, "{dataset: art}", "{dataset: rootset}", 1)
+	if _, err := root.Experiments().Submit(ctx, more); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "coppice dataset share rootset") {
+		t.Errorf("an admin's private dataset in sam's experiment: %v", err)
+	}
+	for _, methods := range []string{"[aa-knn, sa-bfgs]", "[aa-knn, sa-bfgs, ldsvr]"} {
+		again := onArt("e")
+		again.Spec = strings.Replace(again.Spec, "[aa-knn]", methods, 1)
+		plan, err := sam.Experiments().Submit(ctx, again)
+		if err != nil || len(plan.Jobs) != 1 || !plan.Jobs[0].Private {
+			t.Fatalf("%s: %+v, %v", methods, plan, err)
+		}
+		if _, err := sam.Share(ctx, plan.Jobs[0].Name); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestDigestsGrantNothing: everybody sees the digests of blobs. A user may use a blob of others only after it has sent the

@@ -112,19 +112,20 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 		if err != nil {
 			return nil, err
 		}
-		if p, err = ask(a.ctx, *r); n == maxSends || !errors.As(err, &refused) || refused.Status != protocol.StatusSendBlob {
+		p, err = ask(a.ctx, *r)
+		if errors.As(err, &refused) && refused.Plan != nil && !r.LeaveOut && !flags.DryRun {
+			if err := flags.agree(a, refused.Plan); err != nil {
+				return nil, err
+			}
+			r.LeaveOut = true
+			p, err = ask(a.ctx, *r)
+		}
+		if n == maxSends || !client.NeedsBlobs(err) {
 			break // otherwise another leader does not know that the files were sent
 		}
 	}
 	if flags.DryRun {
 		return p, err
-	}
-	if errors.As(err, &refused) && refused.Plan != nil {
-		if err := flags.agree(a, refused.Plan); err != nil {
-			return nil, err
-		}
-		r.LeaveOut = true
-		p, err = ask(a.ctx, *r)
 	}
 	if errors.Is(err, context.Canceled) {
 		err = interrupted{"interrupted; the experiment may have been submitted: see coppice experiment list"}

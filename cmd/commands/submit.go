@@ -73,6 +73,9 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 			a.note("%s", text)
 		}
 	}
+	if err == nil && flags.Shared && job.Private {
+		a.note("note: job %s was there before and is private; to share it: %s", job.Name, a.command("job share "+job.Name))
+	}
 	return job, made, err
 }
 

@@ -73,7 +73,7 @@ func readManifest(r *http.Request) (e protocol.DatasetPut, err error) {
 
 // check says, before the client sends a blob, why an import would be refused: for its
 // name, its manifest or the quota. It answers with the blobs to send: this leader lacks
-// them, or finds them damaged. put then has a quorum keep all blobs.
+// them, finds them damaged, or does not let the caller refer to them. put then has a quorum keep all blobs.
 func (h *datasetHandlers) check(r *http.Request) (any, error) {
 	e, err := readManifest(r)
 	if err != nil {
@@ -114,7 +114,7 @@ func manifestBlobs(m *dataset.Manifest) []string {
 	return state.DatasetBlobs(&protocol.Dataset{Manifest: m})
 }
 
-// nameIsFree refuses the name of an equal dataset that the caller may not read.
+// nameIsFree refuses the name of a dataset that the caller may not read.
 func (h *datasetHandlers) nameIsFree(ctx context.Context, name string) error {
 	if d := h.store.State().Dataset(name); d != nil && !access.Reads(ctx, d.Ownership) {
 		return fmt.Errorf("dataset %q %w and is private: it belongs to %s; choose another name", name, state.ErrExists, d.Owner)
@@ -159,7 +159,13 @@ func (h *datasetHandlers) put(r *http.Request) (any, error) {
 	_, put, err := commit(r, h.store, protocol.EntryDatasetPut, protocol.DatasetPutEntry{
 		Name: e.Name, Manifest: m, Owner: access.Of(r.Context()).Name, Private: isPrivate(r.Context(), e.Shared), Time: time.Now().Unix(),
 	})
-	return put, err
+	if err == nil { // another caller may have put an equal dataset meanwhile
+		err = h.nameIsFree(r.Context(), e.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return put, nil
 }
 
 // needGroups returns once a quorum has a list of groups. It refuses a list that was not
@@ -394,8 +400,8 @@ func (h *blobHandlers) need(ctx context.Context, what, digest string) error {
 // keep stores a blob that the leader made for a request, and returns once a quorum has it. The caller has then sent it.
 func (h *blobHandlers) keep(ctx context.Context, b []byte) error {
 	digest := blobs.Sum(b)
-	h.sent.add(access.Of(ctx).Name, digest)
 	if h.blobs.Has(digest) {
+		h.sent.add(access.Of(ctx).Name, digest)
 		return h.replicate(ctx, digest)
 	}
 	if err := (&upload{folder: h.blobs.Folder}).diskFull(); err != nil {
@@ -407,6 +413,9 @@ func (h *blobHandlers) keep(ctx context.Context, b []byte) error {
 	}
 	_, err = h.blobs.Put(ctx, b)
 	done(err == nil)
+	if err == nil {
+		h.sent.add(access.Of(ctx).Name, digest)
+	}
 	return err
 }
 

@@ -117,6 +117,12 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 // share shares all jobs that an experiment has now. Later jobs of the experiment are then shared, too.
 func (h *experimentHandlers) share(r *http.Request) (any, error) {
 	name := r.PathValue("name")
+	select {
+	case h.committing <- struct{}{}: // a submission that is committed would stay private
+		defer func() { <-h.committing }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
 	list, err := jobsOf(h.store.State(), name)
 	if err != nil {
 		return nil, err
@@ -301,6 +307,11 @@ func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind stri
 	e, err := experiments.Read(r.Context(), h, r.PathValue("name"))
 	if err != nil {
 		return nil, "", err
+	}
+	for _, j := range e.Jobs { // they may be others than before
+		if err := access.Read(r.Context(), "experiment", e.Name, j.Ownership); err != nil {
+			return nil, "", err
+		}
 	}
 	l, err := e.Layout(r.Context())
 	if err != nil {

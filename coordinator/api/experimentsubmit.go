@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -168,9 +169,16 @@ func (h *experimentHandlers) commit(r *http.Request, token string, shared bool, 
 	}
 	owner, private := access.Of(ctx).Name, isPrivate(ctx, shared)
 	if of, err := jobsOf(h.store.State(), sub.Name); err == nil { // the experiment exists: its owner stays, and who may read it
-		owner, private = of[0].Owner, of[0].Private
+		owner = of[0].Owner
+		private = slices.ContainsFunc(of, func(j *state.Job) bool { return j.Private })
 		if err := access.Own(ctx, "experiment "+sub.Name, owner); err != nil {
 			return nil, err
+		}
+	}
+	for i := range sub.Jobs { // an admin adds runs to the experiments of others
+		if d := h.store.State().Dataset(sub.Jobs[i].Dataset); d != nil && d.Private && d.Owner != owner {
+			return nil, fmt.Errorf("dataset %[1]s: %[2]w: it belongs to %[3]s, and the owner of experiment %[4]s would have results on its samples; share the dataset first: coppice dataset share %[1]s",
+				d.Name, access.ErrPrivate, d.Owner, sub.Name)
 		}
 	}
 	quota := quotaOf(r, h.store.State())

@@ -41,11 +41,11 @@ func readExperiment(ctx context.Context, name string, jobs []*state.Job) error {
 	return nil
 }
 
-// maxSent is how many of the blobs that callers have sent are known at least, if that many were sent.
+// maxSent is how many blobs sentBlobs remembers at least, the newest of all callers.
 const maxSent = 1 << 18
 
 // sentBlobs has the blobs that callers have sent, with the names of the callers. Only the leader receives blobs. It keeps
-// the newest maxSent to twice maxSent of them in memory: a caller sends a blob again that is not known, as to another leader.
+// the newest maxSent to twice maxSent of them in memory. A caller sends a forgotten blob again, as to another leader.
 type sentBlobs struct {
 	mu          sync.Mutex
 	now, before map[sentBlob]struct{} // now has at most maxSent elements, and then takes the place of before
@@ -84,4 +84,4 @@ func (s *sentBlobs) remove(caller string, from digests.Set) {
 }
 
 // errUnread says that a caller may not read a blob. It says the same of a blob that does not exist.
-var errUnread = errors.New("nothing refers to it that the caller may read")
+var errUnread = errors.New("there is no such blob that this caller may read")

@@ -88,7 +88,11 @@ func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.info(made.(*state.Job), index), nil
+	j := made.(*state.Job)
+	if !access.Reads(r.Context(), j.Ownership) { // it had the name and the spec before
+		return nil, fmt.Errorf("job %q %w and is private: it belongs to %s; choose another name", j.Name, state.ErrExists, j.Owner)
+	}
+	return h.info(j, index), nil
 }
 
 // needBlobs returns once a quorum has the blobs that a job names: its split, and the

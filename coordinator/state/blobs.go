@@ -94,13 +94,22 @@ func (s *State) References() digests.Set {
 // Unread removes from a set the blobs of the datasets and jobs that readable accepts. A job that failed or was cancelled still
 // refers to its split and weights.
 func (s *State) Unread(blobs digests.Set, readable func(protocol.Ownership) bool) {
+	texts := make(map[string]digests.Digest, len(blobs)) // to read a text takes longer than to find it
+	for d := range blobs {
+		texts[d.String()] = d
+	}
+	remove := func(text string) {
+		if d, ok := texts[text]; ok {
+			delete(blobs, d)
+		}
+	}
 	for _, d := range s.datasets {
 		if len(blobs) == 0 {
 			return
 		}
 		if readable(d.Ownership) {
 			for _, digest := range DatasetBlobs(d) {
-				blobs.Delete(digest)
+				remove(digest)
 			}
 		}
 	}
@@ -109,9 +118,9 @@ func (s *State) Unread(blobs digests.Set, readable func(protocol.Ownership) bool
 			return
 		}
 		if readable(j.Ownership) {
-			j.blobs(blobs.Delete, func(d digests.Digest) { delete(blobs, d) })
-			blobs.Delete(j.Job.Split.Assigned)
-			blobs.Delete(j.Job.Weights)
+			j.blobs(remove, func(d digests.Digest) { delete(blobs, d) })
+			remove(j.Job.Split.Assigned)
+			remove(j.Job.Weights)
 		}
 	}
 }

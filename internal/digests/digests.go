@@ -57,13 +57,6 @@ func (s Set) Add(text string) {
 	}
 }
 
-// Delete removes a digest that is given as text.
-func (s Set) Delete(text string) {
-	if d, ok := Parse(text); ok {
-		delete(s, d)
-	}
-}
-
 // Has reports whether the set has a digest that is given as text.
 func (s Set) Has(text string) bool {
 	d, ok := Parse(text)
