@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -148,6 +149,9 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 func content(w http.ResponseWriter, r *http.Request, digest string, bytes io.ReadSeeker) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("ETag", strconv.Quote(digest))
+	if unit, _, _ := strings.Cut(r.Header.Get("Range"), "="); unit != "bytes" {
+		r.Header.Del("Range") // a server ignores units that it does not know
+	}
 	http.ServeContent(w, r, "", time.Time{}, bytes)
 }
 

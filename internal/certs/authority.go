@@ -248,8 +248,9 @@ func replaceable(path string, i Identity) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; choose another folder", path, err)
 	}
-	if was.Rights, was.Quota = i.Rights, i.Quota; was != i {
-		return nil, fmt.Errorf("%s is a certificate of %s, not of %s; choose another folder", path, was, i)
+	same := was
+	if same.Rights, same.Quota = i.Rights, i.Quota; same != i {
+		return nil, fmt.Errorf("%s is a certificate of %s, not of %s; choose another folder with --out", path, was, i)
 	}
 	return old[0], nil
 }

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import os
 import uuid
 import warnings
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _arrays, _frames, _inputs
 from ._arrays import Files
-from ._errors import InputError, not_fitted
+from ._errors import InputError, not_fitted, typed
 from ._models import curve_of, describe
 from ._options import READING, argument_of
 from ._parameters import cluster_flags, flags, is_same, missing_flag, seed_flag, threads, training_flags, value_of
@@ -447,8 +448,10 @@ class Estimator:
 
     # Files.
 
-    def save(self, path: str) -> None:
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Write the model to a file, which ``coppice predict --model`` and `load` read."""
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"save: want the path of a file, got {typed(path)}")
         if not hasattr(self, "model_"):
             raise not_fitted(self)
         with open(path, "wb") as file:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from ._base import Estimator
 from ._errors import OptionError, typed
 from ._options import ELSEWHERE, OPTIONS
 
 
-def options(call: str, command: str, given: Mapping[str, Any]) -> None:
-    """Raise OptionError if a call has an option that it does not take."""
-    known = OPTIONS[command]
+def options(call: str, command: str, given: Mapping[str, Any], own: Sequence[str] = ()) -> None:
+    """Raise OptionError if a call has an option that it does not take. `own` are the parameters that the call names itself."""
+    known = [*OPTIONS[command], *own]
     for name in given:
         if name in known:
             continue

@@ -147,7 +147,7 @@ def generate(kind: str = "artificial", rows: Optional[int] = None, seed: int = 1
     Dataset
         Its numbers are rounded to float32, and `X` is an ndarray.
     """
-    _checks.options("generate", "dataset generate", options)
+    _checks.options("generate", "dataset generate", options, ("kind", "rows", "seed"))
     if kind == "textures":
         raise InputError("kind 'textures' writes images to a folder; use coppice dataset generate")
     with Files() as files:

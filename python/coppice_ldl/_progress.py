@@ -53,6 +53,7 @@ class Progress:
         self.began = time.monotonic()
         self.bar: Any = None
         self.percent = False  # True if the progress is of an experiment, in percent
+        self.runs = 0  # of the experiment
         self.last = 0.0
         self.rest = ""  # the begin of a line
         self.result: dict[str, Any] = {}
@@ -70,6 +71,8 @@ class Progress:
         if kind is None:  # early stopping is success too, and the bar ends full
             self.bar.n = (self.bar.total if self.percent else self.bar.n) or 1
             self._of(self.bar.n)
+            if self.percent:
+                self.bar.set_postfix_str(f"{self.runs} of {self.runs} runs", refresh=False)
             self.bar.refresh()
         self.bar.close()
 
@@ -132,7 +135,7 @@ class Progress:
     def _put(self, at: dict[str, Any]) -> None:
         """Show the progress of a training, or of an experiment."""
         if "runs" in at:
-            self.percent = True
+            self.percent, self.runs = True, at["runs"]
             more = [f"{at['runs_done']} of {at['runs']} runs"]
             more += [f"{at['seconds_left']:.0f} s left"] if at.get("seconds_left") else []
             more += [f"waits: {at['waiting']}"] if at.get("waiting") else []

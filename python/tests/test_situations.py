@@ -8,13 +8,14 @@ import pickle
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import make
 
 import coppice_ldl
-from coppice_ldl import SABFGS, CoppiceError, InputError, LDLForest, ProcessError, datasets, metrics
+from coppice_ldl import SABFGS, CoppiceError, InputError, LDLForest, OptionError, ProcessError, datasets, metrics
 from coppice_ldl._progress import Progress
 
 
@@ -26,16 +27,17 @@ def test_bars_end_full(monkeypatch, capsys):
     own = tqdm.tqdm
     monkeypatch.setattr(tqdm, "tqdm", lambda *args, **options: bars.append(own(*args, **options)) or bars[-1])
     with Progress("ldlf", True) as progress:
-        progress.line('{"progress": {"step": 4200, "most_steps": 25000, "loss": 0.1}}')
+        progress.line('{"progress": {"step": 4200, "most_steps": 25000, "loss": 0.1}}\n')
     assert bars[0].n == bars[0].total == 4200
     with pytest.raises(KeyError), Progress("ldlf", True) as progress:
-        progress.line('{"progress": {"step": 4200, "most_steps": 25000, "loss": 0.1}}')
+        progress.line('{"progress": {"step": 4200, "most_steps": 25000, "loss": 0.1}}\n')
         raise KeyError
     assert (bars[1].n, bars[1].total) == (4200, 25000)
     with Progress("experiment", True) as progress:
-        progress.note(" 35 %  7 of 20 runs, 2 running  ETA 4.7 s, from 7 of 20 runs\n")
+        progress.line('{"progress": {"runs": 20, "runs_done": 7, "seconds_left": 4.7}}\n')
         assert (bars[2].n, bars[2].total) == (35, 100)
     assert bars[2].n == 100
+    assert "20 of 20 runs" in str(bars[2])
     assert "7 of 20 runs" in capsys.readouterr().err
 
 
@@ -191,3 +193,14 @@ def test_utf8_in_the_c_locale(tmp_path) -> None:
     settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     ended = subprocess.run([sys.executable, "-c", code, path], env={**os.environ, **settings}, capture_output=True, text=True, check=False)
     assert ended.stdout == "(2, 1)\n", ended.stderr
+
+
+def test_save_takes_a_path(tmp_path: Path) -> None:
+    model = SABFGS().fit(*make(60))
+    with open(tmp_path / "file", "wb") as file:
+        for wrong in (file.fileno(), True, b"name", None, file):
+            with pytest.raises(TypeError, match="want the path of a file"):
+                model.save(wrong)  # type: ignore[arg-type]
+        file.write(b"still open")
+    with pytest.raises(OptionError, match="did you mean rows?"):
+        datasets.generate(row=10)
