@@ -82,8 +82,10 @@ func (p *private) read(ctx context.Context, who string, allowed bool) {
 	for _, path := range p.paths() {
 		want := http.StatusOK
 		switch blob, model := strings.HasPrefix(path, "/v1/blobs/"), strings.HasPrefix(path, "/v1/models/"); {
-		case who == "rita" && blob, strings.HasPrefix(who, "model server") && !model: // their role may not ask
+		case strings.HasPrefix(who, "model server") && !model: // its role may not ask
 			want = http.StatusForbidden
+		case who == "rita" && path == p.paths()[0]: // her role reads no samples
+			want = http.StatusNotFound
 		case !allowed && blob:
 			want = http.StatusNotFound // as if there were no such blob
 		case !allowed:

@@ -25,7 +25,7 @@ func TestProxy(t *testing.T) {
 	s.startAll(0)
 	ctx := deadline(t)
 	s.leader(ctx)
-	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	text, token := s.token(ctx, protocol.TokenRequest{Owner: "tom", Role: "submit"})

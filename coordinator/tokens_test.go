@@ -141,7 +141,7 @@ func TestCertificateQuota(t *testing.T) {
 	s.startAll(0)
 	ctx := deadline(t)
 	s.leader(ctx)
-	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	source := s.authority.Limited("lea", "submit", 2)
@@ -197,7 +197,7 @@ func TestRevokedToken(t *testing.T) {
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
-	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.client.Submit(ctx, submission("first")); err != nil {

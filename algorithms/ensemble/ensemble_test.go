@@ -44,7 +44,7 @@ func TestMembersAreRefused(t *testing.T) {
 	} {
 		_, err := a.Resolve(param.Values{"members": text}, smallManifest())
 		var wrong *param.Error
-		if !errors.As(err, &wrong) || wrong.Name != "members" || !strings.Contains(string(wrong.Reason), want) {
+		if !errors.As(err, &wrong) || wrong.Name != "members" || !strings.Contains(wrong.Reason.String(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}

@@ -165,7 +165,7 @@ func TestWrongSettings(t *testing.T) {
 	} {
 		_, err := New().Resolve(x.given, movie)
 		var p *param.Error
-		if !errors.As(err, &p) || p.Name != x.name || !strings.Contains(string(p.Reason), x.says) {
+		if !errors.As(err, &p) || p.Name != x.name || !strings.Contains(p.Reason.String(), x.says) {
 			t.Errorf("%v: error %v, want one of %s that says %q", x.given, err, x.name, x.says)
 		}
 	}

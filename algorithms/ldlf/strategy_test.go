@@ -145,7 +145,7 @@ func TestStrategyErrors(t *testing.T) {
 	} {
 		_, err := New().Resolve(c.given, yeast)
 		var wrong *param.Error
-		if !errors.As(err, &wrong) || wrong.Name != c.name || !strings.Contains(string(wrong.Reason), c.text) {
+		if !errors.As(err, &wrong) || wrong.Name != c.name || !strings.Contains(wrong.Reason.String(), c.text) {
 			t.Errorf("%v: error %v, want %s: %s", c.given, err, c.name, c.text)
 		}
 	}

@@ -83,7 +83,7 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 		}
 	}
 	if o.Missing, err = dataset.ParseMissing(f.Missing); err != nil {
-		return o, wrongOption(err)
+		return o, usagef("%w", err)
 	}
 	return o, nil
 }

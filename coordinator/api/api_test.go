@@ -108,7 +108,7 @@ func TestBlobs(t *testing.T) {
 	s.refuse(400, "PUT", "/v1/blobs/"+other, data, other, blobs.Sum(data))
 	s.refuse(400, "PUT", "/v1/blobs/short", data, "short")
 	s.refuse(404, "GET", "/v1/blobs/"+other, nil, other)
-	s.refuse(404, "GET", "/v1/blobs/short", nil, "short")
+	s.refuse(400, "GET", "/v1/blobs/short", nil, "short")
 	var got []byte
 	if s.get("GET", "/v1/blobs/"+blobs.Sum(data), nil, &got); !bytes.Equal(got, data) {
 		t.Errorf("got %q", got)

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/bus"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // datasetHandlers answer requests about datasets.
@@ -259,7 +260,8 @@ func (h *blobHandlers) unread(ctx context.Context, list ...string) digests.Set {
 		set.Add(digest)
 	}
 	h.sent.remove(access.Of(ctx).Name, set)
-	h.store.State().Unread(set, func(of protocol.Ownership) bool { return access.Reads(ctx, of) })
+	samples := access.Of(ctx).Role != rights.Read // the role read reads no samples
+	h.store.State().Unread(set, samples, func(of protocol.Ownership) bool { return access.Reads(ctx, of) })
 	return set
 }
 
@@ -267,6 +269,10 @@ func (h *blobHandlers) unread(ctx context.Context, list ...string) digests.Set {
 // the bytes of a digest never change. Otherwise the leader answers, which knows everything, and who has sent what.
 func (h *blobHandlers) get(toLeader http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if digest := r.PathValue("digest"); !blobs.Valid(digest) { // no coordinator has it, and to ask all of them takes long
+			h.answer(w, nil, fmt.Errorf("%w: %w: %.80q", errBad, blobs.ErrDigest, digest))
+			return
+		}
 		if len(h.unread(r.Context(), r.PathValue("digest"))) > 0 {
 			toLeader(w, r)
 			return

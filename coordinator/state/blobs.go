@@ -92,8 +92,8 @@ func (s *State) References() digests.Set {
 }
 
 // Unread removes from a set the blobs of the datasets and jobs that readable accepts. A job that failed or was cancelled still
-// refers to its split and weights.
-func (s *State) Unread(blobs digests.Set, readable func(protocol.Ownership) bool) {
+// refers to its split and weights. If samples is false, the blobs of datasets stay in the set.
+func (s *State) Unread(blobs digests.Set, samples bool, readable func(protocol.Ownership) bool) {
 	texts := make(map[string]digests.Digest, len(blobs)) // to read a text takes longer than to find it
 	for d := range blobs {
 		texts[d.String()] = d
@@ -107,7 +107,7 @@ func (s *State) Unread(blobs digests.Set, readable func(protocol.Ownership) bool
 		if len(blobs) == 0 {
 			return
 		}
-		if readable(d.Ownership) {
+		if samples && readable(d.Ownership) {
 			for _, digest := range DatasetBlobs(d) {
 				remove(digest)
 			}

@@ -143,5 +143,7 @@ func datasetFields(c *wire.Coder, d *protocol.Dataset) {
 	c.Text("owner", &d.Owner)
 	wire.Numbers(c, "time", &d.Time)
 	c.JSON("manifest", &d.Manifest)
-	d.Private = c.LastFlag("private", d.Private)
+	if private := c.LastFlag("private", d.Private); c.Reads() { // readers share a dataset that is written
+		d.Private = private
+	}
 }

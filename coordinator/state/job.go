@@ -280,7 +280,9 @@ func (j *Job) fields(c *wire.Coder) {
 		c.Text("predictions", &j.Predictions.Blob)
 		wire.Numbers(c, "predictions", &j.Predictions.Bytes)
 	}
-	j.Private = c.LastFlag("private", j.Private)
+	if private := c.LastFlag("private", j.Private); c.Reads() { // readers share a job that is written
+		j.Private = private
+	}
 }
 
 // curveField codes a learning curve, which may be empty.

@@ -22,7 +22,7 @@ func TestGroupFolds(t *testing.T) {
 		t.Helper()
 		_, err := Resolve(s, m)
 		var p *param.Error
-		if !errors.As(err, &p) || p.Name != key || !strings.Contains(string(p.Reason), says) {
+		if !errors.As(err, &p) || p.Name != key || !strings.Contains(p.Reason.String(), says) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	}

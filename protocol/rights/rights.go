@@ -128,10 +128,10 @@ var requests = []struct {
 		"GET /v1/jobs/{job}/runs", "GET /v1/jobs/{job}/runs/states",
 		"GET /v1/experiments", "GET /v1/experiments/{name}", "GET /v1/experiments/{name}/changes",
 		"GET /v1/experiments/{name}/report",
-		"GET /v1/models", "GET /v1/models/{name...}",
+		"GET /v1/models", "GET /v1/models/{name...}", "GET /v1/blobs/{digest}",
 	}},
 	{Submit, Full, []string{
-		"GET /v1/blobs/{digest}", "PUT /v1/blobs/{digest}", "POST /v1/datasets", "POST /v1/datasets/check",
+		"PUT /v1/blobs/{digest}", "POST /v1/datasets", "POST /v1/datasets/check",
 		"POST /v1/jobs", "POST /v1/experiments",
 	}},
 	{Submit, Own, changes},

@@ -328,7 +328,7 @@ func TestOnHTTP(t *testing.T) {
 	}{
 		{Anonymous, "GET", "/readyz", Status},
 		{Read, "GET", "/readyz", Full},
-		{Read, "GET", "/v1/blobs/{digest}", None}, // rows of datasets
+		{Read, "GET", "/v1/blobs/{digest}", Full}, // but no samples
 		{Submit, "GET", "/v1/blobs/{digest}", Full},
 		{Submit, "POST", "/v1/jobs/{job}/cancel", Own},
 		{Admin, "POST", "/v1/jobs/{job}/cancel", Full},

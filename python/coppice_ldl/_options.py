@@ -40,13 +40,13 @@ _ARRAYS = ("drop", "feature_columns", "names", "shape", "tolerance")  # which ap
 
 # The options of the calls that run these commands: `Client.submit` runs job submit, `datasets.load` dataset convert.
 OPTIONS = {
-    "job list": ("limit", "mine", "owner", "sort", "state"),
+    "job list": ("after", "limit", "mine", "owner", "sort", "state"),
     "model list": ("limit",),
-    "job submit": ("audit", "clip", "fold", "fold_seed", "folds", "measures", "split", "test_fraction", "wait", *_ARRAYS),
-    "dataset import": ("wait", *READING, *_FILES),
+    "job submit": ("audit", "clip", "fold", "fold_seed", "folds", "measures", "shared", "split", "test_fraction", "wait", *_ARRAYS),
+    "dataset import": ("shared", "wait", *READING, *_FILES),
     "dataset convert": (*READING, *_FILES),
     "dataset generate": ("density", "features", "grid", "labels"),
-    "experiment run": ("data", "keep_models", "no_budget", "record", "record_again", "retry_failed", "wait"),
+    "experiment run": ("data", "keep_models", "no_budget", "record", "record_again", "retry_failed", "shared", "wait"),
     "experiment report": ("all_tests", "level", "no_times", "sample"),
 }
 

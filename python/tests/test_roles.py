@@ -97,6 +97,7 @@ def test_submit(secured: Secured) -> None:
 def test_read(secured: Secured) -> None:
     X, D = make(60)
     StructRF(trees=3).fit(X, D, **secured.token("submit"), name="to-be-read")
+    Client(**secured.token("submit")).job("to-be-read").share()
     who = secured.token("read")
     client = Client(**who)
     assert "to-be-read" in set(client.jobs()["name"])
