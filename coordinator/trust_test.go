@@ -352,6 +352,7 @@ func TestTrustIsTakenAway(t *testing.T) {
 	second := certtest.New(t)
 	only := h.start(second)
 	issue, _ := h.issued(s.authority, 24*time.Hour)
+	epoch := h.epoch(ctx)
 	trusted := slices.DeleteFunc(h.all("t", issue), func(one *held) bool {
 		if one.close != nil {
 			one.close() // the cluster must not hear of others from a server that cuts no connections
@@ -390,7 +391,8 @@ func TestTrustIsTakenAway(t *testing.T) {
 		}
 	})
 	for _, one := range trusted {
-		if !one.alive() {
+		// On a busy machine the leader changes, and a stream ends with its leader.
+		if !one.alive() && (one.kind != "HTTP, stream" || h.epoch(ctx) == epoch) {
 			t.Errorf("%s: the connection of a trusted process has ended", one.kind)
 		}
 	}
