@@ -267,7 +267,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 	}
 	d, err := client.ImportFree(ctx, eve, protocol.DatasetPut{Name: "art"}, dataset.Artificial(600, 1), dataset.ImportOptions{})
 	if err != nil || d.Name == "art" || d.Digest != p.set.Digest || d.Owner != "eve" {
-		t.Fatalf("who has the bytes: %+v, %v", d, err)
+		t.Fatalf("an import of the same bytes: %+v, %v", d, err)
 	}
 	for i := range p.peers {
 		p.answers(ctx, p.users["eve"], i, http.MethodGet, shard, http.StatusOK)

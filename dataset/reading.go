@@ -418,7 +418,7 @@ func (o *OpenOptions) chooseAsTrained() {
 // overrides says that flags override the options of a model's file.
 const overrides errtext.Text = "flags override these options"
 
-// note says which options are those of the model's file, and what else can be done; empty: none.
+// note lists the options that come from the model's file, and then the advice. It is empty if there are no such options.
 func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
 	if o.taken == nil {
 		return ""

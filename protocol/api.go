@@ -184,7 +184,7 @@ type Dataset struct {
 	Time      int64             `json:"time"`
 }
 
-// Ownership says who has made a dataset, a job or an experiment, and who may read it.
+// Ownership has the owner of a dataset, a job or an experiment. It says if only the owner and admins may read it.
 type Ownership struct {
 	Owner string `json:"owner,omitempty"` // the user who made it; empty: nobody
 	// Private is true if only the owner and admins may read the samples of a dataset, or the models, predictions and

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
@@ -43,6 +43,12 @@ type changeFlags struct {
 // sharedFlag says who may read what a command makes on a cluster.
 type sharedFlag struct {
 	Shared bool `group:"cluster" help:"Let all users of the cluster read what this command makes there (default: only you and admins)."`
+}
+
+// noteNotShared says that --shared has changed nothing, since what it is about existed before and is private. kind is dataset,
+// job or experiment.
+func noteNotShared(a *app, kind, name string) {
+	a.note("note: %s %s was there before and is private; to share it: %s", kind, name, a.command(kind+" share "+name))
 }
 
 const defaultServer = "127.0.0.1:7100"
@@ -215,9 +221,6 @@ func (s *serverFlags) named(a *app) []string {
 	return nil
 }
 
-// plainWord is a word that no shell changes.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+=\[\]-]+$`)
-
 // reach returns the flags on the command line that say which cluster, and how to connect, as words for a shell.
 func (s *serverFlags) reach(a *app) []string {
 	words := s.named(a)
@@ -227,9 +230,7 @@ func (s *serverFlags) reach(a *app) []string {
 		}
 	}
 	for i, word := range words {
-		if !plainWord.MatchString(word) {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
+		words[i] = shellword.Quote(word)
 	}
 	return words
 }

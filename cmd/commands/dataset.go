@@ -56,13 +56,13 @@ func (c *importCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if c.Shared && d.Private {
+		noteNotShared(a, "dataset", d.Name)
+	}
 	info := describeDataset(d)
 	info.Notes = m.said
 	return a.print(info, func(w io.Writer) {
 		fmt.Fprintf(w, "imported %s: %s\ndigest %s\n", d.Name, d.Manifest, d.Digest)
-		if c.Shared && d.Private {
-			fmt.Fprintf(w, "dataset %s was there before and is private; to share it: %s\n", d.Name, a.command("dataset share "+d.Name))
-		}
 	})
 }
 

@@ -134,6 +134,9 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 		return nil, err
 	}
 	a.noteAll(p.Notes)
+	if shared && slices.ContainsFunc(p.Jobs, func(j protocol.JobInfo) bool { return j.Private }) {
+		noteNotShared(a, "experiment", of.Name)
+	}
 	return p, nil
 }
 

@@ -74,7 +74,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 		}
 	}
 	if err == nil && flags.Shared && job.Private {
-		a.note("note: job %s was there before and is private; to share it: %s", job.Name, a.command("job share "+job.Name))
+		noteNotShared(a, "job", job.Name)
 	}
 	return job, made, err
 }
@@ -101,6 +101,9 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 	defer m.clear()
 	set, err := client.ImportFree(a.ctx, cl, protocol.DatasetPut{Name: datasetName(s.Data), Shared: shared}, src, readingFor(a.ctx, "reading data", checks, m))
 	a.said = m.said
+	if err == nil && shared && set.Private {
+		noteNotShared(a, "dataset", set.Name)
+	}
 	return set, err
 }
 

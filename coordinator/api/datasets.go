@@ -265,8 +265,8 @@ func (h *blobHandlers) unread(ctx context.Context, list ...string) digests.Set {
 	return set
 }
 
-// get streams a blob. Any coordinator answers if it knows of something that refers to the blob and that the caller may read:
-// the bytes of a digest never change. Otherwise the leader answers, which knows everything, and who has sent what.
+// get streams a blob. A coordinator answers if a dataset or a job that it knows refers to the blob, and the caller may read
+// that. The bytes of a digest never change. If not, the leader answers: it has the newest state, and the list of sent blobs.
 func (h *blobHandlers) get(toLeader http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if digest := r.PathValue("digest"); !blobs.Valid(digest) { // no coordinator has it, and to ask all of them takes long

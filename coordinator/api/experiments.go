@@ -114,7 +114,7 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 	}
 }
 
-// share shares all jobs that an experiment has now. Later jobs of the experiment are then shared, too.
+// share lets all users read the jobs of an experiment. Later jobs of the experiment are shared, too.
 func (h *experimentHandlers) share(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	select {

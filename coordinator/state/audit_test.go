@@ -131,8 +131,8 @@ func TestAuditRing(t *testing.T) {
 	allocs.AtMost(t, 16<<10, "a record", func() { s.Apply(s.Index()+1, entry) })
 }
 
-// TestAuditShares: a caller with many changes or refusals displaces its own records, and neither those of other users nor those
-// of other addresses. The records stay in order.
+// TestAuditShares: a caller with many changes or refusals displaces only its own records. Records of other users and of other
+// addresses stay, in order.
 func TestAuditShares(t *testing.T) {
 	m := newMachine(t)
 	of := func(caller, from string, count uint64, n int) {

@@ -20,7 +20,7 @@ func TestShare(t *testing.T) {
 	}
 	for what, e := range map[string]protocol.ShareEntry{
 		"nothing": {}, "another's": {Dataset: "art", Owner: "eve"}, "an unknown dataset": {Dataset: "none"},
-		"a job beside an unknown one": {Jobs: []uint64{j.ID, 1 << 40}}, "too many": {Jobs: make([]uint64, protocol.MaxDelete+1)},
+		"a job and an unknown job": {Jobs: []uint64{j.ID, 1 << 40}}, "too many": {Jobs: make([]uint64, protocol.MaxDelete+1)},
 	} {
 		if m.refused(protocol.EntryShare, &e); !m.s.Dataset("art").Private || !m.s.Job(j.ID).Private {
 			t.Errorf("%s: shared", what)

@@ -5,9 +5,10 @@ package errtext
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/internal/shellword"
 )
 
 // Text is a text with places. String spells it as the command line does. A constant without places is a Text, too.
@@ -230,7 +231,7 @@ func (t Text) String() string {
 		case p.Command != "":
 			b.WriteString("coppice " + p.Command)
 		case p.HasName && p.HasVal:
-			b.WriteString("--" + p.Option + " " + shellWord(p.Value))
+			b.WriteString("--" + p.Option + " " + word(p.Value))
 		case p.HasName:
 			b.WriteString("--" + p.Option)
 		default:
@@ -240,19 +241,13 @@ func (t Text) String() string {
 	return b.String()
 }
 
-// shellWord writes a value as a shell reads it.
-func shellWord(value string) string {
-	switch unprintable := func(r rune) bool { return !strconv.IsPrint(r) }; {
-	case plainWord.MatchString(value):
-		return value
-	case strings.ContainsFunc(value, unprintable):
+// word writes a value as a shell reads it, or, if it is not printable, as Go writes it.
+func word(value string) string {
+	if strings.ContainsFunc(value, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(value)
 	}
-	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+	return shellword.Quote(value)
 }
-
-// plainWord matches a word that a shell reads as it is.
-var plainWord = regexp.MustCompile(`^[\pL\pN_.,:/=+@%-]+$`)
 
 // hasPlaces reports whether a text has places.
 func (t Text) hasPlaces() bool { return strings.ContainsRune(string(t), begin) }

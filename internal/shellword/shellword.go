@@ -7,7 +7,7 @@ import (
 )
 
 // plain matches a word that a shell does not change.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
+var plain = regexp.MustCompile(`^[\pL\pN_./:=,@%+-]+$`)
 
 // Quote returns a word as a shell reads it: in quotes if need be.
 func Quote(s string) string {

@@ -43,7 +43,7 @@ func full() *record {
 	return &record{1 << 63, 9, "text", []byte{1, 2, 3, 4}, []uint32{5, 6, math.MaxUint32}, [3]byte{7, 8, 9}, true, map[string]int{"a": 1}}
 }
 
-// TestLastFlag: a last flag that is not set takes no byte, and no other byte than 1 stands for one that is.
+// TestLastFlag: a last flag is the byte 1 if it is set, and no byte if it is not. Other bytes are refused.
 func TestLastFlag(t *testing.T) {
 	for _, set := range []bool{false, true} {
 		c := Appender([]byte{7})

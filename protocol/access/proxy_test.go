@@ -71,7 +71,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestRepeatedCaller: the request of a proxy that adds its header to the one of its client is refused.
+// TestRepeatedCaller: a request with two headers, one of a client and one of its proxy, is refused.
 func TestRepeatedCaller(t *testing.T) {
 	s := newSite(t)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+s.address+"/who", nil)
