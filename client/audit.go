@@ -32,8 +32,3 @@ func Revoke(ctx context.Context, c *Client, r protocol.Revocation) (*protocol.Re
 	var v protocol.Revocation
 	return &v, c.json(ctx, http.MethodPost, at("revocations"), r, &v)
 }
-
-// Revocations lists the revoked certificates, by serial number.
-func Revocations(ctx context.Context, c *Client) (list []protocol.Revocation, err error) {
-	return list, c.json(ctx, http.MethodGet, at("revocations"), nil, &list)
-}

@@ -121,10 +121,14 @@ func (c *Client) AddMember(ctx context.Context, r protocol.AddRequest) (*protoco
 }
 
 // RemoveMember removes a coordinator from the cluster and returns the members that are
-// left. If the coordinator leads, it first hands the leadership over. It is an error if
-// the coordinator was no member when RemoveMember was called.
+// left, and the certificates that were revoked. If the coordinator leads, it first hands the leadership over.
+// It is an error if the coordinator was no member when RemoveMember was called.
 func (c *Client) RemoveMember(ctx context.Context, id string) (*protocol.Members, error) {
 	before, err := c.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known, err := Revocations(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +139,22 @@ func (c *Client) RemoveMember(ctx context.Context, id string) (*protocol.Members
 		if after, err = c.Members(ctx); err == nil && has(after, id) {
 			return nil, refused
 		}
+		if err == nil {
+			after.Revoked, err = Revocations(ctx, c)
+			after.Revoked = slices.DeleteFunc(after.Revoked, func(r protocol.Revocation) bool {
+				return slices.Contains(known, r) || !strings.HasSuffix(r.Identity, "/coordinator/"+id)
+			})
+		}
 	}
 	if err == nil && has(after, id) {
 		err = fmt.Errorf("%s is still listed as a member, although the cluster says that it was removed; try again", id)
 	}
 	return after, err
+}
+
+// Revocations lists the revoked certificates, by serial number.
+func Revocations(ctx context.Context, c *Client) (list []protocol.Revocation, err error) {
+	return list, c.json(ctx, http.MethodGet, at("revocations"), nil, &list)
 }
 
 func has(m *protocol.Members, id string) bool {

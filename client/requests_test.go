@@ -105,8 +105,13 @@ func TestRemovedMeansNotInTheList(t *testing.T) {
 		"removed, and it stays":  {true, http.StatusOK, "is still listed as a member"},
 	} {
 		deleted := false
+		revoked := []protocol.Revocation{{Serial: "1", Identity: "coppice://test/coordinator/c/d"}} // an earlier one
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			list := protocol.Members{Members: []protocol.Member{{MemberEntry: protocol.MemberEntry{ID: "a"}}}}
+			if r.URL.Path == "/v1/revocations" {
+				answer(w, http.StatusOK, revoked)
+				return
+			}
 			if test.stays || !deleted {
 				list.Members = append(list.Members, protocol.Member{MemberEntry: protocol.MemberEntry{ID: "c/d"}})
 			}
@@ -115,6 +120,8 @@ func TestRemovedMeansNotInTheList(t *testing.T) {
 					t.Errorf("%s: it asks for %s", name, r.URL.EscapedPath())
 				}
 				deleted = true
+				revoked = append(revoked, protocol.Revocation{Serial: "2", Identity: "coppice://test/coordinator/c/d"}, protocol.Revocation{Serial: "3", Identity: "coppice://test/user/d"})
+				list.Revoked = revoked[1:2]
 				if list.Members = list.Members[:1]; test.stays {
 					list.Members = append(list.Members, protocol.Member{MemberEntry: protocol.MemberEntry{ID: "c/d"}})
 				}
@@ -128,6 +135,9 @@ func TestRemovedMeansNotInTheList(t *testing.T) {
 		m, err := connect(t, s.URL).RemoveMember(t.Context(), "c/d")
 		if test.says == "" && (err != nil || has(m, "c/d")) || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+		if test.says == "" && (len(m.Revoked) != 1 || m.Revoked[0].Serial != "2") {
+			t.Errorf("%s: revoked %+v, want 2", name, m.Revoked)
 		}
 	}
 }
