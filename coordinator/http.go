@@ -15,7 +15,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/internal/certs"
-	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
@@ -61,7 +60,7 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 		return nil
 	}}
 	requests := requestShare * float64(b.Connections)
-	limits := api.Limits{Requests: int(requests), Streams: int(streamShare * requests), Bodies: protocol.NewRoom(int(b.parts().bodies))}
+	limits := api.Limits{Requests: int(requests), Streams: int(streamShare * requests), Bodies: int(b.parts().bodies)}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.handler.Load()).ServeHTTP(w, r) })
 	s.server = &http.Server{
 		ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,

@@ -300,7 +300,7 @@ func TestLinesAreBounded(t *testing.T) {
 // leaves makes room, and leaves nothing behind.
 func TestStreamsAreBounded(t *testing.T) {
 	s := newStudy(t, 1, 1)
-	g := &guard{h: inClear(s.cfg), limits: Limits{Requests: 9, Streams: 2, Bodies: protocol.NewRoom(1 << 20)}, window: time.Minute}
+	g := newGuard(inClear(s.cfg), Limits{Requests: 9, Streams: 3, Bodies: 1 << 20}, time.Minute)
 	s.web.Config.Handler = g
 	first, second := s.follow("?runs=true"), s.watch("e.t.0")
 	first.next()
@@ -310,20 +310,20 @@ func TestStreamsAreBounded(t *testing.T) {
 		if answer.Header.Get("Retry-After") == "" {
 			t.Error("it does not say when to try again")
 		}
-		s.problem(answer, 503, path, "at most 2 streams of changes at once", "--max-connections")
+		s.problem(answer, 503, path, "at most 3 streams of changes at once, and fewer of one caller", "--max-connections")
 	}
 	s.get("GET", "/v1/experiments/e", nil, new(protocol.Experiment))
 	first.body.Close()
-	testkit.Until(t, "room", func() bool { return g.open.Load() == 1 })
+	testkit.Until(t, "room", func() bool { return g.open.inUse() == 1 })
 	s.follow("").next()
 	second.body.Close()
-	testkit.Until(t, "room again", func() bool { return g.open.Load() == 1 })
+	testkit.Until(t, "room again", func() bool { return g.open.inUse() == 1 })
 }
 
 // TestHeadOfChanges: a request for the header alone is answered at once. Only the path of a stream is one.
 func TestHeadOfChanges(t *testing.T) {
 	s := newStudy(t, 1, 1)
-	g := &guard{h: inClear(s.cfg), limits: Limits{Requests: 9, Streams: 9, Bodies: protocol.NewRoom(1 << 20)}, window: time.Minute}
+	g := newGuard(inClear(s.cfg), Limits{Requests: 9, Streams: 9, Bodies: 1 << 20}, time.Minute)
 	s.web.Config.Handler = g
 	for _, path := range []string{"/v1/experiments/e/changes", "/v1/jobs/e.t.0/changes"} {
 		answer := s.ask("HEAD", path, nil)
@@ -332,7 +332,7 @@ func TestHeadOfChanges(t *testing.T) {
 			t.Errorf("%s: status %d, %v", path, answer.StatusCode, answer.Header)
 		}
 	}
-	testkit.Until(t, "the end", func() bool { return g.active.Load() == 0 })
+	testkit.Until(t, "the end", func() bool { return g.active.inUse() == 0 })
 	for path, want := range map[string]bool{"/v1/jobs/changes": false, "/v1/experiments/changes": false, "/v1/jobs/changes/changes": true} {
 		if got := streams(httptest.NewRequest("GET", path, nil)); got != want {
 			t.Errorf("%s is a stream: %v, want %v", path, got, want)
@@ -361,7 +361,7 @@ func (p *pipe) Addr() net.Addr { return &net.TCPAddr{} }
 // TestStreamThatIsNotRead: a reader that takes nothing is disconnected, and the stream ends.
 func TestStreamThatIsNotRead(t *testing.T) {
 	s := newStudy(t, 1, 1)
-	g := &guard{h: inClear(s.cfg), limits: Limits{Requests: 9, Streams: 9}, window: 200 * time.Millisecond}
+	g := newGuard(inClear(s.cfg), Limits{Requests: 9, Streams: 9}, 200*time.Millisecond)
 	here, there := net.Pipe()
 	l := &pipe{make(chan net.Conn, 1), make(chan struct{})}
 	l.conn <- there
@@ -378,7 +378,7 @@ func TestStreamThatIsNotRead(t *testing.T) {
 	}
 	<-began
 	<-over
-	if n := g.open.Load(); n != 0 {
+	if n := g.open.inUse(); n != 0 {
 		t.Errorf("%d streams are open", n)
 	}
 	if _, err := here.Read(make([]byte, 1)); err == nil {

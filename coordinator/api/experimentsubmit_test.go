@@ -307,7 +307,7 @@ func TestDecisionsOfOthers(t *testing.T) {
 	if err := testkit.Receive(t, "the end of the decision", slow); !errors.Is(err, errBusy) {
 		t.Error(err)
 	}
-	if n := len(h.deciding.of) + len(h.deciding.all); n != 0 {
+	if n := len(h.deciding.by) + len(h.deciding.all); n != 0 {
 		t.Errorf("%d places are still taken", n)
 	}
 }

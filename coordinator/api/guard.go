@@ -9,23 +9,22 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
-// Limits bound what all clients together take by HTTP.
+// Limits bound what all callers together take by HTTP. Of each limit, one caller gets about three quarters.
 type Limits struct {
 	// Requests is how many requests are answered at once. More are refused with status
 	// 503, except urgent ones.
 	Requests int
 	// Streams is how many of these requests may be streams of changes.
 	Streams int
-	// Bodies is the room for the bodies of requests while they are read, except blobs. A byte of JSON counts as bodyFactor bytes, which is about what it takes once
-	// it is decoded.
-	Bodies *protocol.Room
+	// Bodies is how many bytes the bodies of requests take while they are read, except blobs. A byte of JSON
+	// counts as bodyFactor bytes, which is about what it takes once it is decoded.
+	Bodies int
 }
 
 const (
@@ -42,28 +41,33 @@ const (
 // Guard keeps the requests to a handler within limits, and ends requests that stand
 // still. If the body does not come, the status is 408. If the response is not read, the
 // connection is closed.
-func Guard(h http.Handler, l Limits) http.Handler { return &guard{h: h, limits: l, window: paceWindow} }
+func Guard(h http.Handler, l Limits) http.Handler { return newGuard(h, l, paceWindow) }
+
+func newGuard(h http.Handler, l Limits, window time.Duration) *guard {
+	return &guard{h: h, window: window, active: newShares(l.Requests), open: newShares(l.Streams), bodies: newShares(l.Bodies)}
+}
 
 type guard struct {
 	h      http.Handler
-	limits Limits
 	window time.Duration
-	active atomic.Int64 // requests that are being answered, without urgent ones
-	open   atomic.Int64 // streams of changes among them
+	active *shares // requests that are being answered, without urgent ones
+	open   *shares // streams of changes among them
+	bodies *shares // bytes
 }
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	caller := nameOf(access.Of(r.Context()))
 	if !urgent(r) {
 		excess := ""
-		defer g.active.Add(-1)
-		if g.active.Add(1) > int64(g.limits.Requests) {
-			excess = fmt.Sprintf("%d requests", g.limits.Requests)
-		}
-		if streams(r) {
-			defer g.open.Add(-1)
-			if g.open.Add(1) > int64(g.limits.Streams) {
-				excess = fmt.Sprintf("%d streams of changes", g.limits.Streams)
+		if !g.active.take(caller, 1, 0) {
+			excess = fmt.Sprintf("%d requests", g.active.most)
+		} else {
+			defer g.active.give(caller, 1)
+			if streams(r) && !g.open.take(caller, 1, 0) {
+				excess = fmt.Sprintf("%d streams of changes", g.open.most)
+			} else if streams(r) {
+				defer g.open.give(caller, 1)
 			}
 		}
 		if excess != "" {
@@ -73,7 +77,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{
-				Error: fmt.Sprintf("%v: this coordinator serves at most %s at once (--max-connections); try again", errBusy, excess),
+				Error: fmt.Sprintf("%v: this coordinator serves at most %s at once, and fewer of one caller (--max-connections); try again", errBusy, excess),
 			})
 			return
 		}
@@ -83,9 +87,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = conn.SetWriteDeadline(time.Now().Add(g.window)) }()
 	paced := *r
 	if r.Body != nil && r.Body != http.NoBody {
-		b := &pacedBody{body: r.Body, conn: conn, window: g.window}
+		b := &pacedBody{body: r.Body, conn: conn, window: g.window, caller: caller}
 		if r.Method != http.MethodPut || !strings.HasPrefix(r.URL.Path, "/v1/blobs/") { // a blob goes to a file
-			b.room = g.limits.Bodies
+			b.room = g.bodies
 		}
 		paced.Body = b
 		defer context.AfterFunc(r.Context(), func() { b.end(context.Cause(r.Context())) })()
@@ -106,7 +110,8 @@ type pacedBody struct {
 	body   io.ReadCloser
 	conn   *http.ResponseController
 	window time.Duration
-	room   *protocol.Room // nil: the body takes no room
+	room   *shares // nil: the body takes no room
+	caller string
 
 	// mu guards the fields below: a transport may still read after the request that it
 	// forwards has ended.
@@ -143,7 +148,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	}
 	fits := true
 	if b.room != nil && n > 0 && !b.over {
-		if fits = b.room.Take(bodyFactor * n); fits {
+		if fits = b.room.take(b.caller, bodyFactor*n, b.taken); fits {
 			b.taken += bodyFactor * n
 		}
 	}
@@ -152,7 +157,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		b.err = io.ErrUnexpectedEOF
 	case b.err != nil: // the context has ended
 	case !fits:
-		b.err = fmt.Errorf("%w: the bodies of other requests already take %d KiB of memory; try again", errBusy, b.room.Held()>>10)
+		b.err = fmt.Errorf("%w: the bodies of other requests already take %d KiB of memory; try again", errBusy, b.room.inUse()>>10)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		b.err = fmt.Errorf("%w: %.0f bytes of the request's body arrived in %v, want at least %d bytes a second", errSlow, b.got, b.window, leastRate)
 	case errors.Is(err, io.EOF):
@@ -194,7 +199,7 @@ func (b *pacedBody) finish() {
 	defer b.mu.Unlock()
 	b.over = true
 	if b.room != nil {
-		b.room.Give(b.taken)
+		b.room.give(b.caller, b.taken)
 	}
 	if !errors.Is(b.err, io.EOF) {
 		_ = b.conn.SetReadDeadline(time.Now().Add(min(drainTime, b.window)))

@@ -24,7 +24,7 @@ import (
 // guarded serves a handler within limits, with a short window.
 func guarded(t *testing.T, h http.Handler, l Limits, window time.Duration) string {
 	t.Helper()
-	web := httptest.NewServer(&guard{h: h, limits: l, window: window})
+	web := httptest.NewServer(newGuard(h, l, window))
 	t.Cleanup(web.Close)
 	return web.Listener.Addr().String()
 }
@@ -76,7 +76,7 @@ func TestUploadsThatStandStill(t *testing.T) {
 	a := newSite(t)
 	const window = 200 * time.Millisecond
 	h := inClear(a.cfg)
-	address := guarded(t, h, Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, window)
+	address := guarded(t, h, Limits{Requests: 100, Bodies: 1 << 20}, window)
 	put := func(b []byte, size int) string {
 		return fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", blobs.Sum(b), size)
 	}
@@ -118,7 +118,7 @@ func TestUploadsThatStandStill(t *testing.T) {
 func TestUploadsThatEnd(t *testing.T) {
 	a := newSite(t)
 	a.cfg.Quotas.BlobBytes = 1 << 20
-	address := guarded(t, inClear(a.cfg), Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, time.Minute)
+	address := guarded(t, inClear(a.cfg), Limits{Requests: 100, Bodies: 1 << 20}, time.Minute)
 	b := bytes.Repeat([]byte("w"), 900<<10)
 	head := fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\n", blobs.Sum(b))
 	hand(t, address, head+"Content-Length: 900000\r\n\r\nabc").Close()
@@ -143,7 +143,7 @@ func TestUploadsThatEnd(t *testing.T) {
 // are answered, and others once there is room.
 func TestRequestsAreBounded(t *testing.T) {
 	a := newSite(t)
-	address := guarded(t, inClear(a.cfg), Limits{Requests: 2, Bodies: protocol.NewRoom(1 << 20)}, time.Minute)
+	address := guarded(t, inClear(a.cfg), Limits{Requests: 3, Bodies: 1 << 20}, time.Minute)
 	var held []net.Conn
 	for range 2 {
 		held = append(held, hand(t, address, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"))
@@ -157,7 +157,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		return statusAndText(t, hand(t, address, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"))
 	}
 	if status, text := get("/v1/jobs"); status != http.StatusServiceUnavailable || !strings.Contains(text, "--max-connections") {
-		t.Errorf("a third request: status %d, %s", status, text)
+		t.Errorf("a third request of this caller: status %d, %s", status, text)
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/cluster?local=true"} {
 		if status, text := get(path); status != http.StatusOK {
@@ -172,18 +172,20 @@ func TestRequestsAreBounded(t *testing.T) {
 // it back.
 func TestBodiesAreBounded(t *testing.T) {
 	a := newSite(t)
-	room := protocol.NewRoom(64 << 10)
-	address := guarded(t, inClear(a.cfg), Limits{Requests: 100, Bodies: room}, time.Minute)
+	g := newGuard(inClear(a.cfg), Limits{Requests: 100, Bodies: 64 << 10}, time.Minute)
+	web := httptest.NewServer(g)
+	t.Cleanup(web.Close)
+	address := web.Listener.Addr().String()
 	post := func(size int) string {
 		return fmt.Sprintf("POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size)
 	}
 	first := hand(t, address, post(12<<10)+`{"token":"`+strings.Repeat("x", 10<<10))
-	testkit.Until(t, "a body in memory", func() bool { return room.Held() > 32<<10 })
+	testkit.Until(t, "a body in memory", func() bool { return g.bodies.inUse() > 32<<10 })
 	if status, text := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+strings.Repeat("x", 10<<10-10))); status != http.StatusServiceUnavailable {
 		t.Errorf("a second one: status %d, %s", status, text)
 	}
 	first.Close()
-	testkit.Until(t, "room again", func() bool { return room.Held() == 0 })
+	testkit.Until(t, "room again", func() bool { return g.bodies.inUse() == 0 })
 	if status, _ := statusAndText(t, hand(t, address, post(10<<10)+`{"token":"`+strings.Repeat("x", 10<<10-10))); status != http.StatusBadRequest {
 		t.Errorf("once there is room: status %d", status)
 	}
@@ -225,7 +227,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 func TestForwardedUploadsThatStandStill(t *testing.T) {
 	a := newSite(t)
 	b := a.follower()
-	address := guarded(t, inClear(b.cfg), Limits{Requests: 100, Bodies: protocol.NewRoom(1 << 20)}, 200*time.Millisecond)
+	address := guarded(t, inClear(b.cfg), Limits{Requests: 100, Bodies: 1 << 20}, 200*time.Millisecond)
 	conn := hand(t, address, fmt.Sprintf("PUT /v1/blobs/%s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc", blobs.Sum(nil)))
 	if status, text := statusAndText(t, conn); status != http.StatusRequestTimeout {
 		t.Errorf("status %d, %s", status, text)
