@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // DefaultPatience is how long a request is sent again while no coordinator answers it.
@@ -145,7 +146,10 @@ func (t *transport) tireless() bool { return t.Faithful && t.met.Load() }
 // tryAll tries every address until one answers. It returns hopeless if another try cannot
 // succeed: the request was refused, or no server at these addresses is a coordinator.
 func (t *transport) tryAll(ctx context.Context, k *call) (hopeless bool, err error) {
-	changes := k.method == http.MethodPost && k.path != at("datasets", "check") && !strings.HasSuffix(k.path, "?check=true") || k.method == http.MethodDelete // more than blobs
+	changes := false
+	if r, err := http.NewRequest(k.method, k.path, nil); err == nil {
+		changes = rights.Is(r)&rights.Changes != 0
+	}
 	strangers := 0
 	for turn := t.places.turn(); ; {
 		if err != nil && k.brief && !time.Now().Before(k.until) && !t.tireless() {

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // told reads the lines of a stream of an experiment.
@@ -334,7 +335,7 @@ func TestHeadOfChanges(t *testing.T) {
 	}
 	testkit.Until(t, "the end", func() bool { return g.active.inUse() == 0 })
 	for path, want := range map[string]bool{"/v1/jobs/changes": false, "/v1/experiments/changes": false, "/v1/jobs/changes/changes": true} {
-		if got := streams(httptest.NewRequest("GET", path, nil)); got != want {
+		if got := rights.Is(httptest.NewRequest("GET", path, nil))&rights.Stream != 0; got != want {
 			t.Errorf("%s is a stream: %v, want %v", path, got, want)
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // Limits bound what all callers together take by HTTP. Of each limit, one caller gets about three quarters.
@@ -58,15 +58,16 @@ type guard struct {
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	caller := nameOf(access.Of(r.Context()))
-	if !urgent(r) {
+	kind := rights.Is(r)
+	if kind&rights.Urgent == 0 {
 		excess := ""
 		if !g.active.take(caller, 1, 0) {
 			excess = fmt.Sprintf("%d requests", g.active.most)
 		} else {
 			defer g.active.give(caller, 1)
-			if streams(r) && !g.open.take(caller, 1, 0) {
+			if kind&rights.Stream != 0 && !g.open.take(caller, 1, 0) {
 				excess = fmt.Sprintf("%d streams of changes", g.open.most)
-			} else if streams(r) {
+			} else if kind&rights.Stream != 0 {
 				defer g.open.give(caller, 1)
 			}
 		}
@@ -88,7 +89,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	paced := *r
 	if r.Body != nil && r.Body != http.NoBody {
 		b := &pacedBody{body: r.Body, conn: conn, window: g.window, caller: caller}
-		if r.Method != http.MethodPut || !strings.HasPrefix(r.URL.Path, "/v1/blobs/") { // a blob goes to a file
+		if kind&rights.ToFile == 0 {
 			b.room = g.bodies
 		}
 		paced.Body = b
@@ -290,7 +291,7 @@ func counted(h http.Handler, count func(route string, code int, took time.Durati
 			if code == 0 { // neither a status nor a body was written
 				code = http.StatusOK
 			}
-			count(route, code, time.Since(began), waits(r))
+			count(route, code, time.Since(began), rights.Is(r)&rights.Stream != 0 || r.URL.Query().Has("wait_ms"))
 		}()
 		h.ServeHTTP(status, r)
 	})

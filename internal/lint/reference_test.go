@@ -21,29 +21,6 @@ func backticked(page string) (all []string) {
 	return all
 }
 
-// TestRequests: docs/reference/http.md has every request that a coordinator answers, and no other.
-func TestRequests(t *testing.T) {
-	const server, page = "coordinator/api/api.go", "docs/reference/http.md"
-	var served []string
-	for _, m := range regexp.MustCompile(`"((?:GET|POST|PUT|DELETE) /[^"]*)"`).FindAllStringSubmatch(read(t, server), -1) {
-		served = append(served, m[1])
-	}
-	if len(served) < 30 {
-		t.Fatalf("only %d requests in %s", len(served), server)
-	}
-	listed := backticked(read(t, page))
-	for _, r := range served {
-		if !slices.Contains(listed, r) {
-			t.Errorf("%s has no %s", page, r)
-		}
-	}
-	for _, r := range listed {
-		if method, _, ok := strings.Cut(r, " /"); ok && method == strings.ToUpper(method) && !slices.Contains(served, r) {
-			t.Errorf("%s has %s, which %s does not serve", page, r, server)
-		}
-	}
-}
-
 // TestKinds: docs/reference/commands.md has every kind of error.
 func TestKinds(t *testing.T) {
 	const source, page = "cmd/commands/exit.go", "docs/reference/commands.md"

@@ -2,7 +2,6 @@ package rights
 
 import (
 	"flag"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,7 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of requests in PROTOCOL.md")
+var update = flag.Bool("update", false, "rewrite the table of requests in http.md")
 
 var roles = []Role{Anonymous, Read, Submit, Admin, Coordinator, Worker, Pool, Serve, Proxy}
 
@@ -228,48 +227,48 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// served returns the requests that a source file registers.
-func served(t *testing.T, file string) (all []string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`"((?:GET|POST|PUT|PATCH|DELETE) /[^"]*)"`).FindAllStringSubmatch(string(text), -1) {
-		all = append(all, m[1])
-	}
-	return all
-}
-
 // refusals is the request of a coordinator that has counted refusals.
 const refusals = "POST /v1/audit"
 
-// TestRequests: each request that coordinators and workers answer has a role, no other has, and
-// PROTOCOL.md has the table.
+// table returns Requests as a table in Markdown.
+func table() string {
+	var b strings.Builder
+	b.WriteString("| request | from | answered by | purpose |\n| --- | --- | --- | --- |\n")
+	for _, r := range Requests {
+		from := []string{string(r.Role)}
+		switch {
+		case r.Role == "":
+			from = nil
+		case r.Role == Anonymous:
+			from = []string{"everybody"}
+		case r.Kind&OwnOnly != 0:
+			from = []string{string(r.Role) + " (its own)"}
+		}
+		for _, role := range []Role{Coordinator, Worker, Pool, Serve, Anonymous} {
+			switch r.Others[role] {
+			case Full:
+				from = append(from, string(role))
+			case Local:
+				from = append(from, string(role)+" with `?local=true`")
+			case Status:
+				from = append(from, "everybody (only the status)")
+			}
+		}
+		by := "leader"
+		switch {
+		case r.Kind&AnyAnswers != 0:
+			by = "any"
+		case r.Kind&AnyIfLocal != 0:
+			by = "leader; with `?local=true` any"
+		}
+		b.WriteString("| `" + r.Pattern + "` | " + strings.Join(from, ", ") + " | " + by + " | " + r.Purpose + " |\n")
+	}
+	return b.String()
+}
+
+// TestRequests: docs/reference/http.md has the table of requests.
 func TestRequests(t *testing.T) {
-	answered := append(served(t, "../../coordinator/api/api.go"), served(t, "../../worker/worker.go")...)
-	if len(answered) < 40 {
-		t.Fatalf("only %d requests are found", len(answered))
-	}
-	var table strings.Builder
-	table.WriteString("| role | requests |\n| --- | --- |\n")
-	var ruled []string
-	for _, r := range requests {
-		ruled = append(ruled, r.list...)
-		note := [...]string{Status: "Only the status of the answer: ", Local: "With `?local=true` only: ", Own: "Of its own: ", Full: ""}[r.access]
-		fmt.Fprintf(&table, "| %s | %s`%s` |\n", r.role, note, strings.Join(r.list, "`, `"))
-	}
-	for _, r := range answered {
-		if !slices.Contains(ruled, r) {
-			t.Errorf("no role is named for %s", r)
-		}
-	}
-	for _, r := range ruled {
-		if !slices.Contains(answered, r) {
-			t.Errorf("%s is not answered", r)
-		}
-	}
-	const page, begin, end = "../PROTOCOL.md", "TestRequests -update -->\n", "<!-- end -->\n"
+	const page, begin, end = "../../docs/reference/http.md", "TestRequests -update -->\n", "<!-- end -->\n"
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -277,22 +276,25 @@ func TestRequests(t *testing.T) {
 	head, rest, ok := strings.Cut(string(b), begin)
 	_, tail, also := strings.Cut(rest, end)
 	if !ok || !also {
-		t.Fatal("PROTOCOL.md has no place for the table of requests")
+		t.Fatal("http.md has no place for the table of requests")
 	}
-	want := head + begin + "\n" + table.String() + "\n" + end + tail
+	want := head + begin + "\n" + table() + "\n" + end + tail
 	if *update {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if string(b) != want {
-		t.Error("PROTOCOL.md has another table of requests: run go test ./protocol/rights -run TestRequests -update")
+		t.Error("http.md has another table of requests: run go test ./protocol/rights -run TestRequests -update")
 	}
 }
 
 // TestOnHTTP: what each role may do with every request.
 func TestOnHTTP(t *testing.T) {
-	answered := append(served(t, "../../coordinator/api/api.go"), served(t, "../../worker/worker.go")...)
-	for _, r := range append(answered, "GET /v1/unknown", "PATCH /v1/jobs", "GET /v1/jobs/7", "") {
+	var answered []string
+	for _, r := range Requests {
+		answered = append(answered, r.Pattern)
+	}
+	for _, r := range append(slices.Clone(answered), "GET /v1/unknown", "PATCH /v1/jobs", "GET /v1/jobs/7", "") {
 		method, route, _ := strings.Cut(r, " ")
 		access := make(map[Role]Access)
 		for _, role := range append(roles, "", "other") {
