@@ -10,7 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/local"
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -84,13 +83,13 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) error {
 	run := local.Run{
 		Spec: s, File: c.Spec, Folder: cmp.Or(c.Dir, folderOf(c.Spec, s.Name)), Sets: sets, Layout: layout,
 		RetryFailed: c.RetryFailed, RecordAgain: c.RecordAgain, Lanes: c.threadsFlag.count(),
-		Note: func(text string) { a.note("%s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: func(s runner.Status, grid func(columns, lines int) []string) {
+		Note: func(text string) { a.note("%s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: func(s local.Status, grid func(columns, lines int) []string) {
 			live.told.putRuns(runsProgress{s.Cells, s.Done + s.Failed, s.Estimate.Seconds, ""})
-			live.showAll(overview.LocalLine(s), grid)
+			live.showAll(s.Line(), grid)
 		},
 	}
 	if c.DryRun {
-		p, err := run.Plan()
+		p, err := run.Check()
 		if err != nil {
 			return err
 		}

@@ -14,9 +14,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
-	"github.com/coppice-ldl/coppice/experiment/grid"
+	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -43,11 +42,11 @@ type Run struct {
 	// Agree returns an error if the user does not agree to a plan by which runs are orphaned.
 	Agree func(*protocol.ExperimentPlan) error
 	// Show shows how far the runs are, and the lines of a grid that has so many columns and lines.
-	Show func(s runner.Status, grid func(columns, lines int) []string)
+	Show func(s Status, grid func(columns, lines int) []string)
 }
 
-// Plan says what the run adds to the results in the folder. Its notes are about equal methods and datasets.
-func (r *Run) Plan() (*protocol.ExperimentPlan, error) {
+// Check says what Do adds to the results in the folder. Its notes are about equal methods and datasets.
+func (r *Run) Check() (*protocol.ExperimentPlan, error) {
 	before := new(experiment.FolderContent)
 	if experiment.Begun(r.Folder) {
 		var err error
@@ -60,7 +59,7 @@ func (r *Run) Plan() (*protocol.ExperimentPlan, error) {
 	return p, nil
 }
 
-// plan is Plan for a folder with a layout, or nil, and records.
+// plan is Check for a folder with a layout, or nil, and records.
 func (r *Run) plan(before *experiment.Layout, records map[string]*experiment.Record) *protocol.ExperimentPlan {
 	o := r.Layout.OrphansOf(before, func(key string) bool { return records[key] != nil })
 	p := &protocol.ExperimentPlan{Name: r.Spec.Name, Orphaned: o.Count, Orphans: o.List, Refused: submission.Refusals(r.Layout.Table), Jobs: []protocol.JobInfo{}}
@@ -109,10 +108,10 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 	if err := folder.PutLayout(l); err != nil {
 		return nil, err
 	}
-	var works []*runner.Work
+	var works []*work
 	lacking, planned := 0, make(map[string]bool)
 	for _, s := range r.Sets {
-		w, err := runner.NewWork(s.Plan, s.Data, records, r.repeats)
+		w, err := newWork(s.Plan, s.Data, records, r.repeats)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +131,7 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 	}
 	r.Note(fmt.Sprintf("%s to do, %s ended before", units.Plural(p.Runs, "run"), units.Plural(p.Kept, "run")))
 	r.notes(experiment.LackingNote(lacking))
-	err = r.compute(ctx, works, folder, records)
+	err = r.runCells(ctx, works, folder, records)
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
@@ -150,10 +149,10 @@ func (r *Run) notes(list []string) {
 	}
 }
 
-// compute computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.
-func (r *Run) compute(ctx context.Context, works []*runner.Work, folder *experiment.Folder, records map[string]*experiment.Record) error {
+// runCells computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.
+func (r *Run) runCells(ctx context.Context, works []*work, folder *experiment.Folder, records map[string]*experiment.Record) error {
 	t := r.Layout.Fill(records, nil)
-	g, cells := grid.Of(t), make(map[string][]*result.Cell) // of the runs of each key
+	g, cells := overview.GridOf(t), make(map[string][]*result.Cell) // of the runs of each key
 	for i := range t.Cells {
 		cells[r.Layout.Keys[i]] = append(cells[r.Layout.Keys[i]], &t.Cells[i])
 	}
@@ -177,11 +176,11 @@ func (r *Run) compute(ctx context.Context, works []*runner.Work, folder *experim
 		return result.Failed
 	}
 	told, began := false, time.Now()
-	return runner.Run(ctx, works, runner.Options{
-		Lanes: r.Lanes, Methods: methods, Budgets: runner.Budgets(r.Spec, r.Layout.Spent(records)),
-		Begin: func(w *runner.Work, c *experiment.Cell) { move(c, before(c), result.Running) },
-		Drop:  func(w *runner.Work, c *experiment.Cell) { move(c, result.Running, before(c)) },
-		Put: func(w *runner.Work, c *experiment.Cell, has *experiment.Record) error {
+	return runAll(ctx, works, sessionOptions{
+		Lanes: r.Lanes, Methods: methods, Budgets: budgetsOf(r.Spec, r.Layout.Spent(records)),
+		Begin: func(w *work, c *experiment.Cell) { move(c, before(c), result.Running) },
+		Drop:  func(w *work, c *experiment.Cell) { move(c, result.Running, before(c)) },
+		Put: func(w *work, c *experiment.Cell, has *experiment.Record) error {
 			if has.Outcome.Error == "" {
 				move(c, result.Running, result.Done)
 				return folder.Put(has)
@@ -191,10 +190,10 @@ func (r *Run) compute(ctx context.Context, works []*runner.Work, folder *experim
 			if c.Repeat > 0 {
 				fold = fmt.Sprintf("repeat %d, %s", c.Repeat, fold)
 			}
-			r.Note(fmt.Sprintf("failed: %s, %s, %s: %s", w.Plan.Dataset.Name, t.Rows[c.Row].Name, fold, has.Outcome.Error))
+			r.Note(fmt.Sprintf("failed: %s, %s, %s: %s", w.planned.Dataset.Name, t.Rows[c.Row].Name, fold, has.Outcome.Error))
 			return folder.Put(has)
 		},
-		Show: func(s runner.Status) {
+		Show: func(s Status) {
 			if left := s.Estimate.Seconds; s.Firsts && !told && left > 0 {
 				told = true
 				r.Note(fmt.Sprintf("about %s in all, estimated from the first run of each method on each dataset", units.Duration(time.Since(began).Seconds()+left)))

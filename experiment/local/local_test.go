@@ -16,7 +16,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -54,7 +53,7 @@ func newRun(t *testing.T, dir, text string) (*Run, *[]string) {
 	return &Run{
 		Spec: s, File: file, Folder: filepath.Join(dir, "out"), Sets: sets, Layout: l, Lanes: 2, Note: note,
 		Agree: func(*protocol.ExperimentPlan) error { return nil },
-		Show:  func(runner.Status, func(columns, lines int) []string) {},
+		Show:  func(Status, func(columns, lines int) []string) {},
 	}, notes
 }
 
@@ -65,7 +64,7 @@ func TestDo(t *testing.T) {
 	dir := t.TempDir()
 	planned := func(r *Run, runs, kept, orphaned int) {
 		t.Helper()
-		p, err := r.Plan()
+		p, err := r.Check()
 		if err != nil || p.Runs != runs || p.Kept != kept || p.Orphaned != orphaned || len(p.Refused) != 1 {
 			t.Errorf("%+v, error %v; want %d new runs, %d kept, %d orphaned", p, err, runs, kept, orphaned)
 		}
@@ -126,10 +125,10 @@ func TestDo(t *testing.T) {
 func TestDoOnce(t *testing.T) {
 	r, notes := newRun(t, t.TempDir(), strings.Replace(text, "[aa-knn, ranking]", "[{algorithm: aa-knn, settings: {k: 3}}, {algorithm: aa-knn, preset: auto, settings: {k: 3, scaling: standard}}]", 1))
 	grid := ""
-	r.Show = func(_ runner.Status, lines func(columns, lines int) []string) {
+	r.Show = func(_ Status, lines func(columns, lines int) []string) {
 		grid = strings.Join(lines(80, 20), "\n")
 	}
-	if p, err := r.Plan(); err != nil || p.Runs != 3 || len(p.Notes) != 1 {
+	if p, err := r.Check(); err != nil || p.Runs != 3 || len(p.Notes) != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	table, err := r.Do(t.Context())
@@ -155,7 +154,7 @@ func TestDoInterrupted(t *testing.T) {
 	if _, err := r.Do(ctx); !errors.Is(err, ErrInterrupted) {
 		t.Errorf("error %v", err)
 	}
-	if p, err := r.Plan(); err != nil || p.Runs != 3 {
+	if p, err := r.Check(); err != nil || p.Runs != 3 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if table, err := r.Do(t.Context()); err != nil || experiment.Count(table).Done != 3 {

@@ -1,5 +1,5 @@
-// Package overview describes experiments in text: how far the runs are, which runs failed and why, and what a
-// submission adds.
+// Package overview describes experiments in text: how far the runs are, in a grid, in a line or as a list, which runs
+// failed and why, and what a submission adds.
 package overview
 
 import (
@@ -10,7 +10,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/experiment/runner"
 	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -164,7 +163,7 @@ func Line(x *protocol.Experiment) string {
 	if x.NotRun > 0 {
 		text += fmt.Sprintf(", %s not run", units.Count(x.NotRun))
 	}
-	text += eta(state.Estimate{Seconds: x.SecondsLeft, From: x.EstimatedFrom})
+	text += state.Estimate{Seconds: x.SecondsLeft, From: x.EstimatedFrom}.Text()
 	if len(x.Phases) > 0 {
 		text += "  " + x.Phases[0]
 	}
@@ -178,27 +177,6 @@ func Line(x *protocol.Experiment) string {
 		text += "  waits: " + x.Waiting
 	}
 	return text
-}
-
-// LocalLine describes in one line how far runs in this process are.
-func LocalLine(s runner.Status) string {
-	ended := s.Done + s.Failed
-	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(ended)/float64(max(1, s.Cells)), units.Count(ended), units.Count(s.Cells), units.Count(s.Running))
-	if s.Failed > 0 {
-		text += fmt.Sprintf(", %s failed", units.Count(s.Failed))
-	}
-	return text + eta(s.Estimate)
-}
-
-// eta says when an experiment ends, and how this is known.
-func eta(e state.Estimate) string {
-	switch {
-	case e.From == "":
-		return ""
-	case e.Seconds == 0:
-		return "  no ETA yet: " + e.From
-	}
-	return fmt.Sprintf("  ETA %s, %s", units.Duration(e.Seconds), e.From)
 }
 
 // Plan lists what a submission adds to an experiment.

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/experiment/runner"
-	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -67,13 +65,6 @@ func TestWriteFailures(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if len(lines) != maxListed+1 || lines[19] != "failed: a, b (1 run): 19" || lines[20] != "failed: and 3 more; -o json lists all" {
 		t.Errorf("%q", lines)
-	}
-}
-
-func TestLocalLine(t *testing.T) {
-	s := runner.Status{Done: 2, Failed: 1, Running: 2, Cells: 4000, Estimate: state.Estimate{Seconds: 90, From: "from 3 of 4,000 runs"}}
-	if got, want := LocalLine(s), "  0 %  3 of 4,000 runs, 2 running, 1 failed  ETA 1m30s, from 3 of 4,000 runs"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

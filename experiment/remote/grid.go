@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/experiment/grid"
+	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -25,7 +25,7 @@ type Grid struct {
 	of    string                          // the jobs and the outline that the grid is of
 	next  time.Time                       // the next reading
 	cells map[runOfJob][]*result.Cell     // the cells of a run in the table; several if datasets have the same content
-	grid  *grid.Grid                      // nil: it was not read
+	grid  *overview.Grid                  // nil: it was not read
 }
 
 // NewGrid returns the grid of an experiment.
@@ -84,7 +84,7 @@ func (g *Grid) read(ctx context.Context) error {
 			of[runOfJob{j.ID, run}] = at[cells[run].Key]
 		}
 	}
-	g.cells, g.grid = of, grid.Of(t)
+	g.cells, g.grid = of, overview.GridOf(t)
 	for run, c := range g.ended {
 		g.take(run, c)
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/experiment/grid"
+	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -19,7 +19,7 @@ func TestGridSees(t *testing.T) {
 		g.cells[runOfJob{1, i}] = []*result.Cell{&table.Cells[i]}
 	}
 	g.cells[runOfJob{2, 0}] = []*result.Cell{&table.Cells[7]} // of another submission
-	g.grid = grid.Of(table)
+	g.grid = overview.GridOf(table)
 	check := func(want string, job uint64, runs ...protocol.CellState) {
 		t.Helper()
 		x := &protocol.ExperimentLine{RunsEnded: []protocol.EndedRuns{{Job: job, Runs: runs}}}

@@ -30,6 +30,17 @@ type Estimate struct {
 	From string `json:"estimated_from,omitempty"`
 }
 
+// Text says when an experiment ends, and how this is known. It is empty if nothing is known.
+func (e Estimate) Text() string {
+	switch {
+	case e.From == "":
+		return ""
+	case e.Seconds == 0:
+		return "  no ETA yet: " + e.From
+	}
+	return fmt.Sprintf("  ETA %s, %s", units.Duration(e.Seconds), e.From)
+}
+
 // EstimateOf estimates when the runs will have ended if slots of them are computed at a time. A run takes as long as
 // the mean of its method on its dataset; runs that already take longer count in the mean. If no such run has ended, the times of the method on datasets of a similar size
 // count, scaled by their sizes. The time of another method never counts: without a time there is no estimate. But runs of a

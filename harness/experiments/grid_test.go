@@ -8,7 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/experiment/grid"
+	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/remote"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -48,7 +48,7 @@ methods: [aa-knn, ranking, {algorithm: ldlf, budget: 1s, settings: {steps: 10000
 	if err != nil || g.Lines(200, 60) == nil {
 		t.Fatalf("%s: no grid was read: %v", filepath.Base(spec), err)
 	}
-	if diff := cmp.Diff(grid.Of(table).Lines(200, 60), g.Lines(200, 60)); diff != "" {
+	if diff := cmp.Diff(overview.GridOf(table).Lines(200, 60), g.Lines(200, 60)); diff != "" {
 		t.Error(diff)
 	}
 }

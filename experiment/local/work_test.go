@@ -1,4 +1,4 @@
-package runner
+package local
 
 import (
 	"testing"
@@ -25,11 +25,11 @@ func TestRunWithinBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Work{Plan: p, Data: &local.Data{Manifest: m, Shards: shards}, Cells: cells}
+	w := &work{planned: p, Data: &local.Data{Manifest: m, Shards: shards}, Cells: cells}
 	rows, last := make(map[int]int), Status{}
-	err = Run(t.Context(), []*Work{w}, Options{
-		Lanes: 3, Budgets: []*Budget{{Limit: 5, Spent: 5}, nil, {Limit: 1e6}},
-		Put: func(_ *Work, c *experiment.Cell, r *experiment.Record) error {
+	err = runAll(t.Context(), []*work{w}, sessionOptions{
+		Lanes: 3, Budgets: []*budget{{Limit: 5, Spent: 5}, nil, {Limit: 1e6}},
+		Put: func(_ *work, c *experiment.Cell, r *experiment.Record) error {
 			if r.Outcome.Error != "" {
 				t.Error(r.Outcome.Error)
 			}

@@ -1,4 +1,4 @@
-package runner
+package local
 
 import (
 	"context"
@@ -13,15 +13,19 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/state"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
+	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // worksOf makes the work of datasets that have so many cells of each row. Cells are in the order of folds.
-func worksOf(datasets ...[]int) (list []*Work) {
+func worksOf(datasets ...[]int) (list []*work) {
 	for d, cells := range datasets {
 		p := &experiment.Plan{Manifest: &dataset.Manifest{Rows: 10, Features: 1}}
 		p.Dataset.Name = fmt.Sprint("d", d)
-		w := &Work{Plan: p, Ended: make(map[int]experiment.Ended)}
+		w := &work{planned: p, Ended: make(map[int]experiment.Ended)}
 		for fold := range slices.Max(cells) {
 			for row, n := range cells {
 				if fold < n {
@@ -63,14 +67,14 @@ type watch struct {
 }
 
 // watched returns options that have a session watched.
-func watched(lanes int) (*watch, Options) {
+func watched(lanes int) (*watch, sessionOptions) {
 	w := &watch{shown: make(map[int]Status)}
 	began := time.Now()
-	return w, Options{
+	return w, sessionOptions{
 		Lanes: lanes,
-		Begin: func(_ *Work, c *experiment.Cell) { w.begun = append(w.begun, c.Key) },
-		Drop:  func(_ *Work, c *experiment.Cell) { w.dropped = append(w.dropped, c.Key) },
-		Put: func(_ *Work, c *experiment.Cell, r *experiment.Record) error {
+		Begin: func(_ *work, c *experiment.Cell) { w.begun = append(w.begun, c.Key) },
+		Drop:  func(_ *work, c *experiment.Cell) { w.dropped = append(w.dropped, c.Key) },
+		Put: func(_ *work, c *experiment.Cell, r *experiment.Record) error {
 			w.put = append(w.put, c.Key)
 			return nil
 		},
@@ -107,8 +111,8 @@ func TestSession(t *testing.T) {
 			var computing atomic.Int32
 			bounded := r.IntN(2) == 0
 			if bounded {
-				shared := &Budget{Limit: 20 * r.Float64(), Spent: 2}
-				o.Budgets = []*Budget{shared, nil, shared, {Limit: 5}}[:rows]
+				shared := &budget{Limit: 20 * r.Float64(), Spent: 2}
+				o.Budgets = []*budget{shared, nil, shared, {Limit: 5}}[:rows]
 			}
 			compute := takes(func(r *run) float64 { return took[r.cell.Key] })
 			s := newSession(works, o, func(ctx context.Context, r *run) (*pipeline.Outcome, error) {
@@ -195,7 +199,7 @@ func TestSessionShows(t *testing.T) {
 func TestSessionBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, o := watched(1)
-		o.Budgets = []*Budget{{Limit: 60, Spent: 15}, nil}
+		o.Budgets = []*budget{{Limit: 60, Spent: 15}, nil}
 		s, began := newSession(worksOf([]int{3, 2}), o, byRow(1e9, 10)), time.Now()
 		if err := s.run(t.Context()); err != nil {
 			t.Error(err)
@@ -217,7 +221,7 @@ func TestSessionBudget(t *testing.T) {
 func TestSlowToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, o := watched(1)
-		o.Budgets = []*Budget{{Limit: 5}, nil}
+		o.Budgets = []*budget{{Limit: 5}, nil}
 		computing := 0
 		began := time.Now()
 		s := newSession(worksOf([]int{1, 1}), o, func(_ context.Context, r *run) (*pipeline.Outcome, error) {
@@ -244,7 +248,7 @@ func TestSlowToStop(t *testing.T) {
 func TestBudgetEndsBeforeItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, o := watched(1)
-		o.Budgets = []*Budget{{Limit: 5}, {Limit: 2}}
+		o.Budgets = []*budget{{Limit: 5}, {Limit: 2}}
 		s := newSession(worksOf([]int{1, 1}), o, func(context.Context, *run) (*pipeline.Outcome, error) {
 			time.Sleep(10 * time.Second)
 			return new(pipeline.Outcome), nil
@@ -263,8 +267,8 @@ func TestSlowPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, o := watched(2)
 		var begun atomic.Int32
-		o.Begin = func(*Work, *experiment.Cell) { begun.Add(1) }
-		o.Put = func(_ *Work, c *experiment.Cell, _ *experiment.Record) error {
+		o.Begin = func(*work, *experiment.Cell) { begun.Add(1) }
+		o.Put = func(_ *work, c *experiment.Cell, _ *experiment.Record) error {
 			time.Sleep(10 * time.Second)
 			if w.put = append(w.put, c.Key); int(begun.Load())-len(w.put) > 2*o.Lanes {
 				t.Errorf("%d runs have begun, and %d are put", begun.Load(), len(w.put))
@@ -288,7 +292,7 @@ func TestSessionEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				w, o := watched(2)
-				o.Put = func(_ *Work, c *experiment.Cell, _ *experiment.Record) error {
+				o.Put = func(_ *work, c *experiment.Cell, _ *experiment.Record) error {
 					time.Sleep(3 * time.Second)
 					w.put = append(w.put, c.Key)
 					return nil
@@ -327,9 +331,9 @@ func TestInterrupted(t *testing.T) {
 			}
 			works[w].Cells = works[w].Cells[cells:]
 		}
-		z := &Budget{Limit: 60, Spent: 35}
+		z := &budget{Limit: 60, Spent: 35}
 		w, o := watched(2)
-		o.Budgets = []*Budget{nil, nil, z}
+		o.Budgets = []*budget{nil, nil, z}
 		if err := newSession(works, o, byRow(10, 10, 1e9)).run(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -344,11 +348,11 @@ func TestInterrupted(t *testing.T) {
 // BenchmarkSession measures what a run costs apart from computing it, in an experiment with many methods.
 func BenchmarkSession(b *testing.B) {
 	rows := slices.Repeat([]int{20}, 250)
-	budgets := make([]*Budget, len(rows))
-	for i, shared := 0, []*Budget{{Limit: 1e9}, {Limit: 1e9}, {Limit: 1e9}}; i < len(budgets); i++ {
+	budgets := make([]*budget, len(rows))
+	for i, shared := 0, []*budget{{Limit: 1e9}, {Limit: 1e9}, {Limit: 1e9}}; i < len(budgets); i++ {
 		budgets[i] = shared[i%len(shared)]
 	}
-	for name, budgets := range map[string][]*Budget{"no budget": nil, "budgets": budgets} {
+	for name, budgets := range map[string][]*budget{"no budget": nil, "budgets": budgets} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				_, o := watched(4)
@@ -359,6 +363,169 @@ func BenchmarkSession(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*20_000), "µs/run")
+		})
+	}
+}
+
+// TestLine: the line says how many runs have ended and failed, and when the rest will have.
+func TestLine(t *testing.T) {
+	s := Status{Done: 2, Failed: 1, Running: 2, Cells: 4000, Estimate: state.Estimate{Seconds: 90, From: "from 3 of 4,000 runs"}}
+	if got, want := s.Line(), "  0 %  3 of 4,000 runs, 2 running, 1 failed  ETA 1m30s, from 3 of 4,000 runs"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// sixCells is work of six cells that take milliseconds.
+func sixCells(t *testing.T) *work {
+	t.Helper()
+	s, err := experiment.Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [aa-knn]\nfolds: 6"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, shards := datatest.Artificial(t, 60)
+	w := &work{Data: &local.Data{Manifest: m, Shards: shards}}
+	if w.planned, err = experiment.NewPlan(t.Context(), s, &s.Datasets[0], &experiment.Data{Manifest: m}); err != nil {
+		t.Fatal(err)
+	}
+	if w.Cells, err = w.planned.Cells(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestPutBesideComputing: while a record is written others compute; a cell counts once its record
+// is written, in the order in which records are.
+func TestPutBesideComputing(t *testing.T) {
+	running, put := make(chan struct{}, 1), 0
+	err := runAll(t.Context(), []*work{sixCells(t)}, sessionOptions{
+		Lanes: 1,
+		Put: func(_ *work, _ *experiment.Cell, r *experiment.Record) error {
+			if put == 0 {
+				testkit.Receive(t, "another run to run", running)
+			}
+			put++
+			return nil
+		},
+		Show: func(s Status) {
+			if s.Done > put {
+				t.Errorf("%d runs count, %d records are written", s.Done, put)
+			}
+			if s.Running > 0 && s.Done == 0 {
+				select {
+				case running <- struct{}{}:
+				default:
+				}
+			}
+		},
+	})
+	if err != nil || put != 6 {
+		t.Errorf("%d records, error %v", put, err)
+	}
+}
+
+// TestPutFails: the run ends with the error, and nothing is written behind it.
+func TestPutFails(t *testing.T) {
+	full, put := errors.New("the disk is full"), 0
+	err := runAll(t.Context(), []*work{sixCells(t)}, sessionOptions{Lanes: 2, Put: func(*work, *experiment.Cell, *experiment.Record) error {
+		if put++; put == 2 {
+			return full
+		}
+		return nil
+	}})
+	if !errors.Is(err, full) || put != 2 {
+		t.Errorf("%d records, error %v", put, err)
+	}
+}
+
+// TestRunIsCancelled: what ended before is written.
+func TestRunIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	put := 0
+	err := runAll(ctx, []*work{sixCells(t)}, sessionOptions{Lanes: 1, Put: func(*work, *experiment.Cell, *experiment.Record) error {
+		put++
+		cancel()
+		return nil
+	}})
+	if !errors.Is(err, context.Canceled) || put < 1 || put > 5 {
+		t.Errorf("%d records, error %v", put, err)
+	}
+}
+
+// TestSessionEndsAnytime: a session may be cancelled at any time, records may be slow to put and fail, runs may be slow to stop
+// and have no result. It ends soon, no goroutine is left, and what was put is counted.
+func TestSessionEndsAnytime(t *testing.T) {
+	broken, full := errors.New("a shard cannot be read"), errors.New("the disk is full")
+	for seed := range uint64(600) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			seconds := func(most float64) time.Duration { return time.Duration(r.Float64() * most * float64(time.Second)) }
+			works := worksOf([]int{r.IntN(6), 1 + r.IntN(6)}, []int{1 + r.IntN(6), r.IntN(6)})
+			cells := len(works[0].Cells) + len(works[1].Cells)
+			w, o := watched(1 + r.IntN(3))
+			if r.IntN(2) == 0 {
+				o.Budgets = []*budget{{Limit: 8 * r.Float64(), Spent: r.Float64()}, nil}
+			}
+			puts, slow := make([]time.Duration, cells), seconds(4)
+			for i := range puts {
+				puts[i] = seconds(slow.Seconds())
+			}
+			why := make(chan time.Time, 3) // when there was a reason to end
+			bad := r.IntN(4 * cells)       // this record cannot be put
+			note, noted := o.Put, false
+			o.Put = func(of *work, c *experiment.Cell, has *experiment.Record) error {
+				if noted {
+					t.Errorf("seed %d: a record is put after an error", seed)
+				}
+				if time.Sleep(puts[len(w.put)]); len(w.put) == bad {
+					noted = true
+					why <- time.Now()
+					return full
+				}
+				return note(of, c, has)
+			}
+			took, stops, lacks := make([]time.Duration, cells), make([]time.Duration, cells), r.IntN(4*cells)
+			for i := range took {
+				took[i], stops[i] = seconds(5), seconds(2)
+			}
+			s := newSession(works, o, func(ctx context.Context, r *run) (*pipeline.Outcome, error) {
+				select {
+				case <-time.After(took[r.task]):
+				case <-ctx.Done():
+					if time.Sleep(stops[r.task]); r.task%2 == 0 {
+						return nil, ctx.Err()
+					}
+				}
+				if r.task == lacks {
+					why <- time.Now()
+					return nil, broken
+				}
+				return new(pipeline.Outcome), nil
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			timer := time.AfterFunc(seconds(60), func() { why <- time.Now(); cancel() })
+			defer timer.Stop()
+			err := s.run(ctx)
+			switch {
+			case err == nil:
+				if len(w.put)+len(w.dropped) != len(w.begun) || o.Budgets == nil && len(w.begun) != cells {
+					t.Errorf("seed %d: %d of %d runs began, %d were put and %d dropped", seed, len(w.begun), cells, len(w.put), len(w.dropped))
+				}
+			case !errors.Is(err, context.Canceled) && !errors.Is(err, broken) && !errors.Is(err, full):
+				t.Errorf("seed %d: %v", seed, err)
+			default:
+				if late, most := time.Since(<-why), 2*time.Second+time.Duration(2*o.Lanes+1)*slow; late > most {
+					t.Errorf("seed %d: it ended %v after %v", seed, late, err)
+				}
+			}
+			for _, key := range slices.Concat(w.put, w.dropped) {
+				if !slices.Contains(w.begun, key) {
+					t.Errorf("seed %d: %s did not begin", seed, key)
+				}
+			}
+			if w.last.Done != len(w.put) || w.last.Running != 0 || w.last.Cells != cells {
+				t.Errorf("seed %d: at the end %+v, and %d were put", seed, w.last, len(w.put))
+			}
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package runner
+package local
 
 import (
 	"cmp"
@@ -18,19 +18,19 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// Run computes the cells until all have ended, or their budgets are over, or ctx is done: what is being computed then is dropped.
-func Run(ctx context.Context, works []*Work, o Options) error {
+// runAll computes the cells until all have ended, or their budgets are over, or ctx is done: what is being computed then is dropped.
+func runAll(ctx context.Context, works []*work, o sessionOptions) error {
 	kept := engine.NewDerivedMemory(engine.DerivedLimit)
-	parents := make(map[*Work]*open.Job)
+	parents := make(map[*work]*open.Job)
 	for _, w := range works {
-		parent, err := local.Open(w.Plan.Job, w.Data)
+		parent, err := local.Open(w.planned.Job, w.Data)
 		if err != nil {
 			return err
 		}
 		parents[w] = parent
 	}
 	s := newSession(works, o, func(ctx context.Context, r *run) (*pipeline.Outcome, error) {
-		child, err := pipeline.Cell(r.work.Plan.Job, r.cell.Unit)
+		child, err := pipeline.Cell(r.work.planned.Job, r.cell.Unit)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func Run(ctx context.Context, works []*Work, o Options) error {
 // session computes cells as the tasks of one gather round, which has one worker: this process. It performs the actions of
 // package schedule, and decides nothing. One goroutine uses it; others compute cells and put records, and send events.
 type session struct {
-	Options
+	sessionOptions
 	compute func(context.Context, *run) (*pipeline.Outcome, error)
 	job     *schedule.Job
 	runs    []*run // by task
@@ -70,7 +70,7 @@ type session struct {
 
 // group is the cells of one row on one dataset.
 type group struct {
-	work  *Work
+	work  *work
 	row   int
 	begun bool       // true if one of them has begun, also in earlier runs
 	runs  state.Runs // without All and Running
@@ -78,7 +78,7 @@ type group struct {
 
 // run is a cell that is to be computed.
 type run struct {
-	work  *Work
+	work  *work
 	cell  *experiment.Cell
 	group int
 	task  int
@@ -105,10 +105,10 @@ const (
 )
 
 // newSession returns the session that computes cells by a function.
-func newSession(works []*Work, o Options, compute func(context.Context, *run) (*pipeline.Outcome, error)) *session {
+func newSession(works []*work, o sessionOptions, compute func(context.Context, *run) (*pipeline.Outcome, error)) *session {
 	o.Lanes = max(1, o.Lanes)
 	s := &session{
-		Options: o, compute: compute, events: make(chan event), records: make(chan *run, o.Lanes), room: make(chan struct{}, o.Lanes),
+		sessionOptions: o, compute: compute, events: make(chan event), records: make(chan *run, o.Lanes), room: make(chan struct{}, o.Lanes),
 	}
 	for _, w := range works {
 		s.add(w)
@@ -127,7 +127,7 @@ func newSession(works []*Work, o Options, compute func(context.Context, *run) (*
 }
 
 // add takes in the cells of a dataset.
-func (s *session) add(w *Work) {
+func (s *session) add(w *work) {
 	number := make(map[int]int) // of the group, by row
 	count := make(map[int]int)  // cells, by row
 	for i := range w.Cells {
@@ -135,7 +135,7 @@ func (s *session) add(w *Work) {
 		if _, is := number[c.Row]; !is {
 			e := w.Ended[c.Row]
 			g := &group{work: w, row: c.Row}
-			g.runs = state.Runs{Method: strconv.Itoa(c.Row), Dataset: w.Plan.Dataset.Name, Size: float64(w.Plan.Manifest.Rows) * float64(w.Plan.Manifest.Features)}
+			g.runs = state.Runs{Method: strconv.Itoa(c.Row), Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
 			if s.Methods != nil {
 				g.runs.Method = s.Methods[c.Row]
 			}
@@ -152,9 +152,9 @@ func (s *session) add(w *Work) {
 }
 
 // share says what the scheduler needs to know of groups: their budgets, and what earlier runs took.
-func share(groups []*group, budgets []*Budget) *schedule.Share {
+func share(groups []*group, budgets []*budget) *schedule.Share {
 	o := schedule.ShareOptions{Limits: make(map[string]float64)}
-	names, spent := make(map[*Budget]string), make(map[string]float64)
+	names, spent := make(map[*budget]string), make(map[string]float64)
 	for _, g := range groups {
 		var row schedule.Row
 		if e := g.work.Ended[g.row]; e.Seconds > 0 {

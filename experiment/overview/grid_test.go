@@ -1,4 +1,4 @@
-package grid
+package overview
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func gridTable(rows, datasets int) *result.Table {
 func TestGrid(t *testing.T) {
 	table := gridTable(2, 2)
 	table.Cells[0].State, table.Cells[1].State, table.Cells[4].State = result.Done, result.Running, result.Failed
-	g := Of(table)
+	g := GridOf(table)
 	want := strings.Join([]string{
 		"done/all   +running   !failed  dataset_0  dataset_1",
 		"structrf preset=paper trees=0     1/4 +1     0/4 !1",
@@ -60,7 +60,7 @@ func TestGridFits(t *testing.T) {
 			c.State = result.Failed
 		}
 	}
-	g := Of(table)
+	g := GridOf(table)
 	for width := range 200 {
 		for _, height := range []int{0, 6, 7, 10, 24, 60} {
 			lines := g.Lines(width, height)

@@ -1,5 +1,4 @@
-// Package grid draws how far the runs of an experiment are.
-package grid
+package overview
 
 import (
 	"fmt"
@@ -21,8 +20,8 @@ type Grid struct {
 	at [][]experiment.Counts // by row, then by dataset
 }
 
-// Of counts the runs of a table.
-func Of(t *result.Table) *Grid {
+// GridOf counts the runs of a table.
+func GridOf(t *result.Table) *Grid {
 	g := &Grid{}
 	for i := range t.Datasets {
 		g.datasets = append(g.datasets, t.Datasets[i].Name)

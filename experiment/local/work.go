@@ -1,0 +1,99 @@
+package local
+
+import (
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/state"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/local"
+)
+
+// work is what there is to do of one dataset.
+type work struct {
+	planned *experiment.Plan
+	Data    *local.Data
+	Cells   []experiment.Cell // of Plan, to be run
+	// Ended is what earlier runs have of each row of the spec, and Kept are their records.
+	Ended map[int]experiment.Ended
+	Kept  []*experiment.Record
+}
+
+// newWork returns what there is to do of a dataset: the cells without a record. A record does not count if again returns true
+// for it.
+func newWork(p *experiment.Plan, data *local.Data, records map[string]*experiment.Record, again func(*experiment.Record) bool) (*work, error) {
+	cells, err := p.Cells()
+	if err != nil {
+		return nil, err
+	}
+	w := &work{planned: p, Data: data, Ended: make(map[int]experiment.Ended)}
+	for _, cell := range cells {
+		if r := records[cell.Key]; r != nil && !again(r) {
+			w.Kept = append(w.Kept, r)
+			w.Ended[cell.Row] = w.Ended[cell.Row].Plus(r)
+		} else {
+			w.Cells = append(w.Cells, cell)
+		}
+	}
+	return w, nil
+}
+
+// Status is how far the cells are.
+type Status struct {
+	Done, Failed, Running, Cells int
+	Estimate                     state.Estimate
+	// Firsts is true if the first cell of each row on each dataset has ended, or is not to be run: the estimate is no guess.
+	Firsts bool
+}
+
+// Line describes in one line how far the runs are.
+func (s Status) Line() string {
+	ended := s.Done + s.Failed
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(ended)/float64(max(1, s.Cells)), units.Count(ended), units.Count(s.Cells), units.Count(s.Running))
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %s failed", units.Count(s.Failed))
+	}
+	return text + s.Estimate.Text()
+}
+
+// sessionOptions says how cells are run; none of them changes a result.
+type sessionOptions struct {
+	Lanes int // cells at a time
+	// Methods, if set, names the rows of the spec in the estimate.
+	Methods []string
+	// Budgets has the budget of each row of the spec; nil: the row has none. A cell does not begin if nothing is left of its
+	// budget, and is stopped soon after it has taken all of it.
+	Budgets []*budget
+	// Begin, if set, is told of each cell that begins, one at a time.
+	Begin func(w *work, c *experiment.Cell)
+	// Drop, if set, is told of each cell that its budget ended, as Begin is.
+	Drop func(w *work, c *experiment.Cell)
+	// Put is given the record of each cell that ended, one at a time, while others are computed. An error of Put ends the
+	// run. A cell counts once Put has returned.
+	Put func(w *work, c *experiment.Cell, r *experiment.Record) error
+	// Show, if set, is told how far the run is soon after a cell ends, each second, and at the end.
+	Show func(Status)
+}
+
+// budget bounds the computing time of the cells of some rows together.
+type budget struct {
+	Limit float64 // seconds
+	Spent float64 // seconds, in earlier runs
+}
+
+// budgetsOf lists the budget of each row of a spec; earlier runs have spent so many seconds of each row's budget.
+func budgetsOf(s *experiment.Spec, spent []float64) []*budget {
+	list, of := make([]*budget, len(s.Rows)), make(map[*experiment.Budget]*budget)
+	for i := range s.Rows {
+		b := s.Rows[i].Budget
+		if b == nil {
+			continue
+		}
+		if of[b] == nil {
+			of[b] = &budget{Limit: b.Limit.Seconds()}
+		}
+		of[b].Spent += spent[i]
+		list[i] = of[b]
+	}
+	return list
+}
