@@ -34,7 +34,7 @@ type hostile struct {
 	cluster string
 }
 
-// everybody lists who tries: a role, and how protocol/PROTOCOL.md names it.
+// everybody lists who tries: a role, and how the docs name it.
 var everybody = []string{"anonymous", "read", "submit", "admin", "coordinator", "worker", "pool", "serve", "proxy"}
 
 func newHostile(t *testing.T) *hostile {
@@ -61,17 +61,17 @@ func newHostile(t *testing.T) *hostile {
 	return h
 }
 
-// table reads the rows of a table in a section of protocol/PROTOCOL.md.
-func table(t *testing.T, section, columns string) (rows [][]string) {
+// table reads the rows of a table in a section of a page.
+func table(t *testing.T, file, section, columns string) (rows [][]string) {
 	t.Helper()
-	page, err := os.ReadFile("../protocol/PROTOCOL.md")
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(string(page), "\n"+section+"\n")
 	_, text, ok := strings.Cut(text, "\n"+columns+"\n")
 	if !ok {
-		t.Fatalf("PROTOCOL.md has no table %s in %s", columns, section)
+		t.Fatalf("%s has no table %s in %s", file, columns, section)
 	}
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
@@ -89,31 +89,33 @@ func table(t *testing.T, section, columns string) (rows [][]string) {
 	return rows
 }
 
-// permitted returns who may make a request, by the words of protocol/PROTOCOL.md.
+// permitted returns who may make a request, by the words of docs/reference/http.md.
 func permitted(t *testing.T) map[string][]string {
 	t.Helper()
 	users := []string{"anonymous", "read", "submit", "admin"} // each role has the rights of the roles before it
 	may := make(map[string][]string)
-	for _, row := range table(t, "### Rights", "| role | requests |") {
-		for _, m := range regexp.MustCompile("`((?:GET|POST|PUT|DELETE) /[^`]*)`").FindAllStringSubmatch(row[1], -1) {
-			request := m[1]
-			if strings.HasPrefix(row[1], "With `?local=true`") {
-				request += "?local=true"
+	for _, row := range table(t, "../docs/reference/http.md", "## Requests", "| request | from | answered by | purpose |") {
+		request := strings.Trim(row[0], "`")
+		for from := range strings.SplitSeq(row[1], ", ") {
+			role, condition, _ := strings.Cut(from, " ")
+			switch i := slices.Index(users, role); {
+			case role == "everybody":
+				may[request] = append(may[request], everybody...)
+			case i > 0:
+				may[request] = append(may[request], users[i:]...)
+			case condition == "":
+				may[request] = append(may[request], role)
+			default: // with ?local=true
+				local := request + "?local=true"
+				if len(may[local]) == 0 {
+					may[local] = slices.Clone(may[request])
+				}
+				may[local] = append(may[local], role)
 			}
-			who := []string{row[0]}
-			if i := slices.Index(users, row[0]); i == 0 {
-				who = everybody
-			} else if i > 0 {
-				who = users[i:]
-			}
-			if strings.HasSuffix(request, "?local=true") && len(may[request]) == 0 {
-				may[request] = slices.Clone(may[strings.TrimSuffix(request, "?local=true")])
-			}
-			may[request] = append(may[request], who...)
 		}
 	}
 	if len(may) < 40 {
-		t.Fatalf("PROTOCOL.md has rights for %d requests only", len(may))
+		t.Fatalf("http.md has rights for %d requests only", len(may))
 	}
 	return may
 }
@@ -121,7 +123,7 @@ func permitted(t *testing.T) map[string][]string {
 var placeholder = regexp.MustCompile(`\{[a-z.]+\}`)
 
 // TestHostileHTTP: on the leader and on a follower, every request is refused to every role
-// that protocol/PROTOCOL.md does not name. Each request has a twin, the roles that it names, which is
+// that docs/reference/http.md does not name. Each request has a twin, the roles that it names, which is
 // answered. Nothing is changed by all of them.
 func TestHostileHTTP(t *testing.T) {
 	t.Parallel()
@@ -292,7 +294,7 @@ func TestHostileNATS(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", who, err)
 		}
-		for _, row := range table(t, "## Subjects", "| subject | carries | may publish | may subscribe |") {
+		for _, row := range table(t, "../protocol/PROTOCOL.md", "## Subjects", "| subject | carries | may publish | may subscribe |") {
 			for column, may := range map[string]string{"publish": row[2], "subscribe": row[3]} {
 				for _, own := range []bool{true, false} {
 					subject := h.subject(row[0], who, name, own)
