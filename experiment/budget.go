@@ -2,62 +2,10 @@ package experiment
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
-
-// Budget bounds the computing time of some rows together.
-type Budget struct {
-	Limit time.Duration
-	Of    string // what the rows are: an algorithm, or a line of the spec
-}
-
-// String says the budget in reports.
-func (b *Budget) String() string {
-	text := b.Limit.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text + " of " + b.Of
-}
-
-// The bounds of a budget.
-const (
-	leastBudget = time.Second
-	mostBudget  = 10_000 * time.Hour
-)
-
-// duration reads a time such as 90s, 20m or 1h30m.
-func (s *Spec) duration(e entry) time.Duration {
-	d, err := time.ParseDuration(s.text(e))
-	if err != nil || d < leastBudget || d > mostBudget {
-		s.fail(e.valueAt, "%s: %q is not a duration from 1s to %.0fh, such as 90s, 20m or 1h30m", e.key, s.text(e), mostBudget.Hours())
-	}
-	return d
-}
-
-// setBudgets gives the rows without a budget of their own that of their algorithm: one for all rows
-// of an algorithm.
-func (s *Spec) setBudgets(e entry) {
-	limit := s.duration(e)
-	of := make(map[string]*Budget)
-	for i := range s.Rows {
-		r := &s.Rows[i]
-		if r.Budget != nil {
-			continue
-		}
-		if of[r.trained] == nil {
-			of[r.trained] = &Budget{limit, r.trained}
-		}
-		r.Budget = of[r.trained]
-	}
-}
 
 // NoBudgets takes the budgets out of the spec, so that all cells are run.
 func (s *Spec) NoBudgets() {

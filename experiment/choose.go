@@ -21,7 +21,7 @@ type choice struct {
 
 // choose adds the row whose cells choose among points by rows that their candidates were not
 // trained on: an ensemble of which the best member has all the weight.
-func (s *Spec) choose(r Row, e entry, settings []param.Pair, points [][]param.Pair) {
+func (s *parser) choose(r Row, e entry, settings []param.Pair, points [][]param.Pair) {
 	c := s.choice(e)
 	if len(points) < 2 {
 		s.fail(e.at, "choose: the method has only one candidate; list values of its settings with the key grid, or draw them with the key search")
@@ -53,7 +53,7 @@ func candidateName(algorithm string, point []param.Pair) string {
 	return strings.TrimPrefix(rowName(algorithm, point), algorithm+" ")
 }
 
-func (s *Spec) choice(e entry) choice {
+func (s *parser) choice(e entry) choice {
 	c, given := choice{folds: "5"}, ""
 	for _, x := range s.mapping(e.value, "choose", chooseKeys) {
 		switch x.key {
@@ -84,7 +84,7 @@ const (
 
 // part reads a share of the training rows, such as 0.1 or 1/9, and returns how many such parts
 // there are.
-func (s *Spec) part(e entry) int {
+func (s *reader) part(e entry) int {
 	text := s.text(e)
 	over, under, fraction := strings.Cut(text, "/")
 	share, err := parseNumber(over)

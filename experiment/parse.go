@@ -2,17 +2,12 @@ package experiment
 
 import (
 	"context"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -21,14 +16,12 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods", "measures", "clip", "budget", "record", "published"}
-
 // Parse reads the spec of an experiment from the text of a file. It checks all that does not
 // depend on the data. If it finds mistakes, the error is of type Errors and has all of them, and
 // the spec has what could be read. If ctx is done first, the error is ctx's.
-func Parse(ctx context.Context, file string, b []byte) (s *Spec, err error) {
-	s = &Spec{Seed: spec.DefaultSeed, file: file, Source: string(b), ctx: ctx}
-	defer func() { s.ctx = nil }()
+func Parse(ctx context.Context, file string, b []byte) (_ *Spec, err error) {
+	s := &parser{Spec: &Spec{Seed: spec.DefaultSeed, file: file, Source: string(b)}, ctx: ctx}
+	s.reader.file = file
 	defer func() {
 		if p := recover(); p == any(stopped{}) {
 			err = ctx.Err()
@@ -47,12 +40,12 @@ func Parse(ctx context.Context, file string, b []byte) (s *Spec, err error) {
 		s.plain(root)
 		s.read(s.mapping(root, kind.Name, topKeys))
 	})
-	return s, s.mistakes.Sorted()
+	return s.Spec, s.mistakes.Sorted()
 }
 
 // read reads the keys in the order in which they depend on each other. After a mistake it reads on, and leaves out what
 // depends on the mistaken item.
-func (s *Spec) read(list []entry) {
+func (s *parser) read(list []entry) {
 	at := make(map[string]entry)
 	for _, e := range list {
 		at[e.key] = e
@@ -123,19 +116,8 @@ func (s *Spec) read(list []entry) {
 	s.checkSize()
 }
 
-// maxName leaves room for the names of the jobs.
-const maxName = 60
-
-func (s *Spec) seed(e entry) uint64 {
-	v, err := strconv.ParseUint(s.text(e), 10, 64)
-	if err != nil {
-		s.fail(e.valueAt, "%s: %q is not a whole number from 0 to 2^64 - 1", e.key, s.text(e))
-	}
-	return v
-}
-
 // checkNames refuses two datasets or rows of one name, or of names that look alike in a report.
-func (s *Spec) checkNames() {
+func (s *parser) checkNames() {
 	names := make(map[string]int)
 	for _, d := range s.Datasets {
 		if line, twice := names[d.Name]; twice {
@@ -165,21 +147,7 @@ func (s *Spec) checkNames() {
 // meanPredictor is the name of a line that each report has.
 const meanPredictor = "mean baseline"
 
-// rowNameOf reads the name of a row, without the white space around it.
-func (s *Spec) rowNameOf(e entry) string {
-	name := strings.TrimSpace(s.text(e))
-	switch at := strings.IndexFunc(name, unicode.IsControl); {
-	case printable.Look(name) == "":
-		s.fail(e.valueAt, "name: the name is empty")
-	case !utf8.ValidString(name):
-		s.fail(e.valueAt, "name: %q is not valid UTF-8", name)
-	case at >= 0:
-		s.fail(e.valueAt, "name: %q contains the control character %U; a name is one line of text", name, []rune(name[at:])[0])
-	}
-	return name
-}
-
-func (s *Spec) measures(e entry) []string {
+func (s *parser) measures(e entry) []string {
 	names := s.texts(e)
 	for i, name := range names {
 		s.measure(placeOf(s.sequence(e)[i]), name)
@@ -190,15 +158,8 @@ func (s *Spec) measures(e entry) []string {
 	return names
 }
 
-// measure records a mistake if there is no such measure.
-func (s *Spec) measure(at yamltree.Place, name string) {
-	if known := measures.Names(); !slices.Contains(known, name) {
-		s.wrong(at, "unknown measure %q%s; the measures are %s", name, param.Suggest(name, known), strings.Join(known, ", "))
-	}
-}
-
 // checkSize refuses more than MaxRuns cells. Groups and files are counted when the data is there.
-func (s *Spec) checkSize() {
+func (s *parser) checkSize() {
 	cells := 0
 	for _, d := range s.Datasets {
 		cells += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Rows)
@@ -212,7 +173,7 @@ func (s *Spec) checkSize() {
 var publishedKeys = []string{"dataset", "method", "source", "values"}
 
 // published reads the values of one method on one dataset.
-func (s *Spec) published(n ast.Node) {
+func (s *parser) published(n ast.Node) {
 	p, before := Published{At: placeOf(n)}, len(s.mistakes)
 	var figures []entry
 	for _, e := range s.mapping(n, "published values", publishedKeys) {
@@ -235,7 +196,7 @@ func (s *Spec) published(n ast.Node) {
 		}
 	}
 	if p.Dataset == "" || p.Row == "" || len(figures) == 0 {
-		lack(s, before, p.At, "published values need three keys: dataset, method and values")
+		s.lack(before, p.At, "published values need three keys: dataset, method and values")
 	}
 	for _, e := range figures {
 		if !s.try(func() { s.measure(e.at, e.key) }) {
@@ -251,26 +212,35 @@ func (s *Spec) published(n ast.Node) {
 	}
 }
 
-// figure reads a number, or one with its standard deviation: .073±.005.
-func (s *Spec) figure(e entry) (value, deviation float64) {
-	text := s.text(e)
-	v, d, both := strings.Cut(text, "±")
-	value, err := parseNumber(v)
-	if both && err == nil {
-		deviation, err = parseNumber(d)
+// setBudgets gives the rows without a budget of their own that of their algorithm: one for all rows
+// of an algorithm.
+func (s *parser) setBudgets(e entry) {
+	limit := s.duration(e)
+	of := make(map[string]*Budget)
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		if r.Budget != nil {
+			continue
+		}
+		if of[r.trained] == nil {
+			of[r.trained] = &Budget{limit, r.trained}
+		}
+		r.Budget = of[r.trained]
 	}
-	if err != nil || deviation < 0 {
-		s.fail(e.valueAt, "%s: %q is not a number, nor a mean and a standard deviation such as 0.073±0.005", e.key, text)
-	}
-	return value, deviation
 }
 
-// parseNumber reads a number as settings are read: without Go's underscores and hexadecimal forms.
-func parseNumber(text string) (float64, error) {
-	p := param.Param{Kind: param.KindFloat, Min: -math.MaxFloat64, Max: math.MaxFloat64}
-	v, err := p.Parse(strings.TrimSpace(text))
-	if err != nil {
-		return 0, err
+// record reads what is recorded: a word, or a list of words.
+func (s *parser) record(e entry) {
+	s.Record.At = e.valueAt
+	if word, ok := yamltree.Scalar(e.value); ok {
+		if err := s.Record.add(word); err != nil {
+			s.fail(e.valueAt, "record: %v", err)
+		}
+		return
 	}
-	return v.(float64), nil
+	for i, word := range s.texts(e) {
+		if err := s.Record.add(word); err != nil {
+			s.wrong(placeOf(s.sequence(e)[i]), "record: %v", err)
+		}
+	}
 }

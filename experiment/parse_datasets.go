@@ -20,7 +20,7 @@ var ReadingKeys = []string{
 	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "labels_variable", "labels_file", "normalize", "tolerance",
 }
 
-func (s *Spec) dataset(n ast.Node, common Folds) Dataset {
+func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 	d := Dataset{Folds: common, At: placeOf(n)}
 	if file, ok := yamltree.Scalar(n); ok {
 		d.File = file

@@ -19,7 +19,7 @@ var (
 )
 
 // folds reads how rows are divided: a number, the word groups, or a mapping.
-func (s *Spec) folds(e entry) Folds {
+func (s *parser) folds(e entry) Folds {
 	f := Folds{Scheme: folds.Scheme{Way: folds.Seeded, Seed: s.Seed, Repeats: 1}, Repeats: 1, At: e.valueAt}
 	if text, ok := yamltree.Scalar(e.value); ok {
 		if text == folds.Groups {
@@ -39,7 +39,7 @@ func (s *Spec) folds(e entry) Folds {
 }
 
 // checkFolds refuses folds that divide no rows at all, and lists of too many.
-func (s *Spec) checkFolds(f *Folds) {
+func (s *parser) checkFolds(f *Folds) {
 	if err := f.Check(); err != nil {
 		s.fail(f.At, "folds: %v", err)
 	}
@@ -49,7 +49,7 @@ func (s *Spec) checkFolds(f *Folds) {
 	}
 }
 
-func (s *Spec) foldMapping(f *Folds, mapping entry) {
+func (s *parser) foldMapping(f *Folds, mapping entry) {
 	way, seeded, before := "", false, len(s.mistakes)
 	for _, e := range s.mapping(mapping.value, "folds", foldKeys) {
 		switch e.key {
@@ -80,14 +80,14 @@ func (s *Spec) foldMapping(f *Folds, mapping entry) {
 	}
 	switch {
 	case way == "":
-		lack(s, before, f.At, "folds: the key that says how samples are divided is missing: give one of %s", strings.Join(foldWays, ", "))
+		s.lack(before, f.At, "folds: the key that says how samples are divided is missing: give one of %s", strings.Join(foldWays, ", "))
 	case seeded && (f.Way == folds.Groups || f.Way == folds.File):
 		s.fail(f.At, "folds: the kind %s has no seed", f.Way)
 	}
 }
 
 // only reads the numbers of the folds that are run.
-func (s *Spec) only(e entry) (list []int) {
+func (s *reader) only(e entry) (list []int) {
 	for _, n := range s.sequence(e) {
 		at := entry{key: e.key, at: e.at, valueAt: placeOf(n), value: n}
 		fold := int(s.number(at, 0, spec.MaxFolds-1))

@@ -20,7 +20,7 @@ var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "searc
 
 // rows reads one item of methods: an algorithm, or a mapping, which is a method for each point of
 // its grid or its search. An item with a mistake is no method.
-func (s *Spec) rows(n ast.Node) {
+func (s *parser) rows(n ast.Node) {
 	before := len(s.mistakes)
 	r := Row{At: placeOf(n)}
 	if name, ok := yamltree.Scalar(n); ok {
@@ -35,7 +35,7 @@ func (s *Spec) rows(n ast.Node) {
 	}
 	e, ok := at["algorithm"]
 	if !ok {
-		lack(s, before, r.At, "the method has no key algorithm")
+		s.lack(before, r.At, "the method has no key algorithm")
 	}
 	r.Algorithm = s.algorithm(e.valueAt, s.text(e))
 	r.trained = r.Algorithm
@@ -74,14 +74,14 @@ func (s *Spec) rows(n ast.Node) {
 }
 
 // setting reads one setting of an algorithm, whose value may be a list of items.
-func (s *Spec) setting(algorithm string, e entry) param.Pair {
+func (s *reader) setting(algorithm string, e entry) param.Pair {
 	value := strings.Join(s.values(e), ",")
 	s.check(algorithm, e, e.key, value)
 	return param.Pair{Key: e.key, Value: value}
 }
 
 // check refuses a setting that the algorithm does not have, or a value that it cannot have.
-func (s *Spec) check(algorithm string, e entry, key, value string) {
+func (s *reader) check(algorithm string, e entry, key, value string) {
 	if slices.ContainsFunc(spec.Common(), func(p param.Param) bool { return p.Name == key }) {
 		s.fail(e.at, "%s: a method gives only settings of its algorithm; %s is set for the whole experiment", key, key)
 	}
@@ -106,7 +106,7 @@ func settingNames(settings []param.Param) (names []string) {
 	return names
 }
 
-func (s *Spec) algorithm(at yamltree.Place, name string) string {
+func (s *reader) algorithm(at yamltree.Place, name string) string {
 	given := protocol.Spec{}
 	if err := spec.Set(&given, "algorithm", name); err != nil {
 		names := registry.Names()
@@ -122,7 +122,7 @@ func (s *Spec) algorithm(at yamltree.Place, name string) string {
 var inBraces = regexp.MustCompile(`\{[\p{L}_][\p{L}\p{N}_]*\}`)
 
 // filled returns the name of a row with the values of settings in the place of their names.
-func (s *Spec) filled(r *Row, settings []param.Pair) string {
+func (s *reader) filled(r *Row, settings []param.Pair) string {
 	return inBraces.ReplaceAllStringFunc(r.Name, func(word string) string {
 		var keys []string
 		for _, p := range settings {
@@ -140,7 +140,7 @@ func (s *Spec) filled(r *Row, settings []param.Pair) string {
 	})
 }
 
-func (s *Spec) addRow(r Row, settings []param.Pair) {
+func (s *parser) addRow(r Row, settings []param.Pair) {
 	switch {
 	case r.Name == "":
 		r.Name = rowName(r.Algorithm, settings)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -362,4 +363,41 @@ func (f *Folds) place(d *Dataset) yamltree.Place {
 		return d.At
 	}
 	return f.At
+}
+
+// checkRecorded returns an error if what is recorded of a plan's cells takes more than the bounds: those
+// of one cell, or those of all of the experiment with what plans before had.
+func (s *Spec) checkRecorded(p *Plan, before int64) (all int64, err error) {
+	if p.Job == nil {
+		return before, nil
+	}
+	one := pipeline.RecordBytes(p.Job, p.Manifest)
+	if one > protocol.MaxCellRecord {
+		return 0, s.Error(s.Record.At, "record: dataset %s: the predictions for %d samples with %d labels take %d bytes in each run, want at most %d",
+			p.Dataset.Name, p.Job.Cells.PredictedRows, p.Manifest.Labels, one, protocol.MaxCellRecord)
+	}
+	return before + one*int64(p.Job.Cells.Count()), nil
+}
+
+// CheckPlans returns an error if the plans have too many cells, or if what they record of their cells takes too much.
+func (s *Spec) CheckPlans(plans []*Plan) (err error) {
+	all, runs := int64(0), 0
+	for _, p := range plans {
+		if p.Job == nil {
+			continue
+		}
+		if runs += p.Job.Cells.Count(); runs > MaxRuns {
+			return s.Error(p.Dataset.At, "the experiment has more than %s runs with this dataset", units.Count(MaxRuns))
+		}
+	}
+	for _, p := range plans {
+		if all, err = s.checkRecorded(p, all); err != nil {
+			return err
+		}
+	}
+	if all > protocol.MaxCellRecords {
+		return s.Error(s.Record.At, "record: the records of all runs take up to %d MB, want at most %d; leave out %s, or some of the methods, repeats or folds",
+			all>>20, protocol.MaxCellRecords>>20, strings.Join(recordWords, " or "))
+	}
+	return nil
 }

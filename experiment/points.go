@@ -11,7 +11,7 @@ import (
 
 // points lists the settings beside the common ones that a row is to be run with, one list for each
 // row of the table: those of its grid or of its search, else an empty one.
-func (s *Spec) points(r *Row, at map[string]entry) [][]param.Pair {
+func (s *parser) points(r *Row, at map[string]entry) [][]param.Pair {
 	grid, hasGrid := at["grid"]
 	search, hasSearch := at["search"]
 	switch {
@@ -26,12 +26,12 @@ func (s *Spec) points(r *Row, at map[string]entry) [][]param.Pair {
 }
 
 // grids lists the points of a grid, or of several in a list.
-func (s *Spec) grids(r *Row, e entry) (points [][]param.Pair) {
+func (s *parser) grids(r *Row, e entry) (points [][]param.Pair) {
 	list, several := e.value.(*ast.SequenceNode)
 	if !several {
 		before := len(s.mistakes)
 		if points = s.grid(r, e); len(points) == 1 && points[0] == nil {
-			lack(s, before, e.at, "grid: the grid is empty")
+			s.lack(before, e.at, "grid: the grid is empty")
 		}
 		return points
 	}
@@ -45,7 +45,7 @@ func (s *Spec) grids(r *Row, e entry) (points [][]param.Pair) {
 }
 
 // grid lists the points of one grid: each of its settings has a list of values, or a single one.
-func (s *Spec) grid(r *Row, e entry) [][]param.Pair {
+func (s *parser) grid(r *Row, e entry) [][]param.Pair {
 	points, before := [][]param.Pair{nil}, len(s.mistakes)
 	for _, axis := range s.mapping(e.value, "grid", nil) {
 		var values []string
@@ -73,7 +73,7 @@ func (s *Spec) grid(r *Row, e entry) [][]param.Pair {
 }
 
 // values lists the texts of a list of values, or of the only one.
-func (s *Spec) values(e entry) []string {
+func (s *reader) values(e entry) []string {
 	if _, list := e.value.(*ast.SequenceNode); list {
 		return s.texts(e)
 	}

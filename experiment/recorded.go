@@ -12,10 +12,8 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/job/pipeline"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Recorded says what is recorded of each cell beside its outcome.
@@ -47,33 +45,6 @@ func (r *Recorded) add(word string) error {
 	return nil
 }
 
-// SetRecorded takes words from the command line in the place of the spec's.
-func (s *Spec) SetRecorded(words []string) error {
-	s.Record = Recorded{}
-	for _, word := range words {
-		if err := s.Record.add(word); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// record reads what is recorded: a word, or a list of words.
-func (s *Spec) record(e entry) {
-	s.Record.At = e.valueAt
-	if word, ok := yamltree.Scalar(e.value); ok {
-		if err := s.Record.add(word); err != nil {
-			s.fail(e.valueAt, "record: %v", err)
-		}
-		return
-	}
-	for i, word := range s.texts(e) {
-		if err := s.Record.add(word); err != nil {
-			s.wrong(placeOf(s.sequence(e)[i]), "record: %v", err)
-		}
-	}
-}
-
 // Any reports whether anything is recorded.
 func (r *Recorded) Any() bool { return r.Curve || r.Predictions }
 
@@ -88,43 +59,6 @@ func (r *Recorded) set(c *round.Cells) {
 	if r.Predictions {
 		c.PredictedRows = round.MaxPredictedRows
 	}
-}
-
-// checkRecorded returns an error if what is recorded of a plan's cells takes more than the bounds: those
-// of one cell, or those of all of the experiment with what plans before had.
-func (s *Spec) checkRecorded(p *Plan, before int64) (all int64, err error) {
-	if p.Job == nil {
-		return before, nil
-	}
-	one := pipeline.RecordBytes(p.Job, p.Manifest)
-	if one > protocol.MaxCellRecord {
-		return 0, s.Error(s.Record.At, "record: dataset %s: the predictions for %d samples with %d labels take %d bytes in each run, want at most %d",
-			p.Dataset.Name, p.Job.Cells.PredictedRows, p.Manifest.Labels, one, protocol.MaxCellRecord)
-	}
-	return before + one*int64(p.Job.Cells.Count()), nil
-}
-
-// CheckPlans returns an error if the plans have too many cells, or if what they record of their cells takes too much.
-func (s *Spec) CheckPlans(plans []*Plan) (err error) {
-	all, runs := int64(0), 0
-	for _, p := range plans {
-		if p.Job == nil {
-			continue
-		}
-		if runs += p.Job.Cells.Count(); runs > MaxRuns {
-			return s.Error(p.Dataset.At, "the experiment has more than %s runs with this dataset", units.Count(MaxRuns))
-		}
-	}
-	for _, p := range plans {
-		if all, err = s.checkRecorded(p, all); err != nil {
-			return err
-		}
-	}
-	if all > protocol.MaxCellRecords {
-		return s.Error(s.Record.At, "record: the records of all runs take up to %d MB, want at most %d; leave out %s, or some of the methods, repeats or folds",
-			all>>20, protocol.MaxCellRecords>>20, strings.Join(recordWords, " or "))
-	}
-	return nil
 }
 
 // axisOf says what the labels are, where predictions are recorded.

@@ -1,9 +1,9 @@
 package experiment
 
 import (
-	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -22,9 +22,11 @@ const (
 	MaxRuns    = 250_000
 )
 
+// maxName leaves room for the names of the jobs.
+const maxName = 60
+
 // Spec says what an experiment runs.
 type Spec struct {
-	ctx      context.Context // of Parse, while it runs
 	Name     string
 	Seed     uint64 // of repeat 0; repeat r has Seed + r
 	Datasets []Dataset
@@ -41,12 +43,6 @@ type Spec struct {
 	Source string
 
 	file string
-
-	// While the text is read.
-	mistakes    Errors
-	unknown     []string // keys that mappings cannot have
-	allSets     bool     // true if no dataset has a mistake
-	allMeasures bool     // true if no measure has a mistake
 }
 
 // Dataset is a dataset of a spec.
@@ -96,7 +92,11 @@ type Published struct {
 
 // Error returns an error about a place in the spec's file; zero: about the file as a whole.
 func (s *Spec) Error(at yamltree.Place, format string, args ...any) error {
-	return &spec.Error{File: s.file, Line: at.Line, Column: at.Column, Reason: errtext.Sprintf(format, args...)}
+	return errorAt(s.file, at, format, args...)
+}
+
+func errorAt(file string, at yamltree.Place, format string, args ...any) error {
+	return &spec.Error{File: file, Line: at.Line, Column: at.Column, Reason: errtext.Sprintf(format, args...)}
 }
 
 // Located adds a place in the spec's file to an error about what the spec names there, and keeps
@@ -127,4 +127,33 @@ func rowName(algorithm string, settings []param.Pair) string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// Budget bounds the computing time of some rows together.
+type Budget struct {
+	Limit time.Duration
+	Of    string // what the rows are: an algorithm, or a line of the spec
+}
+
+// String says the budget in reports.
+func (b *Budget) String() string {
+	text := b.Limit.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text + " of " + b.Of
+}
+
+// SetRecorded takes words from the command line in the place of the spec's.
+func (s *Spec) SetRecorded(words []string) error {
+	s.Record = Recorded{}
+	for _, word := range words {
+		if err := s.Record.add(word); err != nil {
+			return err
+		}
+	}
+	return nil
 }

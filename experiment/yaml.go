@@ -2,17 +2,26 @@ package experiment
 
 import (
 	"context"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 )
 
 // MaxBytes bounds the text of a spec of an experiment.
 const MaxBytes = 256 << 10
+
+var topKeys = []string{"name", "seed", "datasets", "missing", "folds", "methods", "measures", "clip", "budget", "record", "published"}
 
 var kind = yamltree.Kind{
 	Name: "a spec of an experiment", Bytes: MaxBytes, Brackets: 4000,
@@ -30,20 +39,36 @@ type entry struct {
 // mistake is what fail panics with: the item of the spec that is being read has a mistake, which is recorded.
 type mistake struct{}
 
+// parser reads the text of a spec into Spec.
+type parser struct {
+	*Spec
+	reader
+	ctx         context.Context // of Parse
+	allSets     bool            // true if no dataset has a mistake
+	allMeasures bool            // true if no measure has a mistake
+}
+
+// reader reads the values of a spec's file, and records its mistakes.
+type reader struct {
+	file     string // for the texts of mistakes
+	mistakes Errors
+	unknown  []string // keys that mappings cannot have
+}
+
 // wrong records a mistake.
-func (s *Spec) wrong(at yamltree.Place, format string, args ...any) {
-	s.mistakes.Add(s.Error(at, format, args...))
+func (s *reader) wrong(at yamltree.Place, format string, args ...any) {
+	s.mistakes.Add(errorAt(s.file, at, format, args...))
 }
 
 // fail records a mistake and ends the reading of an item, up to the next try.
-func (s *Spec) fail(at yamltree.Place, format string, args ...any) {
+func (s *reader) fail(at yamltree.Place, format string, args ...any) {
 	s.wrong(at, format, args...)
 	panic(mistake{})
 }
 
 // lack is fail for a key that a mapping does not have. If there are more mistakes than before the mapping was read, the
 // key may be one of them, and nothing is recorded.
-func lack(s *Spec, before int, at yamltree.Place, format string, args ...any) {
+func (s *reader) lack(before int, at yamltree.Place, format string, args ...any) {
 	if len(s.mistakes) == before {
 		s.wrong(at, format, args...)
 	}
@@ -61,7 +86,7 @@ func goOn(ctx context.Context) {
 }
 
 // try reads an item of the spec, and reports whether it has no mistake.
-func (s *Spec) try(read func()) (ok bool) {
+func (s *reader) try(read func()) (ok bool) {
 	before := len(s.mistakes)
 	defer func() { ok = len(s.mistakes) == before }()
 	defer func() {
@@ -74,11 +99,11 @@ func (s *Spec) try(read func()) (ok bool) {
 }
 
 // plain fails if a value stands for one elsewhere in the file, or says its type.
-func (s *Spec) plain(root ast.Node) {
+func (s *reader) plain(root ast.Node) {
 	ast.Walk(plainVisitor{s}, root)
 }
 
-type plainVisitor struct{ *Spec }
+type plainVisitor struct{ *reader }
 
 // Visit implements ast.Visitor.
 func (v plainVisitor) Visit(n ast.Node) ast.Visitor {
@@ -90,7 +115,7 @@ func (v plainVisitor) Visit(n ast.Node) ast.Visitor {
 }
 
 // mapping lists the entries of a mapping that have one of the keys; nil: any key. Other entries are mistakes.
-func (s *Spec) mapping(n ast.Node, what string, keys []string) []entry {
+func (s *reader) mapping(n ast.Node, what string, keys []string) []entry {
 	var values []*ast.MappingValueNode
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -135,7 +160,7 @@ func placeOf(n ast.Node) yamltree.Place {
 }
 
 // text returns the text of a value.
-func (s *Spec) text(e entry) string {
+func (s *reader) text(e entry) string {
 	v, ok := yamltree.Scalar(e.value)
 	if !ok {
 		s.fail(e.at, "%s: want a single value, a number or a word", e.key)
@@ -144,7 +169,7 @@ func (s *Spec) text(e entry) string {
 }
 
 // sequence lists the items of a list, of which there is at least one.
-func (s *Spec) sequence(e entry) []ast.Node {
+func (s *reader) sequence(e entry) []ast.Node {
 	list, ok := e.value.(*ast.SequenceNode)
 	if !ok {
 		s.fail(e.at, "%s: want a list of values", e.key)
@@ -156,7 +181,7 @@ func (s *Spec) sequence(e entry) []ast.Node {
 }
 
 // number reads a whole number from low to high.
-func (s *Spec) number(e entry, low, high int64) int64 {
+func (s *reader) number(e entry, low, high int64) int64 {
 	p := param.Param{Name: e.key, Kind: param.KindInt, Min: float64(low), Max: float64(high)}
 	v, err := p.Parse(s.text(e))
 	if err != nil {
@@ -166,7 +191,7 @@ func (s *Spec) number(e entry, low, high int64) int64 {
 }
 
 // texts lists the texts of a list of values.
-func (s *Spec) texts(e entry) (list []string) {
+func (s *reader) texts(e entry) (list []string) {
 	for _, n := range s.sequence(e) {
 		v, ok := yamltree.Scalar(n)
 		if !ok {
@@ -175,4 +200,72 @@ func (s *Spec) texts(e entry) (list []string) {
 		list = append(list, v)
 	}
 	return list
+}
+
+// The bounds of a budget.
+const (
+	leastBudget = time.Second
+	mostBudget  = 10_000 * time.Hour
+)
+
+func (s *reader) seed(e entry) uint64 {
+	v, err := strconv.ParseUint(s.text(e), 10, 64)
+	if err != nil {
+		s.fail(e.valueAt, "%s: %q is not a whole number from 0 to 2^64 - 1", e.key, s.text(e))
+	}
+	return v
+}
+
+// rowNameOf reads the name of a row, without the white space around it.
+func (s *reader) rowNameOf(e entry) string {
+	name := strings.TrimSpace(s.text(e))
+	switch at := strings.IndexFunc(name, unicode.IsControl); {
+	case printable.Look(name) == "":
+		s.fail(e.valueAt, "name: the name is empty")
+	case !utf8.ValidString(name):
+		s.fail(e.valueAt, "name: %q is not valid UTF-8", name)
+	case at >= 0:
+		s.fail(e.valueAt, "name: %q contains the control character %U; a name is one line of text", name, []rune(name[at:])[0])
+	}
+	return name
+}
+
+// measure records a mistake if there is no such measure.
+func (s *reader) measure(at yamltree.Place, name string) {
+	if known := measures.Names(); !slices.Contains(known, name) {
+		s.wrong(at, "unknown measure %q%s; the measures are %s", name, param.Suggest(name, known), strings.Join(known, ", "))
+	}
+}
+
+// figure reads a number, or one with its standard deviation: .073±.005.
+func (s *reader) figure(e entry) (value, deviation float64) {
+	text := s.text(e)
+	v, d, both := strings.Cut(text, "±")
+	value, err := parseNumber(v)
+	if both && err == nil {
+		deviation, err = parseNumber(d)
+	}
+	if err != nil || deviation < 0 {
+		s.fail(e.valueAt, "%s: %q is not a number, nor a mean and a standard deviation such as 0.073±0.005", e.key, text)
+	}
+	return value, deviation
+}
+
+// parseNumber reads a number as settings are read: without Go's underscores and hexadecimal forms.
+func parseNumber(text string) (float64, error) {
+	p := param.Param{Kind: param.KindFloat, Min: -math.MaxFloat64, Max: math.MaxFloat64}
+	v, err := p.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return 0, err
+	}
+	return v.(float64), nil
+}
+
+// duration reads a time such as 90s, 20m or 1h30m.
+func (s *reader) duration(e entry) time.Duration {
+	d, err := time.ParseDuration(s.text(e))
+	if err != nil || d < leastBudget || d > mostBudget {
+		s.fail(e.valueAt, "%s: %q is not a duration from 1s to %.0fh, such as 90s, 20m or 1h30m", e.key, s.text(e), mostBudget.Hours())
+	}
+	return d
 }
