@@ -236,17 +236,5 @@ func (l *layer) draw(c draw.Canvas, at func(x, y float64) vg.Point) {
 	}
 }
 
-// box draws a rectangle with a border. Without a color it is not filled; a border of width 0 is not drawn.
-func box(c draw.Canvas, r vg.Rectangle, fill color.Color, border draw.LineStyle) {
-	if fill != nil {
-		c.SetColor(fill)
-		c.Fill(r.Path())
-	}
-	if border.Width > 0 {
-		c.SetLineStyle(border)
-		c.Stroke(r.Path())
-	}
-}
-
 // quarter is the rotation of texts that run upwards.
 const quarter = math.Pi / 2

@@ -30,7 +30,6 @@ const (
 	nameLine   = vg.Length(13) // from name to name
 	cliqueLine = vg.Length(5)  // from bar to bar
 	axisBand   = vg.Length(42) // height of the difference, the numbers and the axis
-	tickLength = vg.Length(4)
 )
 
 // Figure returns the figure. An error wraps ErrData: there are fewer than two models, or a rank is out of range.
@@ -97,7 +96,7 @@ func (s scale) at(rank float64) vg.Length { return s.from + vg.Length(rank-1)*s.
 
 func (g *diagram) draw(c draw.Canvas) {
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	from := c.Min.X + g.left() + 10
+	from := c.Min.X + g.columns() + 10
 	s := scale{from: from, unit: (c.Max.X - 8 - from) / vg.Length(len(g.ranks)-1), axis: c.Max.Y - g.top()}
 	head(c, g.title, nil)
 	g.drawAxis(c, s)
@@ -156,8 +155,8 @@ const (
 	rankGap     = vg.Length(7)  // between a name, its rank and the line of the rank
 )
 
-// left returns the width of the columns of names and ranks, which also have room for the name of the difference.
-func (g *diagram) left() vg.Length {
+// columns returns the width of the columns of names and ranks, which also have room for the name of the difference.
+func (g *diagram) columns() vg.Length {
 	style := letters(tickSize, 0, 0)
 	width := style.Width("critical difference 00.00")
 	for i := range g.names {
@@ -172,7 +171,7 @@ func (g *diagram) rank(i int) string { return strconv.FormatFloat(g.ranks[i], 'f
 // drawName draws the name and the rank of a model, and a line from there to the axis.
 func (g *diagram) drawName(c draw.Canvas, s scale, i int) {
 	x, y := s.at(g.ranks[i]), s.axis-g.bars()-(vg.Length(i)+0.5)*nameLine
-	right := c.Min.X + g.left()
+	right := c.Min.X + g.columns()
 	c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x, Y: y}, {X: right + rankGap/2, Y: y}})
 	c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: y}, g.names[i])
 	c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: right, Y: y}, g.rank(i))

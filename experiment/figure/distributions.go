@@ -34,6 +34,9 @@ const (
 	mostBars    = 8 // labels with bars
 )
 
+// methodMarks are the marks of the methods on bars.
+var methodMarks = [mostMethods]draw.GlyphDrawer{draw.CircleGlyph{}, draw.CrossGlyph{}, draw.TriangleGlyph{}}
+
 // Panels returns which of count rows, in their order, are shown in panels. If there are too many, it returns the
 // first, the last, and rows at equal distances between them.
 func Panels(count int) (places []int) {
@@ -67,7 +70,7 @@ func (d *Distributions) Figure() (*Figure, error) {
 		for j, values := range append([][]float64{r.True}, r.Predicted...) {
 			l := d.layer(j, values)
 			c.add(l)
-			c.legend = append(c.legend, entry{d.name(j), l.style})
+			c.legend = append(c.legend, entry{d.nameOf(j), l.style})
 		}
 	}
 	c.y.include(0)
@@ -100,8 +103,8 @@ func (d *Distributions) check(r *Compared) error {
 // bars reports whether the labels have bars.
 func (d *Distributions) bars() bool { return len(d.Rows[0].True) <= mostBars }
 
-// name returns the name of a distribution of a row. Distribution 0 is the true one, the others are predicted.
-func (d *Distributions) name(i int) string {
+// nameOf returns the name of a distribution of a row. Distribution 0 is the true one, the others are predicted.
+func (d *Distributions) nameOf(i int) string {
 	switch {
 	case i == 0:
 		return "true"

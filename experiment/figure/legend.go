@@ -21,7 +21,7 @@ type entry struct {
 	style
 }
 
-// legend is drawn above a chart, where it covers no data.
+// legend is a list of entries above a chart.
 type legend []entry
 
 // rows divides the entries into lines of at most a width.
@@ -59,19 +59,6 @@ func (l legend) drawAbove(c draw.Canvas) draw.Canvas {
 		y -= legendLine
 	}
 	return draw.Crop(c, 0, 0, 0, y-c.Max.Y)
-}
-
-// drawSample draws a sample of the style.
-func (s style) drawSample(c draw.Canvas) {
-	switch {
-	case s.fill != nil:
-		c.Min.X, c.Max.X = c.Min.X+4, c.Max.X-4
-		box(c, c.Rectangle, s.fill, s.line)
-		return
-	case s.line.Width > 0:
-		c.StrokeLine2(s.line, c.Min.X, c.Center().Y, c.Max.X, c.Center().Y)
-	}
-	c.DrawGlyphNoClip(s.mark, c.Center())
 }
 
 // shortened returns a name in letters of a size, of at most a width. Longer names lack their middle, because names often

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image/color"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -15,8 +14,6 @@ import (
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
@@ -139,33 +136,6 @@ func (c bitmap) box(face font.Face, at vg.Point, letter rune) {
 		x := at.X + (size-small.Width(line))/2
 		c.CanvasSizer.FillString(small, vg.Point{X: x, Y: low + 0.09*size + vg.Length(i)*0.43*size}, line)
 	}
-}
-
-// collector is a canvas that collects the missing letters of its texts.
-type collector struct {
-	vg.CanvasSizer
-	lacks map[rune]bool
-}
-
-// FillString implements vg.Canvas.
-func (c collector) FillString(face font.Face, at vg.Point, txt string) {
-	for _, p := range pieces(face, printable.Line(txt)) {
-		if p.lacks != 0 && !unicode.IsSpace(p.lacks) {
-			c.lacks[p.lacks] = true
-		}
-	}
-}
-
-// Boxed returns the letters of the figure that the font lacks, sorted by number. A PNG shows them as boxes with their
-// numbers, and an SVG has the letters.
-func (f *Figure) Boxed() (letters []rune) {
-	c := collector{vgsvg.New(f.width, f.height), make(map[rune]bool)}
-	f.draw(draw.New(c))
-	for r := range c.lacks {
-		letters = append(letters, r)
-	}
-	slices.Sort(letters)
-	return letters
 }
 
 // letters returns the style of black text with a size and alignments.

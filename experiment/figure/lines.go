@@ -76,10 +76,10 @@ func (l *Lines) check(s *Series) error {
 	return nil
 }
 
-// LabelUnit is the unit of numbers whose own unit is not known.
+// LabelUnit is the unit of numbers without a known unit.
 const LabelUnit = "label units"
 
-// CumulativeScores returns a figure of the percentage of rows whose error is at most 0, 1, 2 and so on. Each list of
+// CumulativeScores returns a figure of the percentages of rows with errors of at most 0, 1, 2 and so on. Each list of
 // scores has fractions from 0 to 1.
 func CumulativeScores(title, unit string, names []string, scores [][]float64) (*Figure, error) {
 	if len(names) != len(scores) {

@@ -14,6 +14,9 @@ const (
 	tickSize  = vg.Length(8.5)
 )
 
+// tickLength is the length of a tick with a number, in points.
+const tickLength = vg.Length(4)
+
 // hairline is a thin black line.
 var hairline = draw.LineStyle{Color: color.Black, Width: 0.6}
 
@@ -23,11 +26,10 @@ var seriesColours = []color.Color{
 	color.NRGBA{0, 140, 100, 255}, color.NRGBA{190, 110, 160, 255}, color.NRGBA{80, 170, 220, 255},
 }
 
-// seriesDashes, seriesMarks and methodMarks distinguish series without colours.
+// seriesDashes and seriesMarks distinguish series without colours.
 var (
 	seriesDashes = [][]vg.Length{nil, {6, 2}, {2, 2}, {6, 2, 1.5, 2}, {4, 1.5, 4, 1.5, 1, 1.5}}
 	seriesMarks  = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{}, draw.PlusGlyph{}}
-	methodMarks  = [mostMethods]draw.GlyphDrawer{draw.CircleGlyph{}, draw.CrossGlyph{}, draw.TriangleGlyph{}}
 )
 
 // style says how points are drawn in a chart and in its legend.
@@ -43,6 +45,31 @@ func styleOf(i int) style {
 	return style{
 		line: draw.LineStyle{Color: colour, Width: 1.2, Dashes: seriesDashes[i%len(seriesDashes)]},
 		mark: draw.GlyphStyle{Color: colour, Radius: 2.4, Shape: seriesMarks[i%len(seriesMarks)]},
+	}
+}
+
+// drawSample draws a sample of the style.
+func (s style) drawSample(c draw.Canvas) {
+	switch {
+	case s.fill != nil:
+		c.Min.X, c.Max.X = c.Min.X+4, c.Max.X-4
+		box(c, c.Rectangle, s.fill, s.line)
+		return
+	case s.line.Width > 0:
+		c.StrokeLine2(s.line, c.Min.X, c.Center().Y, c.Max.X, c.Center().Y)
+	}
+	c.DrawGlyphNoClip(s.mark, c.Center())
+}
+
+// box draws a rectangle with a border. Without a color it is not filled; a border of width 0 is not drawn.
+func box(c draw.Canvas, r vg.Rectangle, fill color.Color, border draw.LineStyle) {
+	if fill != nil {
+		c.SetColor(fill)
+		c.Fill(r.Path())
+	}
+	if border.Width > 0 {
+		c.SetLineStyle(border)
+		c.Stroke(r.Path())
 	}
 }
 
