@@ -160,3 +160,12 @@ func TestPurePackagesKnowNoTransport(t *testing.T) {
 		}
 	}
 }
+
+// TestGoInstall checks that go.mod has no replace or exclude: "go install MODULE/cmd/coppice@VERSION" refuses both.
+func TestGoInstall(t *testing.T) {
+	for line := range strings.Lines(read(t, "go.mod")) {
+		if word, _, _ := strings.Cut(strings.TrimSpace(line), " "); word == "replace" || word == "exclude" {
+			t.Errorf("go.mod: %q", line)
+		}
+	}
+}
