@@ -10,10 +10,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// ColourMap shows label distributions over two features, as Geng 2016 shows the artificial set: a
-// line for each map, with a picture whose red, green and blue are the degrees of the three labels,
-// and a grey picture for each label, which can be read without colour. A degree is black at the
-// least of the first map and white at its greatest, label by label.
+// ColourMap shows label distributions over two features, as Geng 2016 shows the artificial set. Each map has a row of
+// pictures. In the first picture, red, green and blue are the degrees of the three labels. The others show one label
+// each, in grey. The least degree of a label in the first map is black, and the greatest is white.
 type ColourMap struct {
 	Title          string
 	X, Y           Axis
@@ -23,24 +22,22 @@ type ColourMap struct {
 	Maps           []Map
 }
 
-// Map is one of the maps. Degrees has three for each point: along X first, from the least X and Y.
+// Map is one of the maps. Degrees has three degrees for each point. It begins at the least X and Y, and X varies fastest.
 type Map struct {
 	Name    string
 	Degrees [][3]float64
 }
 
-// The measures of a colour map, in points: the gap between pictures, and the room beside and below them for the
-// axis: numbers and its name.
+// The sizes in a colour map, in points.
 const (
-	mapGap  = vg.Length(8)
-	mapSide = vg.Length(30)
-	mapName = labelSize + 6 // the name above a picture
-	// mapColumns are the picture in colour and one for each label.
-	mapColumns = 4
+	mapGap     = vg.Length(8)  // between pictures
+	mapSide    = vg.Length(30) // for the axes at the left of and below the pictures
+	mapName    = labelSize + 6 // for the name above a picture
+	mapColumns = 4             // pictures of a map
 )
 
-// Figure returns the figure. Errors wrap ErrData: no maps or more than 4, no area, or a map with
-// another number of points.
+// Figure returns the figure. An error wraps ErrData: there are no maps or more than 4, the area is empty, or a map has
+// a wrong number of points.
 func (m *ColourMap) Figure() (*Figure, error) {
 	if len(m.Maps) == 0 || len(m.Maps) > 4 || m.Columns < 2 || m.Lines < 2 || !(m.FromX < m.ToX) || !(m.FromY < m.ToY) {
 		return nil, fmt.Errorf("want 1 to 4 colour maps of at least 2 x 2 points and an area above 0, got %d of %d x %d: %w", len(m.Maps), m.Columns, m.Lines, ErrData)
@@ -56,27 +53,21 @@ func (m *ColourMap) Figure() (*Figure, error) {
 		}
 	}
 	g := &colours{ColourMap: m, side: (columnWidth - 2*margin - mapSide - (mapColumns-1)*mapGap - 6) / mapColumns}
-	g.low, g.high = m.limits()
+	g.low, g.high = m.Maps[0].Degrees[0], m.Maps[0].Degrees[0]
+	for _, d := range m.Maps[0].Degrees {
+		for c := range d {
+			g.low[c], g.high[c] = min(g.low[c], d[c]), max(g.high[c], d[c])
+		}
+	}
 	height := 2*margin + headHeight(m.Title, nil) + vg.Length(len(m.Maps))*(mapName+g.side+mapGap) + mapSide - 4
 	return &Figure{width: columnWidth, height: height, draw: g.draw}, nil
 }
 
-// limits returns the least and the greatest degree of each label in the first map.
-func (m *ColourMap) limits() (low, high [3]float64) {
-	low, high = m.Maps[0].Degrees[0], m.Maps[0].Degrees[0]
-	for _, d := range m.Maps[0].Degrees {
-		for c := range d {
-			low[c], high[c] = min(low[c], d[c]), max(high[c], d[c])
-		}
-	}
-	return low, high
-}
-
-// colours is a colour map with the side of its pictures, which are squares.
+// colours is a colour map with the sizes of its parts.
 type colours struct {
 	*ColourMap
-	side      vg.Length
-	low, high [3]float64
+	side      vg.Length  // side of a picture
+	low, high [3]float64 // the least and the greatest degree of each label in the first map
 }
 
 func (g *colours) draw(c draw.Canvas) {
@@ -88,15 +79,12 @@ func (g *colours) draw(c draw.Canvas) {
 			x := c.Min.X + mapSide + vg.Length(picture)*(g.side+mapGap)
 			g.drawPicture(c, i, picture, vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + g.side, Y: y + g.side}})
 		}
-		g.drawSide(c, y)
-		if i == len(g.Maps)-1 {
-			g.drawBelow(c, y)
-		}
+		g.drawAxes(c, y, i == len(g.Maps)-1)
 		y -= mapGap
 	}
 }
 
-// drawPicture draws a map in colour, the first picture, or one of its labels in grey, with its name above.
+// drawPicture draws a picture of map i, with its name above. Picture 0 has colours, the others show one label each.
 func (g *colours) drawPicture(c draw.Canvas, i, picture int, at vg.Rectangle) {
 	name := g.Maps[i].Name
 	if picture > 0 {
@@ -108,11 +96,11 @@ func (g *colours) drawPicture(c draw.Canvas, i, picture int, at vg.Rectangle) {
 		}
 		return color.Gray{Y: g.shade(d, picture-1)}
 	}))
-	c.StrokeLines(hairline, []vg.Point{at.Min, {X: at.Max.X, Y: at.Min.Y}, at.Max, {X: at.Min.X, Y: at.Max.Y}, at.Min})
+	box(c, at, nil, hairline)
 	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: (at.Min.X + at.Max.X) / 2, Y: at.Max.Y + 2}, name)
 }
 
-// shade is a degree of a label between its least and its greatest one, from 0 to 255.
+// shade returns the shade of a degree of a label, from 0 to 255.
 func (g *colours) shade(d [3]float64, label int) uint8 {
 	low, high := g.low[label], g.high[label]
 	if high == low {
@@ -121,18 +109,19 @@ func (g *colours) shade(d [3]float64, label int) uint8 {
 	return uint8(math.Round(255 * min(max((d[label]-low)/(high-low), 0), 1)))
 }
 
-// drawSide writes the ends of Y and its name beside the first picture of a line, drawBelow those of X below each
-// picture of the last line.
-func (g *colours) drawSide(c draw.Canvas, y vg.Length) {
+// drawAxes writes the name and the ends of Y at the left of a row of pictures. Below the last row, it also writes the
+// name and the ends of X.
+func (g *colours) drawAxes(c draw.Canvas, y vg.Length, last bool) {
+	endText := func(v float64) string { return fmt.Sprintf("%.3g", v) }
 	right := c.Min.X + mapSide - 3
 	c.FillText(letters(tickSize, draw.XRight, draw.YBottom), vg.Point{X: right, Y: y}, endText(g.FromY))
 	c.FillText(letters(tickSize, draw.XRight, draw.YTop), vg.Point{X: right, Y: y + g.side}, endText(g.ToY))
 	name := letters(labelSize, draw.XCenter, draw.YTop)
 	name.Rotation = quarter
 	c.FillText(name, vg.Point{X: c.Min.X, Y: y + g.side/2}, g.Y.label())
-}
-
-func (g *colours) drawBelow(c draw.Canvas, y vg.Length) {
+	if !last {
+		return
+	}
 	for picture := range mapColumns {
 		x := c.Min.X + mapSide + vg.Length(picture)*(g.side+mapGap)
 		c.FillText(letters(tickSize, draw.XLeft, draw.YTop), vg.Point{X: x, Y: y - 3}, endText(g.FromX))
@@ -141,10 +130,8 @@ func (g *colours) drawBelow(c draw.Canvas, y vg.Length) {
 	}
 }
 
-func endText(v float64) string { return fmt.Sprintf("%.3g", v) }
-
-// picture returns a map as an image, with the greatest Y at the top. Points are repeated so that
-// readers who smooth pictures show squares.
+// picture returns a map as an image, with the greatest Y at the top. Each point is a square of several pixels, so that
+// points stay sharp if a program smooths the image.
 func (m *ColourMap) picture(of *Map, shade func([3]float64) color.Color) image.Image {
 	times := max(1, 200/max(m.Columns, m.Lines))
 	img := image.NewNRGBA(image.Rect(0, 0, m.Columns*times, m.Lines*times))

@@ -9,22 +9,20 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Confusion is a confusion matrix: Counts[i][j] rows of class i were predicted as class j. The
-// shade of a field is its share of the rows of the true class.
+// Confusion is a confusion matrix. Counts[i][j] is the number of rows of class i that were predicted as class j. The shade
+// of a field shows its fraction of the rows of the true class.
 type Confusion struct {
 	Title   string
 	Classes []string
 	Counts  [][]uint64
 }
 
-// Bounds of a matrix: classes, and classes whose fields have numbers.
 const (
 	mostClasses  = 100
-	mostNumbered = 12
+	mostNumbered = 12 // if there are more classes, fields have no numbers
 )
 
-// Figure returns the figure. Errors wrap ErrData: no classes, more than 100, or a matrix that is not
-// square.
+// Figure returns the figure. An error wraps ErrData: there are no classes or more than 100, or the matrix is not square.
 func (m *Confusion) Figure() (*Figure, error) {
 	n := len(m.Classes)
 	if n == 0 || n > mostClasses || len(m.Counts) != n {
@@ -39,24 +37,22 @@ func (m *Confusion) Figure() (*Figure, error) {
 	return &Figure{width: columnWidth, height: g.height, draw: g.draw}, nil
 }
 
-// matrix is a matrix with its measures in points.
+// matrix is a confusion matrix with the sizes of its parts, in points.
 type matrix struct {
 	*Confusion
-	field, names, top, height vg.Length // a field's side, the room for names at the left and below
-	size                      vg.Length // of letters of names
+	field, names, top, height vg.Length // side of a field, room for names at the left and below, room for the title
 	turned                    bool      // the names below run upwards
 }
 
 func (m *Confusion) layout() *matrix {
-	g, n := &matrix{Confusion: m, size: tickSize}, vg.Length(len(m.Classes))
+	g, n := &matrix{Confusion: m}, vg.Length(len(m.Classes))
 	style := letters(tickSize, 0, 0)
 	for _, name := range m.Classes {
-		g.names = max(g.names, style.Width(cut(name)))
+		g.names = max(g.names, style.Width(shortened(name, tickSize, longestName)))
 	}
 	g.top = headHeight(m.Title, nil)
 	inner := columnWidth - 2*margin - g.names - labelSize - 10
 	g.field = min(inner/n, 28)
-	g.size = min(tickSize, g.field)
 	g.turned = g.names+3 > g.field
 	below := tickSize
 	if g.turned {
@@ -76,7 +72,7 @@ func (m *matrix) draw(c draw.Canvas) {
 	for i, line := range m.Counts {
 		m.drawLine(c, line, left, top-vg.Length(i)*m.field)
 	}
-	c.StrokeLines(hairline, []vg.Point{{X: left, Y: top}, {X: left + n*m.field, Y: top}, {X: left + n*m.field, Y: top - n*m.field}, {X: left, Y: top - n*m.field}, {X: left, Y: top}})
+	box(c, vg.Rectangle{Min: vg.Point{X: left, Y: top - n*m.field}, Max: vg.Point{X: left + n*m.field, Y: top}}, nil, hairline)
 	m.drawNames(c, left, top)
 	side := letters(labelSize, draw.XCenter, draw.YTop)
 	side.Rotation = quarter
@@ -84,7 +80,8 @@ func (m *matrix) draw(c draw.Canvas) {
 	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: left + n*m.field/2, Y: c.Min.Y}, "predicted class")
 }
 
-// drawLine draws the fields of a true class, from their upper left corner.
+// drawLine draws the fields of a true class, beginning at their upper left corner. A number is white if its field is
+// dark.
 func (m *matrix) drawLine(c draw.Canvas, counts []uint64, x, y vg.Length) {
 	sum := uint64(0)
 	for _, v := range counts {
@@ -96,26 +93,22 @@ func (m *matrix) drawLine(c draw.Canvas, counts []uint64, x, y vg.Length) {
 			share = float64(v) / float64(sum)
 		}
 		if v > 0 {
-			c.FillPolygon(color.Gray{Y: uint8(250 - 210*share)}, []vg.Point{{X: x, Y: y}, {X: x + m.field, Y: y}, {X: x + m.field, Y: y - m.field}, {X: x, Y: y - m.field}})
+			box(c, vg.Rectangle{Min: vg.Point{X: x, Y: y - m.field}, Max: vg.Point{X: x + m.field, Y: y}}, color.Gray{Y: uint8(250 - 210*share)}, draw.LineStyle{})
 		}
 		if len(counts) <= mostNumbered {
-			m.drawNumber(c, v, share, vg.Point{X: x + m.field/2, Y: y - m.field/2})
+			text := strconv.FormatUint(v, 10)
+			style := letters(fitting([]string{text}, m.field-3), draw.XCenter, draw.YCenter)
+			if share > 0.5 {
+				style.Color = color.White
+			}
+			c.FillText(style, vg.Point{X: x + m.field/2, Y: y - m.field/2}, text)
 		}
 		x += m.field
 	}
 }
 
-// drawNumber writes a count into its field, white where the field is dark.
-func (m *matrix) drawNumber(c draw.Canvas, count uint64, share float64, at vg.Point) {
-	text := strconv.FormatUint(count, 10)
-	style := letters(fitting([]string{text}, m.field-3), draw.XCenter, draw.YCenter)
-	if share > 0.5 {
-		style.Color = color.White
-	}
-	c.FillText(style, at, text)
-}
-
-// drawNames writes the classes beside and below the fields: each, or as many as there is room for.
+// drawNames writes the names of classes at the left of and below the fields. Without room for all names, it writes every
+// second, every third and so on.
 func (m *matrix) drawNames(c draw.Canvas, left, top vg.Length) {
 	every := 1
 	for vg.Length(every)*m.field < tickSize+1 {
@@ -123,7 +116,7 @@ func (m *matrix) drawNames(c draw.Canvas, left, top vg.Length) {
 	}
 	bottom := top - vg.Length(len(m.Classes))*m.field - 3
 	for i := 0; i < len(m.Classes); i += every {
-		name, middle := cut(m.Classes[i]), (vg.Length(i)+0.5)*m.field
+		name, middle := shortened(m.Classes[i], tickSize, longestName), (vg.Length(i)+0.5)*m.field
 		c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: left - 3, Y: top - middle}, name)
 		below := letters(tickSize, draw.XCenter, draw.YTop)
 		if m.turned {

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,28 +12,27 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// CriticalDifferences is Demšar's diagram (2006, section 3.2.2): average ranks along an axis, the
-// best at the left, and a bar over models whose ranks differ by less than Difference. All names
-// stand at the left, one below the other, so that no line crosses a name.
+// CriticalDifferences is the diagram of Demšar (2006, section 3.2.2). It shows average ranks along an axis, with the best
+// at the left. A bar joins models if their ranks differ by less than Difference. All names are at the left, one below the
+// other, so that no line crosses a name.
 type CriticalDifferences struct {
 	Title      string
 	Names      []string
-	Ranks      []float64 // of each name, within 1 and len(Names)
+	Ranks      []float64 // rank of each name, from 1 to len(Names)
 	Difference float64
-	// Alike says, where it is not empty, why pairs are not compared: one bar joins all models, and
-	// this text stands in the place of Difference.
+	// Alike says why pairs are not compared. If it is not empty, one bar joins all models, and this text replaces
+	// Difference.
 	Alike string
 }
 
-// The measures of the diagram, in points.
+// The sizes in the diagram, in points.
 const (
 	nameLine   = vg.Length(13) // from name to name
 	cliqueLine = vg.Length(5)  // from bar to bar
-	axisBand   = vg.Length(42) // difference, numbers and axis
-	tickLength = vg.Length(4)
+	axisBand   = vg.Length(42) // height of the difference, the numbers and the axis
 )
 
-// Figure returns the figure. Errors wrap ErrData: fewer than two models, or ranks that are none.
+// Figure returns the figure. An error wraps ErrData: there are fewer than two models, or a rank is out of range.
 func (d *CriticalDifferences) Figure() (*Figure, error) {
 	k := len(d.Names)
 	if k < 2 || len(d.Ranks) != k || !(d.Difference > 0) && d.Alike == "" {
@@ -47,7 +47,7 @@ func (d *CriticalDifferences) Figure() (*Figure, error) {
 	return &Figure{width: columnWidth, height: g.height(), draw: g.draw}, nil
 }
 
-// diagram is a diagram whose models are sorted by rank.
+// diagram is a diagram with its models sorted by rank.
 type diagram struct {
 	title      string
 	names      []string
@@ -62,19 +62,11 @@ func (d *CriticalDifferences) layout() *diagram {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case d.Ranks[a] < d.Ranks[b]:
-			return -1
-		case d.Ranks[a] > d.Ranks[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.Ranks[a], d.Ranks[b]) })
 	g := &diagram{title: d.Title, difference: d.Difference, alike: d.Alike}
 	for _, i := range order {
 		g.ranks = append(g.ranks, d.Ranks[i])
-		g.names = append(g.names, cut(d.Names[i]))
+		g.names = append(g.names, shortened(d.Names[i], tickSize, longestName))
 	}
 	if g.alike != "" {
 		g.cliques = []statistics.Clique{{First: 0, Last: len(g.ranks) - 1}}
@@ -84,7 +76,7 @@ func (d *CriticalDifferences) layout() *diagram {
 	return g
 }
 
-// bars is the room for the bars of cliques, below the axis.
+// bars returns the height of the bars below the axis.
 func (g *diagram) bars() vg.Length { return vg.Length(len(g.cliques)+1) * cliqueLine }
 
 func (g *diagram) top() vg.Length { return axisBand + headHeight(g.title, nil) }
@@ -93,17 +85,18 @@ func (g *diagram) height() vg.Length {
 	return g.top() + g.bars() + vg.Length(len(g.names))*nameLine + 2*margin
 }
 
-// scale places ranks on the canvas.
+// scale is the axis of ranks on a canvas.
 type scale struct {
-	from, unit vg.Length
-	axis       vg.Length // its height on the canvas
+	from, unit vg.Length // the position of rank 1, and the distance between ranks
+	axis       vg.Length // the vertical position of the axis
 }
 
+// at returns the horizontal position of a rank.
 func (s scale) at(rank float64) vg.Length { return s.from + vg.Length(rank-1)*s.unit }
 
 func (g *diagram) draw(c draw.Canvas) {
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	from := c.Min.X + g.left() + 10
+	from := c.Min.X + g.columns() + 10
 	s := scale{from: from, unit: (c.Max.X - 8 - from) / vg.Length(len(g.ranks)-1), axis: c.Max.Y - g.top()}
 	head(c, g.title, nil)
 	g.drawAxis(c, s)
@@ -117,7 +110,7 @@ func (g *diagram) draw(c draw.Canvas) {
 	}
 }
 
-// drawAxis draws the axis of ranks, numbered so that numbers do not touch.
+// drawAxis draws the axis of ranks. The numbers do not overlap.
 func (g *diagram) drawAxis(c draw.Canvas, s scale) {
 	k := len(g.ranks)
 	c.StrokeLine2(hairline, s.at(1), s.axis, s.at(float64(k)), s.axis)
@@ -135,8 +128,8 @@ func (g *diagram) drawAxis(c draw.Canvas, s scale) {
 	c.FillText(letters(labelSize, draw.XCenter, draw.YBottom), vg.Point{X: (s.at(1) + s.at(float64(k))) / 2, Y: s.axis + tickLength + tickSize + 3}, "average rank (1 is best)")
 }
 
-// drawDifference draws a bar as long as the critical difference, or an arrow as long as the axis
-// where that is shorter, with its name at the left.
+// drawDifference draws a bar as long as the critical difference, with its name at the left. If the axis is shorter, it
+// draws an arrow as long as the axis.
 func (g *diagram) drawDifference(c draw.Canvas, s scale) {
 	if g.alike != "" {
 		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: s.axis + tickLength + tickSize + labelSize + 9}, g.alike)
@@ -157,16 +150,13 @@ func (g *diagram) drawDifference(c draw.Canvas, s scale) {
 	c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: x0 - 5, Y: y}, text)
 }
 
-// longestName bounds the width of names; longer ones are cut. rankGap is the room between a name
-// and its rank, at the least, and between a rank and its line.
 const (
-	longestName = vg.Length(96)
-	rankGap     = vg.Length(7)
+	longestName = vg.Length(96) // longer names are shortened
+	rankGap     = vg.Length(7)  // between a name, its rank and the line of the rank
 )
 
-// left is the width of the two columns of names and of ranks, which have room for the name of the
-// difference.
-func (g *diagram) left() vg.Length {
+// columns returns the width of the columns of names and ranks, which also have room for the name of the difference.
+func (g *diagram) columns() vg.Length {
 	style := letters(tickSize, 0, 0)
 	width := style.Width("critical difference 00.00")
 	for i := range g.names {
@@ -175,29 +165,13 @@ func (g *diagram) left() vg.Length {
 	return width
 }
 
-// rank is the rank of a model as text.
+// rank returns the rank of a model as text.
 func (g *diagram) rank(i int) string { return strconv.FormatFloat(g.ranks[i], 'f', 2, 64) }
 
-// cut shortens a name that is wider than longestName in its middle: names differ at their ends.
-func cut(name string) string {
-	style, runes := letters(tickSize, 0, 0), []rune(name)
-	if style.Width(name) <= longestName {
-		return name
-	}
-	for keep := len(runes) - 1; keep > 1; keep-- {
-		short := string(runes[:(keep+1)/2]) + "…" + string(runes[len(runes)-keep/2:])
-		if style.Width(short) <= longestName {
-			return short
-		}
-	}
-	return "…"
-}
-
-// drawName draws a model's name and its rank, with a line from there to the place of the rank on
-// the axis.
+// drawName draws the name and the rank of a model, and a line from there to the axis.
 func (g *diagram) drawName(c draw.Canvas, s scale, i int) {
 	x, y := s.at(g.ranks[i]), s.axis-g.bars()-(vg.Length(i)+0.5)*nameLine
-	right := c.Min.X + g.left()
+	right := c.Min.X + g.columns()
 	c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x, Y: y}, {X: right + rankGap/2, Y: y}})
 	c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: y}, g.names[i])
 	c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: right, Y: y}, g.rank(i))

@@ -2,45 +2,43 @@ package figure
 
 import (
 	"fmt"
+	"image/color"
 	"strconv"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Distributions shows predicted label distributions over the true ones, a panel for each row of
-// data: bars for few labels, lines for more; of several methods marks over the bars of the true ones.
+// Distributions shows true and predicted label distributions, with a panel for each row of data. Few labels have bars,
+// more labels have lines. If there are several methods, their predictions are marks on the bars of the true distribution.
 type Distributions struct {
 	Title  string
 	Labels Axis     // what the labels are, such as the age in years
-	Names  []string // of the labels; empty: their numbers
+	Names  []string // names of the labels; if empty, labels have their numbers
 	From   int      // number of the first label
-	// Methods are the names of what predicted, at most 3; empty: of one method without a name.
+	// Methods has the names of the methods, at most 3. If it is empty, there is one method without a name.
 	Methods []string
 	Rows    []Compared
 }
 
-// Compared is one row: the true distribution, and what each method predicts over the same labels.
+// Compared is a row of data: its true distribution, and the distribution that each method predicts.
 type Compared struct {
 	Name      string
 	True      []float64
 	Predicted [][]float64
 }
 
-// Bounds of a figure: panels, and labels that are drawn as bars.
 const (
-	mostPanels  = 6
+	mostPanels  = 6 // rows in a figure
 	mostMethods = 3
-	mostBars    = 8
-	panelSize   = 36 * vg.Millimeter
-	perLine     = 2             // panels beside each other
-	barRoom     = vg.Length(60) // the width of the bars of one panel
+	mostBars    = 8 // labels with bars
 )
 
-// Panels returns which of so many things in an order are shown in panels: the first, the last, and those
-// at equal distances between them; all where there are few.
+// methodMarks are the marks of the methods on bars.
+var methodMarks = [mostMethods]draw.GlyphDrawer{draw.CircleGlyph{}, draw.CrossGlyph{}, draw.TriangleGlyph{}}
+
+// Panels returns which of count rows, in their order, are shown in panels. If there are too many, it returns the
+// first, the last, and rows at equal distances between them.
 func Panels(count int) (places []int) {
 	for i := range min(count, mostPanels) {
 		if count > mostPanels {
@@ -51,8 +49,8 @@ func Panels(count int) (places []int) {
 	return places
 }
 
-// Figure returns the figure. Errors wrap ErrData: no rows or methods, or too many, or lists of
-// different lengths.
+// Figure returns the figure. An error wraps ErrData: there are no rows, too many rows or methods, or lists of different
+// lengths.
 func (d *Distributions) Figure() (*Figure, error) {
 	if len(d.Rows) == 0 || len(d.Rows) > mostPanels {
 		return nil, fmt.Errorf("the figure shows distributions of 1 to %[2]d samples, got %[1]d: %[3]w", len(d.Rows), mostPanels, ErrData)
@@ -60,79 +58,40 @@ func (d *Distributions) Figure() (*Figure, error) {
 	if len(d.Methods) > mostMethods {
 		return nil, fmt.Errorf("the figure shows distributions of at most %[2]d methods, got %[1]d: %[3]w", len(d.Methods), mostMethods, ErrData)
 	}
-	plots := make([][]tile, (len(d.Rows)+perLine-1)/perLine)
+	c := newChart(d.Title, d.Labels, Axis{Name: "degree"})
+	c.panels, c.across, c.height = nil, min(2, len(d.Rows)), 18*vg.Millimeter
 	for i := range d.Rows {
-		p, err := d.panel(&d.Rows[i])
-		if err != nil {
+		r := &d.Rows[i]
+		if err := d.check(r); err != nil {
 			return nil, err
 		}
-		plots[i/perLine] = append(plots[i/perLine], tile{p, d.Rows[i].Name})
-	}
-	greatest := 0.0
-	for _, line := range plots {
-		for _, p := range line {
-			greatest = max(greatest, p.Y.Max)
+		c.panels = append(c.panels, panel{name: r.Name})
+		c.legend = nil // it is the same for all rows
+		for j, values := range append([][]float64{r.True}, r.Predicted...) {
+			l := d.layer(j, values)
+			c.add(l)
+			c.legend = append(c.legend, entry{d.nameOf(j), l.style})
 		}
 	}
-	for _, line := range plots {
-		for _, p := range line {
-			p.Y.Min, p.Y.Max = 0, greatest // panels can be compared
+	c.y.include(0)
+	if d.bars() {
+		c.x.names = d.Names
+		for i := len(d.Names); i < len(d.Rows[0].True); i++ {
+			c.x.names = append(c.x.names, strconv.Itoa(d.From+i))
 		}
 	}
-	return tiled(d.Title, plots, d.legend(), vg.Length(len(plots))*panelSize), nil
-}
-
-// bars tells whether there are few enough labels.
-func (d *Distributions) bars() bool { return len(d.Rows[0].True) <= mostBars }
-
-func (d *Distributions) legend() legend {
-	switch l := (legend{{"true", barSample(1)}}); {
-	case len(d.Methods) == 0 && d.bars():
-		return legend{{"true", barSample(0)}, {"predicted", barSample(1)}}
-	case d.bars():
-		for i, name := range d.Methods {
-			l = append(l, entry{name, glyphSample(i)})
-		}
-		return l
-	case len(d.Methods) == 0:
-		return legend{{"true", lineSample(0)}, {"predicted", lineSample(2)}}
-	}
-	l := legend{{"true", lineSample(0)}}
-	for i, name := range d.Methods {
-		l = append(l, entry{name, lineSample(1 + i)})
-	}
-	return l
-}
-
-// panel returns the plot of one row.
-func (d *Distributions) panel(r *Compared) (*plot.Plot, error) {
-	if err := d.check(r); err != nil {
-		return nil, err
-	}
-	p := newPlot(d.Labels, Axis{Name: "degree"})
-	p.Y.Tick.Marker = ticks{most: fewTicks}
-	switch {
-	case !d.bars():
-		return p, d.addLines(p, r)
-	case len(d.Methods) == 0:
-		err := d.addBars(p, r.True, r.Predicted[0])
-		return p, err
-	}
-	if err := d.addBars(p, r.True); err != nil {
-		return nil, err
-	}
-	return p, d.addMarks(p, r)
+	return c.figure(), nil
 }
 
 // check returns an error if a row cannot be drawn.
 func (d *Distributions) check(r *Compared) error {
-	n := len(r.True)
+	n := len(d.Rows[0].True)
 	if n == 0 || len(d.Names) > 0 && len(d.Names) != n || len(r.Predicted) != max(1, len(d.Methods)) {
 		return fmt.Errorf("sample %q has %d true probabilities and %d predictions, but %d labels and %d methods have names: %w", r.Name, n, len(r.Predicted), len(d.Names), len(d.Methods), ErrData)
 	}
 	for _, values := range append([][]float64{r.True}, r.Predicted...) {
 		if len(values) != n {
-			return fmt.Errorf("sample %q has %d true and %d predicted probabilities, want as many predicted as true: %w", r.Name, n, len(values), ErrData)
+			return fmt.Errorf("sample %q has %d probabilities in a distribution, want %d as in the first one: %w", r.Name, len(values), n, ErrData)
 		}
 		if err := finite(fmt.Sprintf("sample %q", r.Name), values); err != nil {
 			return err
@@ -141,81 +100,42 @@ func (d *Distributions) check(r *Compared) error {
 	return nil
 }
 
-// addBars adds bars of one or two distributions for each label: those that legend shows.
-func (d *Distributions) addBars(p *plot.Plot, all ...[]float64) error {
-	labels := len(all[0])
-	width := barRoom / vg.Length(2*labels+1)
-	for i, values := range all {
-		bars, err := plotter.NewBarChart(plotter.Values(values), width)
-		if err != nil {
-			return err
-		}
-		bars.LineStyle = hairline
-		if bars.Color = barSample(i).fill(); len(all) == 1 {
-			bars.Color = barSample(1).fill() // marks can be seen on it
-			bars.Width = 1.6 * width
-		} else {
-			bars.Offset = width * vg.Length(2*i-1) / 2
-		}
-		p.Add(bars)
+// bars reports whether the labels have bars.
+func (d *Distributions) bars() bool { return len(d.Rows[0].True) <= mostBars }
+
+// nameOf returns the name of a distribution of a row. Distribution 0 is the true one, the others are predicted.
+func (d *Distributions) nameOf(i int) string {
+	switch {
+	case i == 0:
+		return "true"
+	case len(d.Methods) == 0:
+		return "predicted"
 	}
-	names := d.Names
-	if len(names) == 0 {
-		for j := range labels {
-			names = append(names, strconv.Itoa(d.From+j))
-		}
-	}
-	p.NominalX(names...)
-	p.X.Tick.Label.Font.Size = fitting(names, barRoom/vg.Length(len(names)))
-	if p.X.Tick.Label.Font.Size < tickSize-2 { // names that are too long to stand beside each other
-		p.X.Tick.Label.Font.Size = tickSize - 1
-		p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = quarter, draw.XRight, draw.YCenter
-	}
-	return nil
+	return d.Methods[i-1]
 }
 
-// addMarks adds a mark of each method at each label, beside each other.
-func (d *Distributions) addMarks(p *plot.Plot, r *Compared) error {
-	for i, values := range r.Predicted {
-		points := make(plotter.XYs, len(values))
-		for j, v := range values {
-			points[j] = plotter.XY{X: float64(j) + .25*(float64(i)-float64(len(r.Predicted)-1)/2), Y: v}
+// layer returns a distribution of a row in its style.
+func (d *Distributions) layer(i int, values []float64) layer {
+	l, dark, light := layer{y: values}, color.Gray{Y: 60}, color.Gray{Y: 205}
+	shift := 0.0
+	switch several := len(d.Methods) > 0; {
+	case !d.bars():
+		if shift = float64(d.From); !several {
+			i *= 2 // these colours differ more
 		}
-		marks, err := plotter.NewScatter(points)
-		if err != nil {
-			return err
-		}
-		marks.GlyphStyle = glyphSample(i).glyph()
-		p.Add(marks)
+		l.style, l.number = styleOf(i), i
+	case several && i == 0: // marks are visible on a light bar
+		l.style, l.left, l.right = style{fill: light, line: hairline}, -.4, .4
+	case several:
+		l.mark = draw.GlyphStyle{Color: color.Black, Radius: 2.2, Shape: methodMarks[i-1]}
+		shift = .25 * (float64(i-1) - float64(len(d.Methods)-1)/2)
+	case i == 0:
+		l.style, l.left = style{fill: dark, line: hairline}, -.4
+	default:
+		l.style, l.right = style{fill: light, line: hairline}, .4
 	}
-	return nil
-}
-
-// addLines adds a line for each distribution.
-func (d *Distributions) addLines(p *plot.Plot, r *Compared) error {
-	for i, values := range append([][]float64{r.True}, r.Predicted...) {
-		s := Series{Y: values}
-		for j := range values {
-			s.X = append(s.X, float64(d.From+j))
-		}
-		if len(d.Methods) == 0 {
-			i *= 2
-		}
-		if err := addSeries(p, &s, i); err != nil {
-			return err
-		}
+	for j := range values {
+		l.x = append(l.x, float64(j)+shift)
 	}
-	return nil
-}
-
-// quarter turns text to run upwards.
-const quarter = 1.5707963267948966
-
-// fitting is the size of letters, at most tickSize, in which each of the names is at most so wide.
-func fitting(names []string, width vg.Length) vg.Length {
-	style, size := letters(tickSize, 0, 0), tickSize
-	for _, name := range names {
-		size = min(size, tickSize*width/max(1, style.Width(name)))
-	}
-	return size
+	return l
 }

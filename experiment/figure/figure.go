@@ -1,7 +1,8 @@
-// Package figure draws the pictures of reports and papers: critical differences, lines (learning
-// curves, sweeps, cumulative scores), distributions, confusion matrices and colour maps. A
-// picture is a function of its data; it is made for one column of a page, 84 mm wide, with letters
-// that can still be read at 60 mm, and each series differs from the others without colour.
+// Package figure draws the figures of reports and papers: critical differences, lines (learning curves, sweeps, cumulative
+// scores), distributions, confusion matrices and colour maps. A figure depends only on its data. It is 84 mm wide, for one
+// column of a page, and its letters are readable at 60 mm. Series also differ without colours.
+//
+// Figures with axes are charts (chart.go): a chart has layers of points, and chooses ticks, sizes and positions itself.
 package figure
 
 import (
@@ -12,7 +13,9 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
+	"unicode"
 
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
@@ -23,23 +26,22 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
-// ErrData is what errors about data that cannot be drawn wrap.
+// ErrData is wrapped by all errors about data that cannot be drawn.
 var ErrData = errors.New("the figure cannot be drawn")
 
-// columnWidth is the width of all figures; dotsPerInch are those of PNG.
 const (
-	columnWidth = 84 * vg.Millimeter
-	dotsPerInch = 300
+	columnWidth = 84 * vg.Millimeter // width of all figures
+	dotsPerInch = 300                // of a PNG
 )
 
-// Figure is a picture that is ready to be drawn.
+// Figure is a figure that can be written as SVG or PNG.
 type Figure struct {
 	width, height vg.Length
 	draw          func(draw.Canvas)
 }
 
-// SVG writes the figure as a whole SVG document. Its texts are texts, in Liberation Sans where the
-// reader has that, else in another font without serifs, and as wide as in Liberation Sans.
+// SVG writes the figure as an SVG document. If the reader lacks Liberation Sans, texts have another font without serifs, but
+// the same width.
 func (f *Figure) SVG(w io.Writer) error {
 	c := vgsvg.New(f.width, f.height)
 	f.draw(draw.New(printableCanvas{c}))
@@ -51,7 +53,7 @@ func (f *Figure) SVG(w io.Writer) error {
 	return err
 }
 
-// printableCanvas is a canvas whose texts have no control characters: XML cannot hold them.
+// printableCanvas removes control characters from texts, because XML cannot have them.
 type printableCanvas struct{ vg.CanvasSizer }
 
 // FillString implements vg.Canvas.
@@ -59,11 +61,11 @@ func (c printableCanvas) FillString(f font.Face, at vg.Point, text string) {
 	c.CanvasSizer.FillString(f, at, printable.Line(text))
 }
 
-// svgText finds a text of vgsvg, with what stands before its style, the size of its letters and
-// what it says.
+// svgText matches a text in the output of vgsvg. Its groups are the two parts of the style, the size of the letters and
+// the text.
 var svgText = regexp.MustCompile(`(<text [^>]*?style="[^"]*?font-family:Liberation Sans)(;[^"]*?font-size:([0-9.]+)px[^"]*")>([^<]*)</text>`)
 
-// anyFont lets a text be in another font than Liberation Sans and keep its width.
+// anyFont adds other fonts and the width to a text element.
 func anyFont(element string) string {
 	m := svgText.FindStringSubmatch(element)
 	size, err := strconv.ParseFloat(m[3], 64)
@@ -74,7 +76,7 @@ func anyFont(element string) string {
 	return fmt.Sprintf(`%s,Arimo,Arial,Helvetica,sans-serif%s textLength="%.5g" lengthAdjust="spacingAndGlyphs">%s</text>`, m[1], m[2], width.Points(), m[4])
 }
 
-// PNG writes the figure as a PNG picture of 300 dots an inch. See Boxed.
+// PNG writes the figure as a PNG image with 300 dots per inch. See Boxed.
 func (f *Figure) PNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch))
 	f.draw(draw.New(bitmap{c}))
@@ -82,8 +84,34 @@ func (f *Figure) PNG(w io.Writer) error {
 	return err
 }
 
-// Element returns the figure as an element of an HTML page: the SVG without what stands before
-// it in a document.
+// collector is a canvas that collects the missing letters of its texts.
+type collector struct {
+	vg.CanvasSizer
+	lacks map[rune]bool
+}
+
+// FillString implements vg.Canvas.
+func (c collector) FillString(face font.Face, at vg.Point, txt string) {
+	for _, p := range pieces(face, printable.Line(txt)) {
+		if p.lacks != 0 && !unicode.IsSpace(p.lacks) {
+			c.lacks[p.lacks] = true
+		}
+	}
+}
+
+// Boxed returns the letters of the figure that the font lacks, sorted by number. A PNG shows them as boxes with their
+// numbers, and an SVG has the letters.
+func (f *Figure) Boxed() (letters []rune) {
+	c := collector{vgsvg.New(f.width, f.height), make(map[rune]bool)}
+	f.draw(draw.New(c))
+	for r := range c.lacks {
+		letters = append(letters, r)
+	}
+	slices.Sort(letters)
+	return letters
+}
+
+// Element returns the figure as an element of an HTML page: the SVG without the head of the document.
 func (f *Figure) Element() (string, error) {
 	var b bytes.Buffer
 	if err := f.SVG(&b); err != nil {
@@ -93,7 +121,7 @@ func (f *Figure) Element() (string, error) {
 	return string(bytes.TrimSpace(b.Bytes()[max(0, at):])), nil
 }
 
-// finite returns an error that names what, if a value is not finite.
+// finite returns an error about what if a value is not finite.
 func finite(what string, values []float64) error {
 	for i, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

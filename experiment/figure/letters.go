@@ -4,26 +4,35 @@ import (
 	"fmt"
 	"image/color"
 	"math"
-	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
+	"codeberg.org/go-fonts/liberation/liberationsansregular"
+	"golang.org/x/image/font/opentype"
 	"golang.org/x/text/unicode/norm"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
-// handler measures and places all texts of figures. Letters that the font lacks are as wide as the size
-// of the letters: so they are in fonts that have them, which readers of an SVG use, and so wide are the
-// boxes that a PNG has in their place.
+// handler measures and draws all texts of figures. If the font lacks a letter, the width of the letter is the size of the
+// font. A PNG shows a box of this width instead, and the reader of an SVG uses another font.
 type handler struct{ text.Plain }
 
-var ownText = handler{text.Plain{Fonts: font.DefaultCache}}
+// sans is the font of all figures.
+var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
+
+// ownText returns the handler of all texts. It reads the font when it is first called.
+var ownText = sync.OnceValue(func() handler {
+	f, err := opentype.Parse(liberationsansregular.TTF)
+	if err != nil {
+		panic(fmt.Errorf("the font of figures cannot be read: %w", err))
+	}
+	return handler{text.Plain{Fonts: font.NewCache(font.Collection{{Font: sans, Face: f}})}}
+})
 
 // Box implements text.Handler.
 func (h handler) Box(txt string, f font.Font) (width, height, depth vg.Length) {
@@ -51,7 +60,7 @@ func (h handler) Draw(c vg.Canvas, txt string, s text.Style, at vg.Point) {
 	c.FillString(face, vg.Point{X: x + vg.Length(s.XAlign)*widthOf(face, txt), Y: y}, txt)
 }
 
-// widthOf is the width of a text whose lacking letters have boxes.
+// widthOf returns the width of a text, with boxes for missing letters.
 func widthOf(face font.Face, txt string) (width vg.Length) {
 	for _, p := range pieces(face, norm.NFC.String(txt)) {
 		width += p.width
@@ -59,15 +68,14 @@ func widthOf(face font.Face, txt string) (width vg.Length) {
 	return width
 }
 
-// piece is a text that the font has, or one letter that it lacks.
+// piece is a text without missing letters, or one missing letter.
 type piece struct {
 	text  string
-	lacks rune // 0: it has all
+	lacks rune // the missing letter, or 0
 	width vg.Length
 }
 
-// pieces divides a text. Of what the font lacks, marks and joiners that stand above or between letters have no
-// piece, and a space is one without a box.
+// pieces divides a text. Missing marks above letters and joiners between letters are left out.
 func pieces(face font.Face, txt string) (all []piece) {
 	txt = strings.ToValidUTF8(txt, "\ufffd")
 	has := func(text string) {
@@ -90,8 +98,7 @@ func pieces(face font.Face, txt string) (all []piece) {
 	return all
 }
 
-// bitmap is a canvas of dots. It has no other font to go to, so it draws a box with the number of a letter, such
-// as 4E2D, in the place of a letter that the font lacks.
+// bitmap is a canvas for PNG. It shows a missing letter as a box with the number of the letter, such as 4E2D.
 type bitmap struct{ vg.CanvasSizer }
 
 // FillString implements vg.Canvas.
@@ -107,14 +114,14 @@ func (c bitmap) FillString(face font.Face, at vg.Point, txt string) {
 	}
 }
 
-// box draws a frame with the hexadecimal digits of a letter, in two lines.
+// box draws a box with the hexadecimal digits of a letter, in two lines.
 func (c bitmap) box(face font.Face, at vg.Point, letter rune) {
 	digits := fmt.Sprintf("%04X", letter)
 	if len(digits) > 4 {
 		digits = fmt.Sprintf("%06X", letter)
 	}
 	size := face.Font.Size
-	small := ownText.Fonts.Lookup(face.Font, 0.8*size/vg.Length(len(digits)/2))
+	small := ownText().Fonts.Lookup(face.Font, 0.8*size/vg.Length(len(digits)/2))
 	low, side := at.Y-0.16*size, 0.92*size
 	var frame vg.Path
 	frame.Move(vg.Point{X: at.X + 0.04*size, Y: low})
@@ -131,37 +138,10 @@ func (c bitmap) box(face font.Face, at vg.Point, letter rune) {
 	}
 }
 
-// collector is a canvas that notes which letters of its texts the font lacks.
-type collector struct {
-	vg.CanvasSizer
-	lacks map[rune]bool
-}
-
-// FillString implements vg.Canvas.
-func (c collector) FillString(face font.Face, at vg.Point, txt string) {
-	for _, p := range pieces(face, printable.Line(txt)) {
-		if p.lacks != 0 && !unicode.IsSpace(p.lacks) {
-			c.lacks[p.lacks] = true
-		}
-	}
-}
-
-// Boxed lists the letters of the figure's texts that the font of PNG lacks, by number: a PNG has boxes with
-// their numbers. An SVG has the letters.
-func (f *Figure) Boxed() (letters []rune) {
-	c := collector{vgsvg.New(f.width, f.height), make(map[rune]bool)}
-	f.draw(draw.New(c))
-	for r := range c.lacks {
-		letters = append(letters, r)
-	}
-	slices.Sort(letters)
-	return letters
-}
-
-// letters are black text of a size, placed as the alignments say.
+// letters returns the style of black text with a size and alignments.
 func letters(size vg.Length, x text.XAlignment, y text.YAlignment) text.Style {
 	return text.Style{
-		Color: color.Black, Font: font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size),
-		XAlign: x, YAlign: y, Handler: ownText,
+		Color: color.Black, Font: font.From(sans, size),
+		XAlign: x, YAlign: y, Handler: ownText(),
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"gonum.org/v1/plot/font"
 )
 
 // TestBoxes: letters that the font lacks have a box with their number in PNG, are letters in SVG, and are named.
@@ -61,58 +59,11 @@ func TestWidthOfLackingLetters(t *testing.T) {
 	if got := style.Width("最近"); got != 20 {
 		t.Errorf("width %v, want 20", got)
 	}
-	face := font.DefaultCache.Lookup(style.Font, 10)
+	face := ownText().Fonts.Lookup(style.Font, 10)
 	if got, want := style.Width("other name"), face.Width("other name"); got != want {
 		t.Errorf("width %v, want %v", got, want)
 	}
 	if got, want := style.Width("e\u0301"), style.Width("é"); got != want {
 		t.Errorf("width %v, want %v", got, want)
-	}
-}
-
-// TestZeroApart: on a logarithmic axis with 0, points have places of their own, and ticks name them.
-func TestZeroApart(t *testing.T) {
-	values := []float64{0, 1e-4, 1e-2, 1, 100}
-	s := zeroScale{1e-4}
-	for i := 1; i < len(values); i++ {
-		if a, b := s.Normalize(0, 100, values[i-1]), s.Normalize(0, 100, values[i]); b-a < .1 {
-			t.Errorf("%v is at %v and %v at %v", values[i-1], a, values[i], b)
-		}
-	}
-	if s.Normalize(0, 100, 0) != 0 || s.Normalize(0, 100, 100) != 1 || s.Normalize(0, 1e-4, 1e-4) != 1 {
-		t.Error("the ends of the axis are elsewhere")
-	}
-	lines := Lines{X: Axis{Name: "l2", Log: true, Zero: true}, Series: []Series{{Name: "a", X: values, Y: values}}}
-	if _, err := lines.Figure(); err != nil {
-		t.Error(err)
-	}
-	lines.X.Zero = false
-	if _, err := lines.Figure(); err == nil {
-		t.Error("a logarithmic axis without a place for 0 has it")
-	}
-}
-
-// TestWholeTicks: an axis of whole values has whole numbers, also one of a single step.
-func TestWholeTicks(t *testing.T) {
-	for _, steps := range [][]float64{{1}, {1, 2}, {0, 3}, {1, 400}} {
-		lines := Lines{X: Axis{Name: "step"}, Series: []Series{{Name: "a", X: steps, Y: slices.Repeat([]float64{7}, len(steps))}}}
-		f, err := lines.Figure()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if err := f.SVG(&b); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(b.String(), ">0.2<") || strings.Contains(b.String(), ">0.5<") || strings.Contains(b.String(), ">1.0<") {
-			t.Errorf("steps %v: the axis has parts of steps", steps)
-		}
-	}
-	for _, c := range []struct{ least, greatest float64 }{{0, 2}, {0, 1}, {1, 1000}} {
-		for _, tick := range (wholeTicks{}).Ticks(c.least, c.greatest) {
-			if strings.Contains(tick.Label, ".") {
-				t.Errorf("%v to %v: %q", c.least, c.greatest, tick.Label)
-			}
-		}
 	}
 }

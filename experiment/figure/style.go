@@ -3,40 +3,77 @@ package figure
 import (
 	"image/color"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The sizes of letters: at 60 mm, five sevenths of columnWidth, the smallest are 6 points high.
+// The sizes of letters. If the figure is printed 60 mm wide, the smallest are 6 points high.
 const (
 	titleSize = vg.Length(10)
 	labelSize = vg.Length(9)
 	tickSize  = vg.Length(8.5)
 )
 
-// seriesColours are from dark to light, so that they differ in grey as well.
+// tickLength is the length of a tick with a number, in points.
+const tickLength = vg.Length(4)
+
+// hairline is a thin black line.
+var hairline = draw.LineStyle{Color: color.Black, Width: 0.6}
+
+// seriesColours go from dark to light, so that they also differ in grey.
 var seriesColours = []color.Color{
 	color.NRGBA{0, 0, 0, 255}, color.NRGBA{0, 90, 160, 255}, color.NRGBA{200, 70, 0, 255},
 	color.NRGBA{0, 140, 100, 255}, color.NRGBA{190, 110, 160, 255}, color.NRGBA{80, 170, 220, 255},
 }
 
-// seriesDashes and seriesGlyphs tell series apart without colour.
+// seriesDashes and seriesMarks distinguish series without colours.
 var (
 	seriesDashes = [][]vg.Length{nil, {6, 2}, {2, 2}, {6, 2, 1.5, 2}, {4, 1.5, 4, 1.5, 1, 1.5}}
-	seriesGlyphs = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{}, draw.PlusGlyph{}}
+	seriesMarks  = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{}, draw.PlusGlyph{}}
 )
 
-// lineOf and glyphOf are how series i is drawn.
-func lineOf(i int) draw.LineStyle {
-	return draw.LineStyle{Color: seriesColours[i%len(seriesColours)], Width: 1.2, Dashes: seriesDashes[i%len(seriesDashes)]}
+// style says how points are drawn in a chart and in its legend.
+type style struct {
+	line draw.LineStyle  // a line through the points, or the border of bars; there is none if its width is 0
+	mark draw.GlyphStyle // a mark at each point; there is none without a shape
+	fill color.Color     // bars of this colour; nil if there are none
 }
 
-func glyphOf(i int) draw.GlyphStyle {
-	return draw.GlyphStyle{Color: seriesColours[i%len(seriesColours)], Radius: 2.4, Shape: seriesGlyphs[i%len(seriesGlyphs)]}
+// styleOf returns the style of the series with number i.
+func styleOf(i int) style {
+	colour := seriesColours[i%len(seriesColours)]
+	return style{
+		line: draw.LineStyle{Color: colour, Width: 1.2, Dashes: seriesDashes[i%len(seriesDashes)]},
+		mark: draw.GlyphStyle{Color: colour, Radius: 2.4, Shape: seriesMarks[i%len(seriesMarks)]},
+	}
 }
 
-// diamond is a white diamond with a border; of every second line it is filled.
+// drawSample draws a sample of the style.
+func (s style) drawSample(c draw.Canvas) {
+	switch {
+	case s.fill != nil:
+		c.Min.X, c.Max.X = c.Min.X+4, c.Max.X-4
+		box(c, c.Rectangle, s.fill, s.line)
+		return
+	case s.line.Width > 0:
+		c.StrokeLine2(s.line, c.Min.X, c.Center().Y, c.Max.X, c.Center().Y)
+	}
+	c.DrawGlyphNoClip(s.mark, c.Center())
+}
+
+// box draws a rectangle with a border. Without a color it is not filled; a border of width 0 is not drawn.
+func box(c draw.Canvas, r vg.Rectangle, fill color.Color, border draw.LineStyle) {
+	if fill != nil {
+		c.SetColor(fill)
+		c.Fill(r.Path())
+	}
+	if border.Width > 0 {
+		c.SetLineStyle(border)
+		c.Stroke(r.Path())
+	}
+}
+
+// diamond is a diamond with a border, which is white if it is not filled.
 type diamond struct{ filled bool }
 
 // DrawGlyph implements draw.GlyphDrawer.
@@ -50,52 +87,3 @@ func (d diamond) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
 	c.FillPolygon(fill, corners)
 	c.StrokeLines(draw.LineStyle{Color: style.Color, Width: 1.2}, append(corners, corners[0], corners[1]))
 }
-
-// diamondOf is how marks that go with line i are drawn.
-func diamondOf(i int) draw.GlyphStyle {
-	return draw.GlyphStyle{Color: seriesColours[i%len(seriesColours)], Radius: 4, Shape: diamond{filled: i%2 == 1}}
-}
-
-// hairline is a thin black line.
-var hairline = draw.LineStyle{Color: color.Black, Width: 0.6}
-
-// Axis is what an axis of a figure says. Name has no unit; an empty Unit is a pure number.
-type Axis struct {
-	Name, Unit string
-	Log        bool // a logarithmic scale, for values above 0
-	Zero       bool // with Log: 0 has a place of its own at the left
-}
-
-// Has reports whether a value has a place on the axis.
-func (a Axis) Has(v float64) bool { return !a.Log || v > 0 || a.Zero && v == 0 }
-
-// label is the text along the axis.
-func (a Axis) label() string {
-	if a.Unit == "" {
-		return a.Name
-	}
-	return a.Name + " (" + a.Unit + ")"
-}
-
-// newPlot returns an empty plot in the style of all figures, without a title.
-func newPlot(x, y Axis) *plot.Plot {
-	p := plot.New()
-	for _, a := range []struct {
-		axis *plot.Axis
-		says Axis
-	}{{&p.X, x}, {&p.Y, y}} {
-		a.axis.Label.Text = a.says.label()
-		a.axis.Label.TextStyle.Font = letters(labelSize, 0, 0).Font
-		a.axis.Tick.Label.Font = letters(tickSize, 0, 0).Font
-		a.axis.Label.TextStyle.Handler, a.axis.Tick.Label.Handler = ownText, ownText
-		a.axis.Label.Padding, a.axis.Padding = 2, 3
-		a.axis.Tick.Marker = ticks{log: a.says.Log, most: mostTicks}
-		if a.says.Log {
-			a.axis.Scale = plot.LogScale{}
-		}
-	}
-	return p
-}
-
-// pale is a grey that stands behind data.
-var pale = color.Gray{Y: 215}

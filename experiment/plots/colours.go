@@ -7,8 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/figure"
 )
 
-// Points are rows of two features and three labels, which a colour map shows where they are all
-// points of a grid.
+// Points has rows with two features and three labels. A colour map can show them if they are all points of a grid.
 type Points struct {
 	list []planePoint
 }
@@ -18,7 +17,7 @@ type planePoint struct {
 	true, predicted [3]float64
 }
 
-// Add appends a row with the first two features and three degrees.
+// Add appends a row with its first two features and three degrees.
 func (p *Points) Add(x, y float32, truth, predicted []float32) {
 	point := planePoint{x: x, y: y}
 	for c := range 3 {
@@ -27,10 +26,10 @@ func (p *Points) Add(x, y float32, truth, predicted []float32) {
 	p.list = append(p.list, point)
 }
 
-// leastGrid is how many points a grid has along each axis, at the least.
+// leastGrid is the minimum number of points of a grid along each axis.
 const leastGrid = 3
 
-// Map returns the colour map of the true and of the predicted degrees; nil: the rows are no grid.
+// Map returns the colour map of the true and the predicted degrees. It returns nil if the rows are not a grid.
 func (p *Points) Map(title, x, y string) *figure.ColourMap {
 	list := slices.Clone(p.list)
 	slices.SortStableFunc(list, func(a, b planePoint) int { return cmp.Or(cmp.Compare(a.y, b.y), cmp.Compare(a.x, b.x)) })

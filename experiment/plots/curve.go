@@ -8,17 +8,19 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/figure"
 )
 
-// mostFolds bounds the folds whose curves are shown.
+// mostFolds is the maximum number of folds in a figure.
 const mostFolds = 10
 
-// wideLosses is the factor between losses from which their axis is logarithmic.
+// wideLosses is the factor between the least and the greatest loss above which their axis is logarithmic.
 const wideLosses = 5
 
-// Curve draws a learning curve: the training loss and, where there is one, the validation loss by
-// step. For a job of folds points is empty, and each fold has a line: the validation loss, or the
-// training loss where no fold has one. What a loss is depends on the algorithm, so the axis has no unit. The error says that nothing was recorded, or wraps figure.ErrData.
+// Curve draws a learning curve: the training loss and the validation loss by step, if they exist. For a job with folds,
+// points is empty, and each fold has a line. The line shows the validation loss, or the training loss if no fold has a
+// validation loss. The axis has no unit, because losses depend on the algorithm. An error wraps figure.ErrData.
 func Curve(title string, points []curve.Point, folds [][]curve.Point) (*figure.Figure, error) {
 	lines := figure.Lines{Title: title, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: "loss"}}
+	training := func(p *curve.Point) float64 { return p.Training }
+	validation := func(p *curve.Point) float64 { return p.Validation }
 	add := func(name string, points []curve.Point, of func(*curve.Point) float64) {
 		if s := seriesOf(name, points, of); len(s.X) > 0 {
 			lines.Series = append(lines.Series, s)
@@ -50,10 +52,7 @@ func Curve(title string, points []curve.Point, folds [][]curve.Point) (*figure.F
 	return lines.Figure()
 }
 
-func training(p *curve.Point) float64   { return p.Training }
-func validation(p *curve.Point) float64 { return p.Validation }
-
-// seriesOf has the points whose loss is finite.
+// seriesOf returns the points with a finite loss.
 func seriesOf(name string, points []curve.Point, of func(*curve.Point) float64) figure.Series {
 	s := figure.Series{Name: name}
 	for i := range points {
@@ -64,7 +63,7 @@ func seriesOf(name string, points []curve.Point, of func(*curve.Point) float64) 
 	return s
 }
 
-// isWide reports whether losses are above 0 and so far apart that their axis should be logarithmic.
+// isWide reports whether the axis of the losses should be logarithmic.
 func isWide(list []figure.Series) bool {
 	least, greatest := math.Inf(1), math.Inf(-1)
 	for _, s := range list {

@@ -13,28 +13,27 @@ import (
 // Rows are rows with their true and predicted distributions.
 type Rows struct {
 	Labels          int
-	Names           []string  // of each row
+	Names           []string  // names of the rows
 	True, Predicted []float32 // rows x Labels, row-major
 }
 
-// Add appends a row; the slices are copied.
+// Add appends a row. It copies the slices.
 func (r *Rows) Add(name string, truth, predicted []float32) {
 	r.Labels = len(truth)
 	r.Names = append(r.Names, name)
 	r.True, r.Predicted = append(r.True, truth...), append(r.Predicted, predicted...)
 }
 
-// kl is the K-L of row i.
+// kl returns the K-L of row i.
 func (r *Rows) kl(i int) float64 {
 	from, to := i*r.Labels, (i+1)*r.Labels
 	return measures.OfRow(r.True[from:to], r.Predicted[from:to])[klIndex]
 }
 
-// klIndex is the place of the K-L among the measures of a row.
+// klIndex is the index of K-L among the measures of a row.
 var klIndex = slices.IndexFunc(measures.All, func(m measures.Measure) bool { return m.Name == "kl" })
 
-// chosen are rows from the least to the greatest K-L, at equal distances in this order; equal ones
-// are in the order of the rows.
+// chosen returns rows for the panels, sorted by K-L, at equal distances in this order.
 func (r *Rows) chosen() []int {
 	order, kl := make([]int, len(r.Names)), make([]float64, len(r.Names))
 	for i := range order {
@@ -48,8 +47,7 @@ func (r *Rows) chosen() []int {
 	return some
 }
 
-// distributions draws some rows, from the one that is predicted best to the worst one; nil: there
-// are no rows.
+// distributions draws some rows, from the best to the worst prediction. It returns nil if there are no rows.
 func (e *Evaluated) distributions() (*figure.Figure, error) {
 	r := &e.Rows
 	if len(r.Names) == 0 {

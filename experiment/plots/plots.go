@@ -1,5 +1,5 @@
-// Package plots draws figures of what was trained: learning curves, and, of predictions,
-// distributions beside true ones, cumulative scores, confusion matrices and colour maps.
+// Package plots draws figures of trainings and predictions: learning curves, predicted and true distributions, cumulative
+// scores, confusion matrices and colour maps.
 package plots
 
 import (
@@ -10,30 +10,26 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/figure"
 )
 
-// Named is a figure with a name for its file.
+// Named is a figure with the name of its file.
 type Named struct {
 	Name   string
 	Figure *figure.Figure
 }
 
-// Evaluated is predictions and the measures of them that figures show.
+// Evaluated has predictions, and measures of them that figures show.
 type Evaluated struct {
-	Title string // of each figure
-	Type  dataset.LabelType
-	// LabelNames are those of the labels; empty: they have none.
-	LabelNames []string
-	// Rows are those with predicted distributions; empty: there are none to show.
-	Rows Rows
-	// Model and Baseline are the measures beside the ten; nil: there are none.
+	Title      string // title of each figure
+	Type       dataset.LabelType
+	LabelNames []string // names of the labels; empty if they have none
+	Rows       Rows     // rows with predicted distributions, if there are any
+	// Model and Baseline have the measures beyond the ten of every job. They may be nil.
 	Model, Baseline *measures.Added
-	// BaselineName is what Baseline is of, such as "mean predictor".
-	BaselineName string
-	// Map is the colour map of the predictions; nil: the rows are no points of a plane.
-	Map *figure.ColourMap
+	BaselineName    string            // name of Baseline, such as "mean predictor"
+	Map             *figure.ColourMap // colour map of the predictions; nil if the rows are not points of a grid
 }
 
-// Figures draws what goes with the labels: predicted beside true distributions, the cumulative
-// score of numbers, the confusion matrix of classes, and a colour map.
+// Figures draws the figures that suit the labels: predicted and true distributions, the cumulative score of numbers, the
+// confusion matrix of classes, and a colour map.
 func (e *Evaluated) Figures() (all []Named, err error) {
 	for _, kind := range []struct {
 		name string
@@ -52,7 +48,7 @@ func (e *Evaluated) Figures() (all []Named, err error) {
 	return all, nil
 }
 
-// scores draws the cumulative scores of predicted numbers; nil: there are none.
+// scores draws the cumulative scores of predicted numbers. It returns nil if there are none.
 func (e *Evaluated) scores() (*figure.Figure, error) {
 	var names []string
 	var scores [][]float64
@@ -79,24 +75,17 @@ func (e *Evaluated) scores() (*figure.Figure, error) {
 	return figure.CumulativeScores(e.Title, figure.LabelUnit, names, scores)
 }
 
-// confusion draws the confusion matrix; nil: the labels are no classes, or too many.
+// confusion draws the confusion matrix. It returns nil if the labels are not classes, or if there are too many. Classes
+// without names have numbers from 0.
 func (e *Evaluated) confusion() (*figure.Figure, error) {
 	if e.Model == nil || e.Model.Classes == nil || e.Model.Classes.Confusion == nil {
 		return nil, nil
 	}
-	return (&figure.Confusion{Title: e.Title, Classes: e.names(), Counts: e.Model.Classes.Confusion}).Figure()
-}
-
-// names are the names of the labels, or their numbers from 0.
-func (e *Evaluated) names() []string {
-	if len(e.LabelNames) > 0 {
-		return e.LabelNames
-	}
-	var names []string
-	for i := range e.Rows.Labels {
+	names := e.LabelNames
+	for i := len(names); i < e.Rows.Labels; i++ {
 		names = append(names, fmt.Sprint(i))
 	}
-	return names
+	return (&figure.Confusion{Title: e.Title, Classes: names, Counts: e.Model.Classes.Confusion}).Figure()
 }
 
 func (e *Evaluated) colours() (*figure.Figure, error) {

@@ -61,7 +61,8 @@ var owners = map[string][]string{
 	"github.com/mattn/go-runewidth": {"internal/printable"},
 	"gonum.org/v1/gonum":            {"experiment/folds", "experiment/statistics"},
 	"gonum.org/v1/plot":             {"experiment/figure"},
-	"github.com/go-fonts":           {"experiment/figure/liberation"},
+	"codeberg.org/go-fonts":         {"experiment/figure"},
+	"golang.org/x/image":            {"experiment/figure"},
 	"github.com/klauspost/compress": {"tools/wheels"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
 	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos", "cmd"},
@@ -156,6 +157,15 @@ func TestPurePackagesKnowNoTransport(t *testing.T) {
 			if in(p, foreign...) {
 				t.Errorf("%s imports %s", s.name, p)
 			}
+		}
+	}
+}
+
+// TestGoInstall checks that go.mod has no replace or exclude: "go install MODULE/cmd/coppice@VERSION" refuses both.
+func TestGoInstall(t *testing.T) {
+	for line := range strings.Lines(read(t, "go.mod")) {
+		if word, _, _ := strings.Cut(strings.TrimSpace(line), " "); word == "replace" || word == "exclude" {
+			t.Errorf("go.mod: %q", line)
 		}
 	}
 }

@@ -57,8 +57,7 @@ func write(ctx context.Context, root, out, wheelVersion string, p platform) (nam
 	return w.name(), len(body), os.Rename(to+".partial", to)
 }
 
-// build builds the binary of a platform as releases do, and returns its bytes. The tag minimal leaves out file formats of
-// gonum.org/v1/plot that no figure has, such as PDF.
+// build builds the binary of a platform as releases do, and returns its bytes.
 func build(ctx context.Context, root string, p platform, linker string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "coppice-wheels-")
 	if err != nil {
@@ -66,7 +65,7 @@ func build(ctx context.Context, root string, p platform, linker string) ([]byte,
 	}
 	defer os.RemoveAll(folder)
 	binary := filepath.Join(folder, "coppice")
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=minimal", "-ldflags="+linker, "-o", binary, "./cmd/coppice")
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags="+linker, "-o", binary, "./cmd/coppice")
 	c.Dir = root
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.system, "GOARCH="+p.arch)
 	if text, err := c.CombinedOutput(); err != nil {

@@ -1,7 +1,0 @@
-// Package liberationmonoitalic has the font Liberation Sans in the place of another one. See go.mod.
-package liberationmonoitalic
-
-import "github.com/go-fonts/liberation/liberationsansregular"
-
-// TTF is the font file.
-var TTF = liberationsansregular.TTF

@@ -1,7 +1,0 @@
-// Package liberationmonoregular has the font Liberation Sans in the place of another one. See go.mod.
-package liberationmonoregular
-
-import "github.com/go-fonts/liberation/liberationsansregular"
-
-// TTF is the font file.
-var TTF = liberationsansregular.TTF

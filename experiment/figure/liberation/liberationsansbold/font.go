@@ -1,7 +1,0 @@
-// Package liberationsansbold has the font Liberation Sans in the place of another one. See go.mod.
-package liberationsansbold
-
-import "github.com/go-fonts/liberation/liberationsansregular"
-
-// TTF is the font file.
-var TTF = liberationsansregular.TTF

@@ -1,7 +1,0 @@
-// Package liberationserifbolditalic has the font Liberation Sans in the place of another one. See go.mod.
-package liberationserifbolditalic
-
-import "github.com/go-fonts/liberation/liberationsansregular"
-
-// TTF is the font file.
-var TTF = liberationsansregular.TTF
