@@ -44,6 +44,7 @@ type Config struct {
 	Status  Status
 	Running Running
 	Quotas  Quotas
+	Prefix  string // the path below which a proxy has the API; empty: there is none
 	Metrics http.Handler
 	Log     *slog.Logger
 	// Count, if set, is called after each response. The route is the pattern of its
