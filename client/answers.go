@@ -148,6 +148,17 @@ func stranger(server string, found errtext.Text) error {
 	return errtext.Errorf(errtext.NoAccess, "%s is %w: %s", bare(server), ErrStranger, found)
 }
 
+// distrusted is the error about a coordinator whose certificate is not valid. It wraps ErrStranger: no request is sent there.
+type distrusted struct {
+	server string
+	peer   *certs.PeerError
+}
+
+func (d *distrusted) Error() string { return fmt.Sprintf("%s: %v", bare(d.server), d.peer) }
+
+// Unwrap returns ErrStranger and the error of the certificate.
+func (d *distrusted) Unwrap() []error { return []error{ErrStranger, d.peer} }
+
 // bare removes the scheme of an address.
 func bare(server string) string { return strings.TrimPrefix(server, "http://") }
 
@@ -166,6 +177,8 @@ func found(server string, err error) error {
 	switch {
 	case errors.Is(err, certs.ErrClear):
 		return stranger(server, errtext.Sprintf("%s", certs.ErrClear))
+	case errors.As(err, &peer) && peer.Fits:
+		return &distrusted{server, peer}
 	case errors.As(err, &peer):
 		return fmt.Errorf("%s is %w: %w", bare(server), ErrStranger, peer)
 	}
