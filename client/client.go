@@ -54,6 +54,7 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 			s = source.URLScheme() + "://" + s
 		}
 		scheme, address, _ := strings.Cut(s, "://")
+		scheme = strings.ToLower(scheme)
 		address, path, _ := strings.Cut(strings.TrimSuffix(address, "/"), "/")
 		address = strings.ReplaceAll(address, "%25", "%") // a URL writes the % before a zone as %25
 		if path != "" {
@@ -86,6 +87,9 @@ func NewWith(servers string, source *certs.Source) (*Client, error) {
 		http: &http.Client{Transport: source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, DisableCompression: true}, certs.Proxy)},
 	}
 	c.places.prober = newProber(source)
+	for _, h := range []*http.Client{c.http, c.places.http} { // coordinators do not redirect; a POST would become a GET
+		h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
 	return c, nil
 }
 

@@ -81,8 +81,8 @@ func TestNew(t *testing.T) {
 	if got := connect(t, "[fe80::1%eth0]:7100").Servers()[0]; got != "http://[fe80::1%25eth0]:7100" {
 		t.Error(got)
 	}
-	c = connect(t, "https://a/coppice/", "http://b", "https://[::1]", "http://c:1/x/y.z")
-	if diff := cmp.Diff([]string{"https://a:443/coppice", "http://b:80", "https://[::1]:443", "http://c:1/x/y.z"}, c.Servers()); diff != "" {
+	c = connect(t, "https://a/coppice/", "http://b", "https://[::1]", "http://c:1/x/y.z", "HTTPS://d/P", "Http://e")
+	if diff := cmp.Diff([]string{"https://a:443/coppice", "http://b:80", "https://[::1]:443", "http://c:1/x/y.z", "https://d:443/P", "http://e:80"}, c.Servers()); diff != "" {
 		t.Error(diff)
 	}
 	for _, bad := range []string{"", " , ", "a", "ftp://a:1", "a:1/x?y", "https://a/v1", "https://a/x//y", "https://a/../x", "https://a/x y", "https://a/%2e", "https://u@a/x", "https:///x", "a b:1", "::1", "a:port", "127.0.0.1:99999", "http://a:0"} {

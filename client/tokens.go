@@ -20,7 +20,6 @@ func NewWithToken(servers string, source *certs.Source, token string) (*Client, 
 	}
 	for _, h := range []*http.Client{c.http, c.places.http} {
 		h.Transport = &bearer{h.Transport, token}
-		h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // coordinators do not redirect
 	}
 	return c, nil
 }

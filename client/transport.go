@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +16,6 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
-	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -144,13 +141,13 @@ func (t *transport) do(ctx context.Context, k *call) error {
 func (t *transport) tireless() bool { return t.Faithful && t.met.Load() }
 
 // tryAll tries every address until one answers. It returns hopeless if another try cannot
-// succeed: the request was refused, or no server at these addresses is a coordinator.
+// succeed: the request was refused by a coordinator or by proxies, or no server at these addresses is a coordinator.
 func (t *transport) tryAll(ctx context.Context, k *call) (hopeless bool, err error) {
 	changes := false
 	if r, err := http.NewRequest(k.method, k.path, nil); err == nil {
 		changes = rights.Is(r)&rights.Changes != 0
 	}
-	strangers := 0
+	strangers, refusals := 0, 0
 	for turn := t.places.turn(); ; {
 		if err != nil && k.brief && !time.Now().Before(k.until) && !t.tireless() {
 			break // no time is left for the other addresses
@@ -168,15 +165,23 @@ func (t *transport) tryAll(ctx context.Context, k *call) (hopeless bool, err err
 			t.Waiting(one)
 		}
 		k.unknown = k.unknown || changes && perhapsDone(one)
-		if errors.Is(one, ErrStranger) {
-			strangers++
-			err = one // it says more than the error of a coordinator that does not answer
-		} else if !errors.Is(err, ErrStranger) {
+		switch { // the error says the most that is known
+		case byProxy(one):
+			refusals++
+			err = one
+		case errors.Is(one, ErrStranger):
+			if strangers++; !byProxy(err) {
+				err = one
+			}
+		case !errors.Is(err, ErrStranger) && !byProxy(err):
 			err = one
 		}
 		t.places.failed(server)
 	}
-	return strangers == len(t.places.given) && !t.met.Load(), err // a proxy may run while no coordinator does
+	if refusals+strangers < len(t.places.given) {
+		return false, err
+	}
+	return refusals > 0 || !t.met.Load(), err // a proxy may run while no coordinator does
 }
 
 // perhapsDone reports whether a request that failed may have taken effect: a coordinator
@@ -247,7 +252,7 @@ func (t *transport) ask(ctx, limited context.Context, server string, k *call) (r
 		return nil, ctx.Err() == nil, found(server, short(ctx, limited, err))
 	}
 	again, err = refusal(server, response)
-	if !errors.Is(err, ErrStranger) {
+	if !errors.Is(err, ErrStranger) && !byProxy(err) {
 		t.met.Store(true)
 		t.places.heard(server, !again)
 	}
@@ -353,10 +358,6 @@ func at(elements ...string) string {
 // time.
 var ErrUnavailable = errors.New("no coordinator answers")
 
-// ErrStranger is wrapped by the error of a request that another server than a coordinator
-// answered.
-var ErrStranger = errors.New("not a coordinator")
-
 // Unavailable is the error of a request that no coordinator answered in time. It wraps
 // ErrUnavailable.
 type Unavailable struct {
@@ -374,48 +375,8 @@ func (e *Unavailable) Error() string {
 // Unwrap returns ErrUnavailable and the error of the last try.
 func (e *Unavailable) Unwrap() []error { return []error{ErrUnavailable, e.Last} }
 
-// Error is the refusal of a coordinator.
-type Error struct {
-	Status  int // HTTP status
-	Message string
-	Unknown bool // true if the request may have changed something all the same
-	// Mistakes lists what is wrong with the spec of an experiment and its data.
-	Mistakes []string
-	// Form is Message with places for options, and MistakeForms has the form of each mistake. They may be nil.
-	Form         *errtext.Form
-	MistakeForms []*errtext.Form
-	// Plan is set if a submission of an experiment was refused because runs would be orphaned.
-	Plan *protocol.ExperimentPlan
-}
-
-func (e *Error) Error() string { return e.Message }
-
-// Formed implements errtext.Formed.
-func (e *Error) Formed() (errtext.Code, errtext.Text) {
-	if e.Form == nil {
-		return "", errtext.Sprintf("%s", e.Message)
-	}
-	return e.Form.Code, e.Form.Whole()
-}
-
-// IsNotFound reports whether an error says that what was asked for does not exist.
-func IsNotFound(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusNotFound
-}
-
-// IsConflict reports whether an error says that the name belongs to something else, or
-// that the state forbids it.
-func IsConflict(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusConflict
-}
-
-// The bounds of responses in bytes.
-const (
-	maxProblem = 1 << 20 // of an error
-	maxSelf    = 1 << 20 // of what a coordinator says of itself
-)
+// maxSelf bounds what a coordinator says of itself, in bytes.
+const maxSelf = 1 << 20
 
 // prober sends each probe over a connection of its own, since a connection that hangs
 // says nothing of the next.
@@ -493,82 +454,6 @@ func short(ctx, limited context.Context, err error) error {
 		return u.Err
 	}
 	return err
-}
-
-// refusal returns the error of a response, and whether to try again. err is nil if the
-// response is a success.
-func refusal(server string, r *http.Response) (again bool, err error) {
-	if r.StatusCode < 300 {
-		kind, of, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if err == nil && kind == "text/html" && of["product"] != protocol.Product {
-			return true, stranger(server, "the server answers with a web page")
-		}
-		return false, nil
-	}
-	b, _ := io.ReadAll(io.LimitReader(r.Body, maxProblem))
-	var p protocol.Problem
-	// These statuses say that no coordinator can answer now. Without a Problem they may
-	// come from a proxy.
-	retry := r.StatusCode == http.StatusServiceUnavailable || r.StatusCode == http.StatusBadGateway ||
-		r.StatusCode == http.StatusGatewayTimeout || r.StatusCode == http.StatusTooManyRequests
-	switch {
-	case json.Unmarshal(b, &p) == nil && p.Error != "":
-		refused := &Error{Status: r.StatusCode, Message: p.Error, Unknown: p.Unknown, Mistakes: p.Mistakes, Form: p.Form, MistakeForms: p.MistakeForms}
-		if p.Plan != nil && json.Unmarshal(p.Plan, &refused.Plan) != nil {
-			return true, stranger(server, "the server answers with a plan that cannot be read")
-		}
-		return retry, refused
-	case retry:
-		return true, fmt.Errorf("%s: the server answers %s", bare(server), strings.TrimSpace(r.Status))
-	case certs.Clear(r.StatusCode, b): // servers in Go, nginx, Apache
-		return true, stranger(server, tlsFound)
-	}
-	return true, stranger(server, errtext.Sprintf("the server answers the request %s %s with the status %s",
-		r.Request.Method, r.Request.URL.Path, strings.TrimSpace(r.Status)))
-}
-
-// stranger says what was found at an address instead of a coordinator.
-func stranger(server string, found errtext.Text) error {
-	return errtext.Errorf(errtext.NoAccess, "%s is %w: %s", bare(server), ErrStranger, found)
-}
-
-// bare removes the scheme of an address.
-func bare(server string) string { return strings.TrimPrefix(server, "http://") }
-
-var tlsFound = errtext.Sprintf("the server uses TLS, but this command is in the clear; give {tls-dir}, or {ca-file} and {token-file}")
-
-const (
-	natsFound errtext.Text = "a NATS server answers there; by default the HTTP port of a coordinator is its NATS port minus 2"
-)
-
-// malformed finds what net/http could not read as HTTP. Its error has no type.
-var malformed = regexp.MustCompile(`malformed HTTP (?:response|status code|version) "(.*)"`)
-
-// found turns an error of a connection into what was found at the address.
-func found(server string, err error) error {
-	var peer *certs.PeerError
-	switch {
-	case errors.Is(err, certs.ErrClear):
-		return stranger(server, errtext.Sprintf("%s", certs.ErrClear))
-	case errors.As(err, &peer):
-		return fmt.Errorf("%s is %w: %w", bare(server), ErrStranger, peer)
-	}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return errno // without "dial tcp" and the like
-	}
-	m := malformed.FindStringSubmatch(err.Error())
-	switch {
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return stranger(server, "the server uses plain HTTP: write the address without https://")
-	case m == nil:
-		return err
-	case strings.HasPrefix(m[1], `{\"server_id\"`): // the INFO of NATS, read as a version and a status
-		return stranger(server, natsFound)
-	case strings.HasPrefix(m[1], `\x15\x03`): // an alert of TLS
-		return stranger(server, tlsFound)
-	}
-	return stranger(server, "the server does not use HTTP")
 }
 
 var errClear = errors.New("a token is never sent in the clear; connect to coordinators with TLS, and name the authorities of the cluster")

@@ -139,8 +139,8 @@ func (n *node) open(ctx context.Context) error {
 			Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard,
 			Ready: n.status.ready, Lacks: n.copies.notReady, Advice: n.status.readyText,
 		},
-		Running: api.Running{Live: n.live, Workers: n.workersOf, Waits: n.status.jobWaits},
-		Count:   n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
+		Running: api.Running{Live: n.live, Workers: n.workersOf, Waits: n.status.jobWaits}, Prefix: n.cfg.Prefix,
+		Count: n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
 	}))
 	n.onClose(n.http.stop) // clients connect to another coordinator before the rest is closed
 	return nil

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -71,20 +73,23 @@ func newHTTPServer(l net.Listener, cfg *settings) *httpServer {
 	return s
 }
 
-// simplePaths removes from the path of a request the prefix that a proxy has left there, and a slash at the end. The prefix
-// may be empty. Requests without the prefix are answered as well: processes of the cluster do not use the proxy.
+// simplePaths removes from the path of a request the prefix that a proxy has left there, empty elements, and a slash at the
+// end. So http.ServeMux redirects no request: its redirects would lack the prefix. The prefix may be empty. Requests without
+// the prefix are answered as well: processes of the cluster do not use the proxy.
 func simplePaths(prefix string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path, raw := r.URL.Path, r.URL.EscapedPath()
-		if prefix != "" && strings.HasPrefix(raw+"/", prefix+"/") {
-			path, raw = path[len(prefix):], raw[len(prefix):] // the prefix has the same text in both
+		raw := r.URL.EscapedPath()
+		if !strings.HasPrefix(raw, "/") { // of OPTIONS *
+			next.ServeHTTP(w, r)
+			return
 		}
-		for strings.HasSuffix(raw, "/") {
-			path, raw = path[:len(path)-1], raw[:len(raw)-1]
+		short := path.Clean(raw) // an escaped slash or dot stays
+		if prefix != "" && strings.HasPrefix(short+"/", prefix+"/") {
+			short = cmp.Or(short[len(prefix):], "/")
 		}
-		if path, raw = cmp.Or(path, "/"), cmp.Or(raw, "/"); path != r.URL.Path {
+		if plain, err := url.PathUnescape(short); err == nil && short != raw {
 			simple := *r.URL
-			simple.Path, simple.RawPath = path, raw
+			simple.Path, simple.RawPath = plain, short
 			r = r.WithContext(r.Context()) // a copy
 			r.URL = &simple
 		}

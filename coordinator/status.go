@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -323,7 +324,9 @@ func (s *reports) ask(ctx context.Context, m store.Member) report {
 	}
 	self, err := s.peers.cfg.asker.askSelf(ctx, at.HTTP)
 	next.other = ""
-	switch {
+	switch peer, refused := errors.AsType[*certs.PeerError](err); {
+	case refused:
+		next.other = peer.Error()
 	case err != nil:
 	case self.ID != m.ID || self.Cluster != "" && self.Cluster != s.peers.clusterID:
 		next.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.peers.clusterID)

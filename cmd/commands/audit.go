@@ -28,7 +28,9 @@ type auditCmd struct {
 
 // Help implements kong's HelpProvider.
 func (auditCmd) Help() string {
-	return `A cluster keeps at most 8,000 changes and 2,000 records of refusals. If there are more, it forgets records of the callers
+	return `The newest record is the first: records are sorted by time, and those of one second by number, their order in the log.
+
+A cluster keeps at most 8,000 changes and 2,000 records of refusals. If there are more, it forgets records of the callers
 with the most. A change has the name and the role of the caller, its address, the request, and "allowed" or the reason
 why the cluster refused it. Requests without the right are counted by caller and minute. In the clear callers have no
 name. The command needs the role admin.`

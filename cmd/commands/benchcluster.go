@@ -77,6 +77,9 @@ func (c *benchClusterCmd) Run(a *app) error {
 		return err
 	}
 	src, checks, name := dataset.Artificial(quickRows, 1), dataset.Checks{}, "artificial"
+	if err := c.belongTo(c.Data); err != nil {
+		return err
+	}
 	if c.Data != "" {
 		var err error
 		if src, checks, err = c.open(a, c.Data); err != nil {

@@ -43,6 +43,15 @@ every model has the digest of an undisturbed run, and nothing that was acknowled
 
 // Run implements `coppice chaos`.
 func (c *chaosCmd) Run(a *app) error {
+	if c.Rounds < 1 || c.Rounds > chaos.MaxRounds {
+		return usagef("--rounds %d: want 1 to %d", c.Rounds, chaos.MaxRounds)
+	}
+	if c.Workers < 2 || c.Workers > chaos.MaxWorkers {
+		return usagef("--workers %d: want 2 to %d, so that one can be lost", c.Workers, chaos.MaxWorkers)
+	}
+	if c.Hold < 0 || c.MaxStall < 0 {
+		return usagef("--hold %v, --max-stall %v: want 0 or more", c.Hold, c.MaxStall)
+	}
 	network, err := c.network()
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ func TestChaosUsage(t *testing.T) {
 		"--faults earthquake":              "leader-stop", // it lists those that there are
 		"--rounds 0":                       "rounds",
 		"--workers 1":                      "workers",
-		"--hold=-1s":                       "negative",
+		"--hold=-1s":                       "--hold -1s",
 		"--algorithm rf":                   "structrf",
 		"--faults worker-kill,worker-kill": "twice",
 		"--network rtt=50":                 "--network: rtt=50: want a time",

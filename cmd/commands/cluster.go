@@ -111,6 +111,9 @@ func (c *addCmd) Run(a *app) error {
 		return usagef("%q: %w", c.Member, err)
 	}
 	id := peer.ID
+	if c.Vote < 0 {
+		return usagef("{vote-timeout=%v}: want 0 or more", c.Vote)
+	}
 	cl, err := c.connect(a)
 	if err != nil {
 		return err

@@ -201,7 +201,9 @@ func (s *serverFlags) route(a *app) (route, error) {
 				named = l.server
 			}
 		}
-		isPlain := func(server string) bool { return strings.HasPrefix(strings.TrimSpace(server), "http://") }
+		isPlain := func(server string) bool {
+			return strings.HasPrefix(strings.ToLower(strings.TrimSpace(server)), "http://")
+		}
 		if i := slices.IndexFunc(named, isPlain); i >= 0 && asks {
 			return route{}, usagef("{server=%s}: http is in the clear, but the context %s asks for TLS; leave out http://", named[i], name)
 		}

@@ -70,6 +70,25 @@ func (e reworded) Unwrap() error { return e.error }
 
 func (e reworded) Error() string { return e.text }
 
+// formed is an error with the text and the form of another one, and with its own kind.
+type formed struct {
+	error
+	as error
+}
+
+func (e formed) Unwrap() error { return e.error }
+
+func (e formed) Error() string { return e.as.Error() }
+
+// Formed implements errtext.Formed.
+func (e formed) Formed() (errtext.Code, errtext.Text) {
+	text := e.as.Error()
+	if f := errtext.Of(text, e.as); f != nil {
+		return f.Code, f.Whole()
+	}
+	return "", errtext.Sprintf("%s", text)
+}
+
 // failure is the error of a command, as -o json prints it.
 type failure struct {
 	Error string `json:"error"`
@@ -133,7 +152,7 @@ func failureOf(ctx context.Context, err error) failure {
 		by := signalled{syscall.SIGINT}
 		errors.As(context.Cause(ctx), &by)
 		f.Kind, f.Code = "interrupted", ExitSignal+int(by.Signal)
-	case isUsage(err) || refused != nil && len(refused.Mistakes) > 0:
+	case isUsage(err) || refused != nil && len(refused.Mistakes) > 0 && refused.Status == http.StatusBadRequest:
 		f.Kind, f.Code = "usage", ExitUsage
 	case errors.Is(err, fs.ErrNotExist) || client.IsNotFound(err):
 		f.Kind = "not_found"

@@ -45,6 +45,28 @@ func checkGiven(line *kong.Context) error {
 	return nil
 }
 
+// negative matches a word that begins as a negative number. No flag begins so.
+var negative = regexp.MustCompile(`^-\.?[0-9]`)
+
+// withNegatives joins each flag of a command line with a negative number that follows it, as in --missing=-1. kong reads a
+// word that begins with a hyphen as a flag, even after a flag that needs a value.
+func withNegatives(args []string) (joined []string) {
+	for i, arg := range args {
+		last := len(joined) - 1
+		switch {
+		case arg == "--":
+			return append(joined, args[i:]...)
+		case last >= 0 && negative.MatchString(arg) && joined[last] == "-o":
+			joined[last] = "--output=" + arg
+		case last >= 0 && negative.MatchString(arg) && strings.HasPrefix(joined[last], "--") && !strings.Contains(joined[last], "="):
+			joined[last] += "=" + arg
+		default:
+			joined = append(joined, arg)
+		}
+	}
+	return joined
+}
+
 // isEmpty reports whether a value of a flag is an empty text, or a list of empty texts.
 func isEmpty(value any) bool {
 	switch v := value.(type) {

@@ -2,6 +2,8 @@ package commands
 
 import (
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,5 +140,45 @@ func TestDecimalFlags(t *testing.T) {
 	t.Setenv("COPPICE_ROWS", "1_0")
 	if e := cmdtest.Run(t, "dataset", "generate", "--out", dir+"/c.csv"); e.Code != ExitUsage || !strings.Contains(e.Stderr, "COPPICE_ROWS") {
 		t.Errorf("COPPICE_ROWS: exit code %d, %s", e.Code, e.Stderr)
+	}
+}
+
+// TestNegativeValues: a negative value is the value of the flag before it, with a space as with =. If the flag allows none,
+// the error names the flag, before anything is asked or done.
+func TestNegativeValues(t *testing.T) {
+	dir := t.TempDir()
+	data := cmdtest.Write(t, dir, "x.csv", "x0,x1,label_a,label_b\n1,2,0.5,0.5\n3,4,0.25,0.75\n5,6,0.25,0.75\n")
+	for command, all := range map[string]string{
+		"certs init --ca-dir @": "--valid -1h", "certs client u --role read": "--quota -1",
+		"train --local --data x.csv":                          "--seed -1 --steps -1 --folds -2 --test-fraction -0.5 --name -1 --tolerance -.5 --threads -1 --memory -1GiB --audit -1",
+		"train --local --data x.csv --labels age --range 0:5": "--sigma -1",
+		"train --local --data x.csv --folds 2":                "--fold -1 --fold-seed -1",
+		"audit":                                               "--limit -1 --since -1h",
+		"job list":                                            "--limit -1 --server -1",
+		"job prune --older-than 1h":                           "--wait -1s", "job prune": "--older-than -1h", "job watch j": "--timeout -1s",
+		"model show m": "--tree -1", "inspect node --data x.csv": "--tree -1",
+		"coordinator --dir @":          "--jobs -1 --max-queue -1 --keep-jobs -1 --max-connections -1 --heartbeat -1s --snapshot-bytes -1",
+		"worker --dir @ --join h:1":    "--slots -1 --cache -1GiB",
+		"cluster add d=h:1":            "--vote-timeout -1s",
+		"dataset generate --out x.csv": "--rows -1 --seed -1", "dataset patches --images @ --maps @ --out y.csv": "--patch -1 --stride -1",
+		"chaos": "--rounds -1 --workers -1 --seed -1 --hold -1s", "quickstart": "--workers -1 --coordinators -1 --sigma -1 --steps -1",
+		"version": "--output -1", "token create t --role read": "--expires -1d --quota -1",
+	} {
+		base := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(command, "@", dir), "x.csv", data))
+		for words := strings.Fields(all); len(words) > 0; words = words[2:] {
+			for _, how := range [][]string{{words[0], words[1]}, {words[0] + "=" + words[1]}} {
+				e := cmdtest.Run(t, append(slices.Clone(base), how...)...)
+				if e.Code != ExitUsage || !strings.Contains(e.Stderr, words[0]) || strings.Contains(e.Stderr, "perhaps") {
+					t.Errorf("%s %q: exit code %d: %s", command, how, e.Code, e.Stderr)
+				}
+			}
+		}
+	}
+	if e := cmdtest.Run(t, "version", "-o", "-1"); e.Code != ExitUsage || !strings.Contains(e.Stderr, "--output") {
+		t.Errorf("-o -1: exit code %d: %s", e.Code, e.Stderr)
+	}
+	cmdtest.Works(t, "dataset", "convert", "--data", data, "--out", filepath.Join(dir, "y.npz"), "--missing", "-1")
+	if e := cmdtest.Run(t, "job", "show", "--", "-1"); strings.Contains(e.Stderr, "unknown flag") {
+		t.Errorf("an argument after --: %s", e.Stderr)
 	}
 }

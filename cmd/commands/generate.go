@@ -266,7 +266,7 @@ coppice predict --image labels whole images.`
 func (c *patchesCmd) Run(a *app) error {
 	o := patches.Options{Cut: patches.Cut{Size: c.Patch, Stride: c.Stride}, Ignore: c.Ignore}
 	if err := o.Check(); err != nil {
-		return usageError{err}
+		return usagef("{patch=%d}, {stride=%d}: %w", c.Patch, c.Stride, err)
 	}
 	if (c.TestImages > 0) != (c.TestOut != "") || c.TestImages < 0 {
 		return usagef("{test-images=N} and {test-out=FILE} need each other; give both")

@@ -60,8 +60,12 @@ func TestInitFrom(t *testing.T) {
 	if e := cmdtest.Run(t, tuned(data, "--local", "--init-from", weights)...); e.Code != ExitUsage || !strings.Contains(e.Stderr, weights+": no such file; only a cluster finds weights by a digest") {
 		t.Errorf("a digest without a cluster: exit code %d: %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, tuned(data, "--init-from", "second")...); e.Code == ExitOK || !strings.Contains(e.Stderr, "init_from: second: there is no such file, and no such model of the cluster: ") {
+	if e := cmdtest.Run(t, tuned(data, "--init-from", "second")...); e.Code != ExitFailed || !strings.Contains(e.Stderr, "init_from: second: there is no such file, and no such model of the cluster: ") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
+	}
+	var none failure
+	if e := cmdtest.Run(t, tuned(data, "--init-from", "second", "-o", "json")...); json.Unmarshal([]byte(cmdtest.WithoutNotes(e.Stderr)), &none) != nil || none.Kind != "not_found" || none.Form == nil || none.Form.Value != "init_from" && none.Form.Parameter != "init_from" {
+		t.Errorf("a model that does not exist: %s", e.Stderr)
 	}
 	wider := cmdtest.Write(t, dir, "wider.yaml", "algorithm: dldl\ndropout: 0.1\ninit_from: first\nhidden: 6\n")
 	e := cmdtest.Run(t, "train", "--data", data, "--spec", wider)
@@ -94,7 +98,11 @@ func TestInitFromErrors(t *testing.T) {
 		{[]string{"--init-from", at("linear.model"), "--algorithm", "structrf"}, "there is no such key"},
 	} {
 		e := cmdtest.Run(t, append([]string{"train", "--local", "--data", data}, x.how...)...)
-		if e.Code == ExitOK || !strings.Contains(e.Stderr, x.want) {
+		code := ExitUsage
+		if strings.Contains(x.want, "no such file") || strings.Contains(x.want, "directory") {
+			code = ExitFailed // as for every other file
+		}
+		if e.Code != code || !strings.Contains(e.Stderr, x.want) {
 			t.Errorf("%v: exit code %d: %s, want %s", x.how, e.Code, e.Stderr, x.want)
 		}
 		if _, err := os.Stat(at("out.model")); err == nil {

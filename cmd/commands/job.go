@@ -313,6 +313,9 @@ func (c *jobListCmd) Run(a *app) error {
 	if q.States, err = protocol.ParseJobStates(strings.Join(c.State, ",")); err != nil {
 		return usagef("{state}: %w", err)
 	}
+	if c.Limit < 0 {
+		return usagef("{limit=%d}: want 0 or more; 0 means all", c.Limit)
+	}
 	if err := q.Check(); err != nil {
 		return usageError{err}
 	}

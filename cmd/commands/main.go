@@ -54,7 +54,7 @@ func runAs(ctx context.Context, g grammar, args []string, stdin io.Reader, stdou
 		kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
 		groups, kong.PostBuild(plainSubcommands), decimalNumbers(),
 	)
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(withNegatives(args))
 	if err != nil && out.err != nil {
 		return report(ctx, stderr, wantsJSON(args), out.err)
 	}

@@ -99,6 +99,9 @@ func (c *modelShowCmd) tree(a *app, m *model) error {
 
 // Run implements `coppice model show`.
 func (c *modelShowCmd) Run(a *app) error {
+	if c.Tree != nil && *c.Tree < 0 {
+		return usagef("{tree=%d}: trees are counted from 0", *c.Tree)
+	}
 	m, name, err := c.load(a)
 	if err != nil {
 		return err

@@ -51,6 +51,9 @@ func (*nodeCmd) outputs() []string { return []string{outputCSV} }
 
 // Run implements `coppice inspect node`.
 func (c *nodeCmd) Run(a *app) error {
+	if c.Tree < 0 {
+		return usagef("{tree=%d}: trees are counted from 0", c.Tree)
+	}
 	plots, err := c.plots()
 	defer func() {
 		for _, p := range plots {

@@ -20,6 +20,8 @@ type outlook struct {
 
 	heard    bool   // true if a member answered, whether it votes or not
 	away     string // the names of the members that did not answer
+	unknown  string // the addresses that did not answer, and that no member has
+	deaf     string // the names of the voters that answered and hear no leader, although a quorum names one
 	troubled string // the problems of the members that answered
 }
 
@@ -50,10 +52,14 @@ func judge(reports []client.Report) *outlook {
 		o.Voters = len(voters)
 	}
 	hears := make(map[string]int)
-	var away, troubled []string
+	var away, unknown, troubled []string
 	for i := range reports {
 		s := saidBy(&reports[i], voters)
 		o.Members = append(o.Members, s)
+		if !s.Answered && s.ID == "" && len(voters) > 0 {
+			unknown = append(unknown, s.HTTP)
+			continue
+		}
 		if !s.Answered {
 			away = append(away, s.name())
 			continue
@@ -67,17 +73,34 @@ func judge(reports []client.Report) *outlook {
 			hears[s.Leader]++
 		}
 	}
-	o.away, o.troubled = strings.Join(away, ", "), strings.Join(troubled, "; ")
+	o.away, o.unknown, o.troubled = strings.Join(away, ", "), strings.Join(unknown, ", "), strings.Join(troubled, "; ")
 	for leader, n := range hears {
 		if leader != "" && n >= o.majority() {
 			o.Leader = leader
 		}
 	}
+	if o.Leader != "" && hears[""] > 0 {
+		o.deaf = deafOf(o.Members, voters)
+	}
 	o.Verdict = o.headline()
 	if advice := o.advice(); advice != "" {
 		o.Verdict += "; " + advice
 	}
+	if o.unknown != "" {
+		o.Verdict += "; no coordinator of the cluster has the address " + o.unknown + ": leave it out of --server if its coordinator was removed"
+	}
 	return o
+}
+
+// deafOf returns the names of the voters that answered and hear no leader.
+func deafOf(members []outSaid, voters []protocol.MemberEntry) string {
+	var names []string
+	for i := range members {
+		if s := &members[i]; s.Answered && s.Leader == "" && s.starts() == "" && votes(voters, s.ID) {
+			names = append(names, s.name())
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func (o *outlook) majority() int { return o.Voters/2 + 1 }
@@ -195,6 +218,8 @@ func (o *outlook) headline() string {
 		return "no leader yet: the coordinators that answer are still starting"
 	case o.Leader != "" && !o.leaderAnswers():
 		return fmt.Sprintf("%s of %s name %s as the leader, but %[3]s does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
+	case o.Leader != "" && o.deaf != "":
+		return fmt.Sprintf("%s leads, and %s coordinators answer, but the leader does not reach %s", o.Leader, there, o.deaf)
 	case o.Leader != "" && o.Answered == o.Voters:
 		return o.Leader + " leads, and all coordinators answer"
 	case o.Leader != "":
@@ -224,6 +249,8 @@ func (o *outlook) advice() string {
 		return "restart or remove: " + o.away
 	case o.Answered < o.majority() && o.away != "":
 		return "restart: " + o.away + "; if their disks are lost: coppice restore"
+	case o.deaf != "":
+		return "coppice cluster members says why, such as a revoked certificate"
 	case o.troubled != "":
 		return "problems: " + o.troubled
 	case o.Leader == "" && o.Answered >= o.majority():

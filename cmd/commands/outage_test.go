@@ -41,6 +41,7 @@ func TestVerdicts(t *testing.T) {
 	removed := append(reports("a", "a", "a"), client.Report{ID: "d", Address: "d:1", Self: &protocol.Self{
 		MemberEntry: protocol.MemberEntry{ID: "d", HTTP: "d:1"}, Phase: phaseMember, Leader: "a", Applied: 0,
 	}})
+	gone := append(reports("a", "a", "a"), client.Report{Address: "d:1", Err: errors.New("refused")})
 	for _, test := range []struct {
 		name     string
 		reports  []client.Report
@@ -60,6 +61,8 @@ func TestVerdicts(t *testing.T) {
 		{"a problem", reports("a:not connected to NATS", "a", "a"), "a", 3, []string{"not connected to NATS"}},
 		{"nobody", reports("", "", ""), "", 0, []string{"no coordinator answers", "--server"}},
 		{"starting", starting, "", 0, []string{"no leader yet", "it waits for others", "no answer from: b (b:1)"}},
+		{"a voter that the others refuse", reports("a", "a", "-:NATS is not connected"), "a", 3, []string{"a leads, and 3 of 3 coordinators answer, but the leader does not reach c (c:1); coppice cluster members says why"}},
+		{"a removed coordinator", gone, "a", 3, []string{"a leads, and all coordinators answer; no coordinator of the cluster has the address d:1: leave it out of --server"}},
 		{"a nonvoter", removed, "a", 3, []string{"a leads, and all coordinators answer"}},
 	} {
 		o := judge(test.reports)

@@ -32,7 +32,7 @@ func TestPrefix(t *testing.T) {
 	if out := cmdtest.Works(t, "audit", "--server", server); !strings.Contains(out, "POST /v1/jobs ") || strings.Contains(out, "/ml/") {
 		t.Errorf("audit prints %s", out)
 	}
-	if e := cmdtest.Run(t, "job", "list", "--server", "http://"+address+"/other"); e.Code != ExitFailed {
+	if e := cmdtest.Run(t, "job", "list", "--server", "http://"+address+"/other"); e.Code != ExitFailed || !strings.Contains(e.Stderr, "the API below /ml/coppice: replace /other by it in --server") {
 		t.Errorf("another path: exit code %d: %s", e.Code, e.Stderr)
 	}
 	for _, prefix := range []string{"coppice", "/", "/v1", "/a//b", "/a b", "/a/", "/.."} {

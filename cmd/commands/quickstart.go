@@ -73,6 +73,9 @@ func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, dataset.Che
 	if c.Workers < 1 || c.Workers > 64 {
 		return nil, nil, dataset.Checks{}, usagef("--workers %d: want 1 to 64", c.Workers)
 	}
+	if err := c.belongTo(c.Data); err != nil {
+		return nil, nil, dataset.Checks{}, err
+	}
 	if c.Steps == "" {
 		c.Steps = quickSteps
 	}

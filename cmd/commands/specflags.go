@@ -158,7 +158,11 @@ func (s *specFlags) resolve(a *app, cl *client.Client, file *spec.File, m *datas
 	if from != "" {
 		w, err := findWeights(a, cl, from)
 		if err != nil {
-			return nil, file.Locate(param.Errorf(network.SettingInitFrom, "%s: %v", from, err))
+			located := file.Locate(param.Errorf(network.SettingInitFrom, "%s: %v", from, err))
+			if _, asked := errors.AsType[*unread](err); asked {
+				return nil, formed{err, located} // the value may be right
+			}
+			return nil, located
 		}
 		file.Spec.Set[network.SettingInitFrom], r.weights = w.Digest, w.File
 	}
@@ -238,31 +242,40 @@ func initFrom(file *spec.File) string {
 	return ""
 }
 
-// findWeights reads the weights of a file, or else of a model of the cluster, or else of a blob that was sent before.
+// unread is the error of weights that could not be read from a file or from the cluster.
+type unread struct{ error }
+
+func (u *unread) Unwrap() error { return u.error }
+
+// findWeights reads the weights of a file, or else of a model of the cluster, or else of a blob that was sent before. The
+// error is of type *unread if the file or the model does not exist, or could not be read.
 func findWeights(a *app, cl *client.Client, from string) (*network.Weights, error) {
 	b, err := os.ReadFile(from)
 	switch {
 	case err == nil:
 		return network.ReadWeights(b)
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+		if of, ok := errors.AsType[*fs.PathError](err); ok {
+			err = of.Err // the text has the path already
+		}
+		return nil, &unread{err}
 	case cl == nil:
 		if _, ok := digests.Parse(from); ok {
 			return nil, errors.New("no such file; only a cluster finds weights by a digest")
 		}
-		return nil, errors.New("no such file")
+		return nil, &unread{reworded{err, "no such file"}}
 	}
 	b, err = cl.Model(a.ctx, from)
 	switch {
 	case err == nil:
 		return network.ReadWeights(b)
 	case !client.IsNotFound(err):
-		return nil, err
+		return nil, &unread{err}
 	}
 	if b, sent := cl.Blob(a.ctx, from); sent == nil {
 		return network.DecodeWeights(b)
 	}
-	return nil, fmt.Errorf("there is no such file, and no such model of the cluster: %w", err)
+	return nil, &unread{fmt.Errorf("there is no such file, and no such model of the cluster: %w", err)}
 }
 
 // auditRate is a fraction from 0 to 1.

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/coordinator/state"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/rights"
@@ -99,7 +100,7 @@ func Handler(cfg Config) http.Handler {
 		}
 		mux.HandleFunc(r.Pattern, access.Route(r.Pattern, handler))
 	}
-	mux.HandleFunc("/", respond.unknown(mux))
+	mux.HandleFunc("/", respond.unknown(mux, cfg.Prefix))
 	return counted(mux, cfg.Count)
 }
 
@@ -107,8 +108,8 @@ func Handler(cfg Config) http.Handler {
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete}
 
 // unknown answers requests of an unknown path or method, so that the error is JSON. If the path has other
-// methods, the header Allow lists them.
-func (p responder) unknown(mux *http.ServeMux) http.HandlerFunc {
+// methods, the header Allow lists them. prefix is the path below which a proxy has the API, or empty.
+func (p responder) unknown(mux *http.ServeMux, prefix string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var allowed []string
 		for _, method := range methods {
@@ -119,7 +120,7 @@ func (p responder) unknown(mux *http.ServeMux) http.HandlerFunc {
 			}
 		}
 		if len(allowed) == 0 {
-			p.answer(w, nil, fmt.Errorf("%w: no request %s %s exists", state.ErrNotFound, r.Method, r.URL.Path))
+			p.answer(w, nil, errtext.Errorf(errtext.WrongRequest, "%w: no request %s %s exists%s", state.ErrNotFound, r.Method, r.URL.Path, belowAnother(r.URL.Path, prefix)))
 			return
 		}
 		w.Header().Set("Allow", strings.Join(append(allowed, http.MethodOptions), ", "))
@@ -132,6 +133,19 @@ func (p responder) unknown(mux *http.ServeMux) http.HandlerFunc {
 			p.log.Debug("a response could not be sent", "error", err)
 		}
 	}
+}
+
+// belowAnother says what to do if the path of a request is one of the API below a path that is not prefix. Otherwise it
+// returns nothing.
+func belowAnother(path, prefix string) errtext.Text {
+	other, _, found := strings.Cut(path, "/v1/")
+	switch {
+	case !found || protocol.CheckPrefix(other) != nil:
+		return ""
+	case prefix != "":
+		return errtext.Sprintf("; this coordinator has the API below %s: replace %s by it in {server}", prefix, other)
+	}
+	return errtext.Sprintf("; leave the path %s out of {server}, or if a proxy has the API below it, start each coordinator with --http-prefix %s", other, other)
 }
 
 // Starting serves a coordinator before its log is open: it says who the coordinator is

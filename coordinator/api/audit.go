@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,7 +106,9 @@ type auditHandlers struct {
 // defaultRecords is the number of records of an answer if the request does not say it.
 const defaultRecords = 100
 
-// list answers with the newest records that the query asks for, the newest first.
+// list answers with the newest records that the query asks for, the newest first: by their time, and those of one second by
+// their number. The log may have them in another order, since refusals are counted for a while before they are recorded, and
+// the clocks of coordinators differ.
 func (h *auditHandlers) list(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	number := func(name string, otherwise, most int64) (int64, error) {
@@ -133,14 +136,14 @@ func (h *auditHandlers) list(r *http.Request) (any, error) {
 	}
 	caller, list := q.Get("caller"), []protocol.AuditRecord{}
 	for one := range h.store.State().Audit {
-		if int64(len(list)) == limit {
-			break
-		}
 		if one.Time >= since && (caller == "" || one.Caller == caller) && (!refused || one.Refused != "") {
 			list = append(list, *one)
 		}
 	}
-	return list, nil
+	slices.SortFunc(list, func(a, b protocol.AuditRecord) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Number, a.Number))
+	})
+	return list[:min(int64(len(list)), limit)], nil
 }
 
 // add keeps the refusals that another coordinator has counted.

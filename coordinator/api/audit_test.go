@@ -100,6 +100,27 @@ func TestRevocations(t *testing.T) {
 	}
 }
 
+// TestAuditOrder: records are sorted by time, also if another coordinator sends older ones later, and those of one second by
+// number. A limit keeps the newest.
+func TestAuditOrder(t *testing.T) {
+	s := newSite(t)
+	for _, seconds := range []int64{50, 20, 40, 40, 90, 10} {
+		r := protocol.AuditRecord{Time: seconds, Role: "read", From: "h:1", Request: "GET /v1/backup", Refused: "no", Count: 1}
+		s.propose(protocol.EntryRecord, protocol.RecordEntry{Records: []protocol.AuditRecord{r}})
+	}
+	for query, want := range map[string]string{"": "90/5 50/1 40/4 40/3 20/2 10/6", "?limit=2": "90/5 50/1", "?since=40": "90/5 50/1 40/4 40/3"} {
+		var list []protocol.AuditRecord
+		s.get("GET", "/v1/audit"+query, nil, &list)
+		var got []string
+		for _, r := range list {
+			got = append(got, fmt.Sprintf("%d/%d", r.Time, r.Number))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %v, want %s", query, got, want)
+		}
+	}
+}
+
 // TestRefusalsOfOthers: a coordinator may only report refusals, and no user may report any.
 func TestRefusalsOfOthers(t *testing.T) {
 	s := newSite(t)

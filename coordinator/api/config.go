@@ -44,6 +44,7 @@ type Config struct {
 	Status  Status
 	Running Running
 	Quotas  Quotas
+	Prefix  string // the path below which a proxy has the API; empty: there is none
 	Metrics http.Handler
 	Log     *slog.Logger
 	// Count, if set, is called after each response. The route is the pattern of its
@@ -199,6 +200,12 @@ type bad struct{ error }
 
 func (b bad) Is(target error) bool { return target == errBad }
 func (b bad) Unwrap() error        { return b.error }
+
+// lacking marks an error about something that does not exist. Unlike wrapping state.ErrNotFound, it adds nothing to the text.
+type lacking struct{ error }
+
+func (l lacking) Is(target error) bool { return target == state.ErrNotFound }
+func (l lacking) Unwrap() error        { return l.error }
 
 // detailed is an error that says more than its text.
 type detailed struct {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -234,15 +235,20 @@ func (h *experimentHandlers) repeated(ctx context.Context, token string) (any, e
 // maxMistakes bounds the mistakes that an answer lists.
 const maxMistakes = 1000
 
-// planError lists the mistakes in a spec and its data.
+// planError lists the mistakes in a spec and its data. The status is 400 unless the only mistake is that datasets do not exist.
 func planError(err error) error {
 	var mistakes experiment.Errors
 	if !mistakes.Add(err) {
 		return err
 	}
-	d := &detailed{error: bad{err}}
+	d := &detailed{error: err}
 	if n := len(mistakes); n > 1 {
-		d.error = bad{fmt.Errorf("%d mistakes in the spec and its data", n)}
+		d.error = fmt.Errorf("%d mistakes in the spec and its data", n)
+	}
+	if slices.ContainsFunc(mistakes, func(one error) bool { return !errors.Is(one, experiments.ErrNoDataset) }) {
+		d.error = bad{d.error}
+	} else {
+		d.error = lacking{d.error}
 	}
 	for _, one := range mistakes[:min(len(mistakes), maxMistakes)] {
 		d.mistakes, d.forms = append(d.mistakes, one.Error()), append(d.forms, errtext.Of(one.Error(), one))

@@ -130,6 +130,9 @@ methods:
 			t.Fatalf("mistake %d of %q: want %q", i, p.Mistakes, want)
 		}
 	}
+	lacks := specOf("t", "aa-knn")
+	lacks.Spec = strings.Replace(lacks.Spec, "{dataset: art}", "{dataset: nowhere}", 1)
+	s.refuse(404, "POST", "/v1/experiments", lacks, "the cluster has no dataset \"nowhere\"")
 	with := func(d protocol.ExperimentData) protocol.ExperimentRequest {
 		r := specOf("t", "aa-knn")
 		r.Spec = strings.Replace(r.Spec, "{dataset: art}", "d.csv", 1)

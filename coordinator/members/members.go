@@ -207,6 +207,9 @@ func (s *Service) ask(ctx context.Context, address string) (protocol.Self, error
 	defer cancel()
 	began := time.Now()
 	self, err := s.Ask(limited, address)
+	if peer, ok := errors.AsType[*certs.PeerError](err); ok {
+		return self, peer // without the URL
+	}
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(ctx.Err(), context.Canceled) {
 		err = fmt.Errorf("no answer in %v", time.Since(began).Round(100*time.Millisecond))
 	}

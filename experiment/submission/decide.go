@@ -147,7 +147,7 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 	case name == "":
 		return none, s.Error(d.At, "dataset %s is a file, which a coordinator does not read; import it and send its name on the cluster", d.Name)
 	case there == nil:
-		return none, s.Error(d.At, "the cluster has no dataset %q", name)
+		return none, s.Located(d.At, fmt.Errorf("%w %q", ErrNoDataset, name))
 	default:
 		if err := on.MayTrain(ctx, there); err != nil {
 			return none, err

@@ -33,6 +33,9 @@ type Source interface {
 // ErrNone is the error of an experiment without jobs.
 var ErrNone = errors.New("the cluster has no such experiment")
 
+// ErrNoDataset is wrapped by the error of a spec that names a dataset that the cluster does not have.
+var ErrNoDataset = errors.New("the cluster has no dataset")
+
 // errUnread is the error of a blob that is perhaps not lost.
 var errUnread = errors.New("cannot be read now")
 

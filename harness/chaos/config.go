@@ -57,8 +57,11 @@ type Config struct {
 // DefaultBound is Config.Bound where it is not set.
 const DefaultBound = 30 * time.Second
 
-// MaxRounds bounds Config.Rounds.
-const MaxRounds = 10_000
+// The bounds of Config.Rounds and Config.Workers.
+const (
+	MaxRounds  = 10_000
+	MaxWorkers = 16
+)
 
 // The algorithms that the suite has long jobs for.
 const (
@@ -74,8 +77,8 @@ func (c Config) prepared() (Config, error) {
 	if c.Rounds < 1 || c.Rounds > MaxRounds {
 		return c, fmt.Errorf("%w: want 1 to %[3]d rounds, got %[2]d", ErrUsage, c.Rounds, MaxRounds)
 	}
-	if c.Workers < 2 || c.Workers > 16 {
-		return c, fmt.Errorf("%w: want 2 to 16 workers, so that one can be lost, got %d", ErrUsage, c.Workers)
+	if c.Workers < 2 || c.Workers > MaxWorkers {
+		return c, fmt.Errorf("%w: want 2 to %[3]d workers, so that one can be lost, got %[2]d", ErrUsage, c.Workers, MaxWorkers)
 	}
 	if c.Algorithm != "" && !slices.Contains(Algorithms, c.Algorithm) {
 		return c, fmt.Errorf("%w: unknown algorithm %q of the long jobs: want %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " or "))

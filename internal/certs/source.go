@@ -242,7 +242,7 @@ func (s *Source) reason(err error) error {
 	var bad x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &unknown):
-		return fmt.Errorf("no authority in %s has signed it", s.ca)
+		return fmt.Errorf("no authority in %s has signed it", absolute(s.ca))
 	case errors.As(err, &bad) && bad.Reason == x509.Expired && time.Now().After(bad.Cert.NotAfter):
 		return fmt.Errorf("%w at %s; issue another one with coppice certs", ErrExpired, bad.Cert.NotAfter.Format(time.RFC3339))
 	case errors.As(err, &bad) && bad.Reason == x509.Expired:
@@ -251,20 +251,32 @@ func (s *Source) reason(err error) error {
 	return err
 }
 
-// PeerError is the error about the certificate of the other side.
-type PeerError struct {
-	Authorities string // the file of the authorities that were used
-	Expected    string // identity
-	Found       string // identity, or what was found instead
-	Err         error  // nil if only the identity differs
+// absolute returns a path that is right in the folder of another process, too.
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
 }
 
+// PeerError is the error about the certificate of the other side.
+type PeerError struct {
+	Expected string // identity
+	Found    string // identity, or what was found instead
+	Fits     bool   // true if the identity is as expected
+	Err      error  // nil if only the identity differs
+}
+
+// Error says what is wrong. What is right is left out: if the identity is as expected, the reason has nothing to do with it.
 func (e *PeerError) Error() string {
-	text := fmt.Sprintf("the certificate of the other side is refused: expected %s, found %s, with the authorities in %s", e.Expected, e.Found, e.Authorities)
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
+	const refused = "the certificate of the other side is refused"
+	switch {
+	case e.Err == nil:
+		return fmt.Sprintf("%s: expected %s, found %s", refused, e.Expected, e.Found)
+	case e.Fits:
+		return fmt.Sprintf("%s: %s: %v", refused, e.Found, e.Err)
 	}
-	return text
+	return fmt.Sprintf("%s: expected %s, found %s: %v", refused, e.Expected, e.Found, e.Err)
 }
 
 // Unwrap returns why the certificate is not valid.
@@ -278,7 +290,7 @@ var ErrNoCertificate = errors.New("no certificate was shown")
 // or is revoked, verify returns the identity with the error.
 func (s *Source) verify(p *shown) (Identity, error) {
 	m := s.current.Load()
-	refused := &PeerError{Authorities: s.ca, Expected: expected(m.id.Cluster, p.roles)}
+	refused := &PeerError{Expected: expected(m.id.Cluster, p.roles)}
 	if len(p.list) == 0 {
 		refused.Found, refused.Err = "nothing", ErrNoCertificate
 		return Identity{}, refused
@@ -288,7 +300,7 @@ func (s *Source) verify(p *shown) (Identity, error) {
 		refused.Found, refused.Err = fmt.Sprintf("%q", p.list[0].Subject.String()), err
 		return Identity{}, refused
 	}
-	if id.Cluster != m.id.Cluster || !slices.Contains(p.roles, id.Role) {
+	if refused.Fits = id.Cluster == m.id.Cluster && slices.Contains(p.roles, id.Role); !refused.Fits {
 		id = Identity{}
 	}
 	if t := p.trusted.Load(); t == nil || t.by != m || time.Now().After(t.until) {

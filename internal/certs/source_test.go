@@ -192,3 +192,17 @@ func TestTrust(t *testing.T) {
 		}
 	}
 }
+
+// TestPeerError: the text names what is wrong, and no file of authorities if it is not about them.
+func TestPeerError(t *testing.T) {
+	expected, c := "coppice://prod/coordinator/*", "coppice://prod/coordinator/c"
+	for want, e := range map[string]certs.PeerError{
+		"the certificate of the other side is refused: expected coppice://prod/coordinator/*, found coppice://prod/worker/w":              {Expected: expected, Found: "coppice://prod/worker/w"},
+		"the certificate of the other side is refused: coppice://prod/coordinator/c: it is revoked; issue another one with coppice certs": {Expected: expected, Found: c, Fits: true, Err: certs.ErrRevoked},
+		"the certificate of the other side is refused: expected coppice://prod/coordinator/*, found nothing: no certificate was shown":    {Expected: expected, Found: "nothing", Err: certs.ErrNoCertificate},
+	} {
+		if got := e.Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -95,7 +95,7 @@ var Requests = []Request{
 	{"GET /v1/tokens", Admin, 0, nil, "lists the tokens of users, without their secrets"},
 	{"POST /v1/tokens", Admin, Changes, nil, "makes a token valid, see [below](#tokens)"},
 	{"DELETE /v1/tokens/{id}", Admin, Changes, nil, "revokes a token. Its open streams end within a second"},
-	{"GET /v1/audit", Admin, 0, nil, "lists the newest [audit records](../security.md#audit-records), the newest first. `?limit=N` (100, at most 10,000), `?since=UNIX_SECONDS`, `?caller=NAME` and `?refused=true` choose"},
+	{"GET /v1/audit", Admin, 0, nil, "lists the newest [audit records](../security.md#audit-records), the newest first (sorted by `time`, then by `number`). `?limit=N` (100, at most 10,000), `?since=UNIX_SECONDS`, `?caller=NAME` and `?refused=true` choose"},
 	{"POST /v1/audit", "", Changes, others{Coordinator: Full}, "keeps the refusals that another coordinator has counted"},
 	{"GET /v1/revocations", Admin, 0, nil, "lists the revoked certificates"},
 	{"POST /v1/revocations", Admin, Changes, nil, "revokes a certificate, unless the cluster is in the clear. The keys are `serial`, and optionally `identity` and `until`"},
