@@ -26,6 +26,27 @@ type said struct {
 	mean    map[string]float64 // recent seconds of a task, by kind, smoothed
 	total   map[string]float64 // seconds of all tasks, by kind
 	lastOne time.Time          // when it computed the last of them
+
+	before string    // the address of an earlier full heartbeat, if it was another one
+	twins  string    // two addresses from which heartbeats came in turns: two processes have this name
+	seen   time.Time // when twins was found last
+}
+
+// twinsFor is how long after the last sign of it two processes are said to have one name.
+const twinsFor = time.Minute
+
+// findTwins compares the address of a full heartbeat with the earlier ones, and reports whether two processes have one name,
+// which was not known. A process that connects again has another address, but never an earlier one.
+func (s *said) findTwins(last, address string, now time.Time) (isNew bool) {
+	if last == "" || address == "" || address == last {
+		return false
+	}
+	if address == s.before {
+		isNew = now.Sub(s.seen) >= twinsFor
+		s.twins, s.seen = min(last, address)+" and "+max(last, address), now
+	}
+	s.before = last
+	return isNew
 }
 
 // hear takes in a heartbeat; d.mu is held.
@@ -49,6 +70,8 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 	s.beat = *b
 	if s.beat.Holds = nil; !b.Full {
 		s.beat.Host, s.beat.Address, s.beat.Load = was.Host, was.Address, was.Load
+	} else if s.findTwins(was.Address, b.Address, now) {
+		d.cfg.Log.Warn("two workers have the same id; give one of them another --id, and a folder of its own", "worker", b.Worker, "addresses", s.twins)
 	}
 	return changed, joined
 }
@@ -142,6 +165,8 @@ func (d *Dispatcher) Workers() (list []protocol.Worker) {
 			state = "refused: " + w.Refused
 		} else if w.Unreachable {
 			state = "unreachable"
+		} else if s.twins != "" && now.Sub(s.seen) < twinsFor {
+			state = "twice: two workers, at " + s.twins + ", have this id; give one of them another --id, and a folder of its own"
 		}
 		b := &s.beat
 		list = append(list, protocol.Worker{
