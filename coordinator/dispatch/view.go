@@ -49,6 +49,14 @@ func (s *said) findTwins(last, address string, now time.Time) (isNew bool) {
 	return isNew
 }
 
+// twinsAt returns the addresses of two processes that have one name now, or nothing.
+func (s *said) twinsAt(now time.Time) string {
+	if s == nil || now.Sub(s.seen) >= twinsFor {
+		return ""
+	}
+	return s.twins
+}
+
 // hear takes in a heartbeat; d.mu is held.
 func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined bool) {
 	b.RoundTrip, b.Late = min(b.RoundTrip, maxLate.Microseconds()), min(b.Late, maxLate.Microseconds())
@@ -165,8 +173,8 @@ func (d *Dispatcher) Workers() (list []protocol.Worker) {
 			state = "refused: " + w.Refused
 		} else if w.Unreachable {
 			state = "unreachable"
-		} else if s.twins != "" && now.Sub(s.seen) < twinsFor {
-			state = "twice: two workers, at " + s.twins + ", have this id; give one of them another --id, and a folder of its own"
+		} else if both := s.twinsAt(now); both != "" {
+			state = "twice: two workers, at " + both + ", have this id; give one of them another --id, and a folder of its own"
 		}
 		b := &s.beat
 		list = append(list, protocol.Worker{
