@@ -112,13 +112,13 @@ var proxyRefuses = map[int]bool{
 	http.StatusUnavailableForLegalReasons: true, http.StatusNotImplemented: true,
 }
 
-// refusedByProxy returns the error of a response whose status proxyRefuses has.
+// refusedByProxy returns the error of a response with a status of proxyRefuses.
 func refusedByProxy(server string, r *http.Response) *Error {
 	request, status := r.Request.Method+" "+r.Request.URL.Path, strings.TrimSpace(r.Status)
-	text := errtext.Sprintf("%s: a proxy, and not a coordinator, refuses the request %s with the status %s; configure the proxy to pass it on, or give the address of a coordinator in {server}",
+	text := errtext.Sprintf("%s: a proxy, and not a coordinator, refuses the request %s with the status %s. Configure the proxy to pass it on, or give the address of a coordinator in {server}",
 		bare(server), request, status)
 	if r.StatusCode == http.StatusRequestEntityTooLarge {
-		text = errtext.Sprintf("%s: a proxy, and not a coordinator, refuses the request %s with the status %s, because its body has %s; raise the limit of the proxy for bodies (client_max_body_size of nginx), or give the address of a coordinator in {server}",
+		text = errtext.Sprintf("%s: a proxy, and not a coordinator, refuses the request %s with the status %s. The body has %s: raise the limit of the proxy for bodies (client_max_body_size of nginx), or give the address of a coordinator in {server}",
 			bare(server), request, status, units.Format(r.Request.ContentLength))
 	}
 	return &Error{Status: r.StatusCode, Message: text.String(), Proxy: true, Form: errtext.Of(text.String(), errtext.Errorf(errtext.NoAccess, "%s", text))}
@@ -148,7 +148,7 @@ func stranger(server string, found errtext.Text) error {
 	return errtext.Errorf(errtext.NoAccess, "%s is %w: %s", bare(server), ErrStranger, found)
 }
 
-// distrusted is the error about a coordinator whose certificate is not valid. It wraps ErrStranger: no request is sent there.
+// distrusted is the error about a coordinator with a certificate that is not valid. It wraps ErrStranger: no request is sent there.
 type distrusted struct {
 	server string
 	peer   *certs.PeerError

@@ -46,7 +46,7 @@ func TestProxyRefuses(t *testing.T) {
 				t.Errorf("status %d: %v, want %q", status, err, want)
 			}
 		}
-		if names := strings.Contains(err.Error(), "its body has 3.0 MiB; raise the limit of the proxy for bodies (client_max_body_size of nginx)"); names != (status == 413) {
+		if names := strings.Contains(err.Error(), "The body has 3.0 MiB: raise the limit of the proxy for bodies (client_max_body_size of nginx)"); names != (status == 413) {
 			t.Errorf("status %d: %v", status, err)
 		}
 		if j, err := connect(t, at, well.URL).Submit(t.Context(), protocol.Spec{}); err != nil || j.ID != 7 {
@@ -71,7 +71,7 @@ func TestRefusedUpload(t *testing.T) {
 	data := make([]byte, 16<<20)
 	_, err := c.PutBlob(t.Context(), data)
 	var e *Error
-	if !errors.As(err, &e) || !e.Proxy || !strings.Contains(err.Error(), "its body has 16.0 MiB") {
+	if !errors.As(err, &e) || !e.Proxy || !strings.Contains(err.Error(), "The body has 16.0 MiB") {
 		t.Errorf("after %d requests: %v", asked.Load(), err)
 	}
 }

@@ -142,7 +142,7 @@ type Worker struct {
 	Slots   int    `json:"slots"`
 	Shards  int    `json:"shards"` // verified shards in its cache
 	Metrics string `json:"metrics,omitempty"`
-	State   string `json:"state"` // "alive", "refused: why"
+	State   string `json:"state"` // "alive", "unreachable", "refused: why", "twice: why"
 	// RoundTrip is the smoothed round trip to its NATS server in ms; 0: not measured yet.
 	RoundTrip float64 `json:"round_trip_ms,omitempty"`
 

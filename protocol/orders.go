@@ -334,6 +334,8 @@ type Lead struct {
 	// Refused names the workers that this leader does not use, and why: another
 	// protocol or numerics.
 	Refused map[string]string `json:"refused,omitempty" bound:"..4096"`
+	// Twins has the ids that two workers have, with the addresses of both.
+	Twins map[string]string `json:"twins,omitempty" bound:"..4096"`
 	// Revoked has the serial numbers of the certificates that the cluster has revoked. If it is empty, they
 	// are as in an earlier announcement.
 	Revoked []string `json:"revoked,omitempty" bound:"..10000 ..64"`

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -368,5 +369,17 @@ func TestFollowsTheMajority(t *testing.T) {
 	}
 	if at := w.link.session.Load().conn.ServerName(); at != "b" {
 		t.Errorf("it is connected to %q", at)
+	}
+}
+
+// TestTwinOfWorker: a worker logs once that another one has its id, and again if that changes.
+func TestTwinOfWorker(t *testing.T) {
+	var log bytes.Buffer
+	l := &leadership{env: &env{id: "w", log: slog.New(slog.NewTextHandler(&log, nil))}, changed: func() {}}
+	for _, addresses := range []string{"", "h:1 and h:2", "h:1 and h:2", "", "h:1 and h:3"} {
+		l.hears(&protocol.Lead{Epoch: 1, Coordinator: "a", Twins: map[string]string{"w": addresses, "v": "h:4 and h:5"}})
+	}
+	if text := log.String(); strings.Count(text, "another worker has the same id; give one of them another --id") != 2 || strings.Contains(text, "h:4") {
+		t.Errorf("the log has %s", text)
 	}
 }

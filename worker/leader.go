@@ -22,6 +22,7 @@ type leadership struct {
 	heard   time.Time  // when the leader was heard last, or when the wait for it began
 	vacant  bool       // true if it said that it does not lead any longer
 	refused string     // why the leader does not use this worker; empty: it does
+	twins   string     // the addresses of this worker and of another one with its id; empty: there is none
 }
 
 // hears takes an announcement of the highest epoch. It ignores the announcement if a later leader
@@ -48,6 +49,11 @@ func (l *leadership) hears(m *protocol.Lead) (isNew bool) {
 		l.refused = reason
 		if reason != "" {
 			l.log.Error("the leader refuses this worker", "reason", reason)
+		}
+	}
+	if both := m.Twins[l.id]; both != l.twins {
+		if l.twins = both; both != "" {
+			l.log.Error("another worker has the same id; give one of them another --id, and a folder of its own", "addresses", both)
 		}
 	}
 	return isNew

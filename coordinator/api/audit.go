@@ -106,8 +106,8 @@ type auditHandlers struct {
 // defaultRecords is the number of records of an answer if the request does not say it.
 const defaultRecords = 100
 
-// list answers with the newest records that the query asks for, the newest first: by their time, and those of one second by
-// their number. The log may have them in another order, since refusals are counted for a while before they are recorded, and
+// list answers with the newest records that the query asks for, the newest first: sorted by time and
+// then by number. The log may have them in another order, since refusals are counted for a while before they are recorded, and
 // the clocks of coordinators differ.
 func (h *auditHandlers) list(r *http.Request) (any, error) {
 	q := r.URL.Query()

@@ -100,7 +100,7 @@ func TestRevocations(t *testing.T) {
 	}
 }
 
-// TestAuditOrder: records are sorted by time, also if another coordinator sends older ones later, and those of one second by
+// TestAuditOrder: records are sorted by time, also if another coordinator sends older ones later, and then by
 // number. A limit keeps the newest.
 func TestAuditOrder(t *testing.T) {
 	s := newSite(t)

@@ -215,7 +215,14 @@ func (d *Dispatcher) publishLead(again bool) {
 		}
 	}
 	locked(&d.mu, func() {
-		for _, w := range d.workers.View(time.Now()) {
+		now := time.Now()
+		for _, w := range d.workers.View(now) {
+			if both := d.said[w.Name].twinsAt(now); both != "" {
+				if lead.Twins == nil {
+					lead.Twins = make(map[string]string)
+				}
+				lead.Twins[w.Name] = both
+			}
 			if w.Refused != "" {
 				if lead.Refused == nil {
 					lead.Refused = make(map[string]string)

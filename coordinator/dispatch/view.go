@@ -26,6 +26,35 @@ type said struct {
 	mean    map[string]float64 // recent seconds of a task, by kind, smoothed
 	total   map[string]float64 // seconds of all tasks, by kind
 	lastOne time.Time          // when it computed the last of them
+
+	before string    // the address of an earlier full heartbeat, if it was another one
+	twins  string    // two addresses from which heartbeats came in turns: two processes have this name
+	seen   time.Time // when twins was found last
+}
+
+// twinsFor is how long after the last sign of it two processes are said to have one name.
+const twinsFor = time.Minute
+
+// findTwins compares the address of a full heartbeat with the earlier ones, and reports whether two processes have one name,
+// which was not known. A process that connects again has another address, but never an earlier one.
+func (s *said) findTwins(last, address string, now time.Time) (isNew bool) {
+	if last == "" || address == "" || address == last {
+		return false
+	}
+	if address == s.before {
+		isNew = now.Sub(s.seen) >= twinsFor
+		s.twins, s.seen = min(last, address)+" and "+max(last, address), now
+	}
+	s.before = last
+	return isNew
+}
+
+// twinsAt returns the addresses of two processes that have one name now, or nothing.
+func (s *said) twinsAt(now time.Time) string {
+	if s == nil || now.Sub(s.seen) >= twinsFor {
+		return ""
+	}
+	return s.twins
 }
 
 // hear takes in a heartbeat; d.mu is held.
@@ -49,6 +78,8 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 	s.beat = *b
 	if s.beat.Holds = nil; !b.Full {
 		s.beat.Host, s.beat.Address, s.beat.Load = was.Host, was.Address, was.Load
+	} else if s.findTwins(was.Address, b.Address, now) {
+		d.cfg.Log.Warn("two workers have the same id; give one of them another --id, and a folder of its own", "worker", b.Worker, "addresses", s.twins)
 	}
 	return changed, joined
 }
@@ -142,6 +173,8 @@ func (d *Dispatcher) Workers() (list []protocol.Worker) {
 			state = "refused: " + w.Refused
 		} else if w.Unreachable {
 			state = "unreachable"
+		} else if both := s.twinsAt(now); both != "" {
+			state = "twice: two workers, at " + both + ", have this id; give one of them another --id, and a folder of its own"
 		}
 		b := &s.beat
 		list = append(list, protocol.Worker{

@@ -438,6 +438,35 @@ func TestForeignMessages(t *testing.T) {
 	}
 }
 
+// TestTwins: two workers with one id are found by the addresses of their heartbeats, and logged once. A worker that connects
+// again is none.
+func TestTwins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := make(logLines, 100)
+		d := New(Config{ID: "a", Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.NewTextHandler(log, nil))})
+		beat := func(addresses ...string) string {
+			for _, at := range addresses {
+				b := protocol.Heartbeat{Worker: "w", Slots: 1, Protocol: protocol.Version, Numerics: round.Numerics, Full: true, Address: at}
+				locked(&d.mu, func() { d.hear(&b, time.Now()) })
+			}
+			return d.Workers()[0].State
+		}
+		if state := beat("h:1", "h:1", "h:2", "h:2", "h:3"); state != "alive" || log.drain() != "" {
+			t.Errorf("a worker that connects again: %s", state)
+		}
+		if state := beat("h:4", "h:3", "h:4", "h:3"); !strings.Contains(state, "two workers, at h:3 and h:4, have this id; give one of them another --id") {
+			t.Errorf("two workers: %s", state)
+		}
+		if text := log.drain(); strings.Count(text, "two workers have the same id") != 1 {
+			t.Errorf("the log has %s", text)
+		}
+		time.Sleep(twinsFor)
+		if state := beat("h:3", "h:3"); state != "alive" {
+			t.Errorf("one of them has ended: %s", state)
+		}
+	})
+}
+
 // TestForeignMessagesOfMany: what is remembered of warnings is bounded, and forgotten after a minute.
 func TestForeignMessagesOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
