@@ -9,15 +9,15 @@ import (
 
 // NoBudgets takes the budgets out of the spec, so that all cells are run.
 func (s *Spec) NoBudgets() {
-	for i := range s.Rows {
-		s.Rows[i].Budget = nil
+	for i := range s.Methods {
+		s.Methods[i].Budget = nil
 	}
 }
 
 // HasBudgets reports whether a row has one.
 func (s *Spec) HasBudgets() bool {
-	for i := range s.Rows {
-		if s.Rows[i].Budget != nil {
+	for i := range s.Methods {
+		if s.Methods[i].Budget != nil {
 			return true
 		}
 	}
@@ -26,13 +26,13 @@ func (s *Spec) HasBudgets() bool {
 
 // Spent returns the seconds of computing that the cells of each row have taken, by the row's number.
 func (l *Layout) Spent(records map[string]*Record) []float64 {
-	spent := make([]float64, len(l.Table.Rows))
+	spent := make([]float64, len(l.Table.Methods))
 	counted := make(map[string]bool) // keys: a cell may stand in two rows
-	for i := range l.Table.Cells {
+	for i := range l.Table.Runs {
 		key := l.Keys[i]
 		if r := records[key]; r != nil && key != "" && !counted[key] {
 			counted[key] = true
-			spent[l.Table.Cells[i].Row] += r.Seconds
+			spent[l.Table.Runs[i].Method] += r.Seconds
 		}
 	}
 	return spent
@@ -40,7 +40,7 @@ func (l *Layout) Spent(records map[string]*Record) []float64 {
 
 // Ended are cells of a row on a dataset that have ended, and their seconds of computing.
 type Ended struct {
-	Cells   int
+	Runs    int
 	Seconds float64
 	// Well are the cells of these that ended well, and WellSeconds their seconds.
 	Well        int
@@ -49,7 +49,7 @@ type Ended struct {
 
 // Plus returns what has ended with one more cell.
 func (e Ended) Plus(r *Record) Ended {
-	e.Cells, e.Seconds = e.Cells+1, e.Seconds+r.Seconds
+	e.Runs, e.Seconds = e.Runs+1, e.Seconds+r.Seconds
 	if r.Outcome.Error == "" {
 		e.Well, e.WellSeconds = e.Well+1, e.WellSeconds+r.Seconds
 	}
@@ -59,27 +59,27 @@ func (e Ended) Plus(r *Record) Ended {
 // Bound puts the budgets of the spec into a job of some of its cells: rows has, for each row of the
 // job, its number in the spec. spent are the seconds that cells of each row of the spec have taken
 // (Layout.Spent), and ended is what has ended of each on the job's dataset.
-func (s *Spec) Bound(j *round.Job, rows []int, spent []float64, ended map[int]Ended) {
+func (s *Spec) Bound(j *round.Job, methods []int, spent []float64, ended map[int]Ended) {
 	number := make(map[*Budget]int)
-	for i, row := range rows {
-		b := s.Rows[row].Budget
+	for i, method := range methods {
+		b := s.Methods[method].Budget
 		if b == nil {
 			continue
 		}
 		if number[b] == 0 {
-			j.Cells.Budgets = append(j.Cells.Budgets, s.cellBudget(b, spent))
+			j.Cells.Budgets = append(j.Cells.Budgets, s.budgetOfRuns(b, spent))
 			number[b] = len(j.Cells.Budgets)
 		}
 		r := &j.Cells.Rows[i]
-		r.Budget, r.Ended, r.EndedSeconds = number[b], ended[row].Cells, ended[row].Seconds
+		r.Budget, r.Ended, r.EndedSeconds = number[b], ended[method].Runs, ended[method].Seconds
 	}
 }
 
-func (s *Spec) cellBudget(b *Budget, spent []float64) round.CellBudget {
+func (s *Spec) budgetOfRuns(b *Budget, spent []float64) round.CellBudget {
 	of := round.CellBudget{Of: b.Of, Seconds: b.Limit.Seconds()}
-	for row := range s.Rows {
-		if s.Rows[row].Budget == b {
-			of.Spent += spent[row]
+	for method := range s.Methods {
+		if s.Methods[method].Budget == b {
+			of.Spent += spent[method]
 		}
 	}
 	return of
@@ -87,23 +87,23 @@ func (s *Spec) cellBudget(b *Budget, spent []float64) round.CellBudget {
 
 // NotRun says which cells of rows with a budget are missing: how many of which row on which dataset.
 func NotRun(t *result.Table) (list []string) {
-	type where struct{ dataset, row int }
+	type where struct{ dataset, method int }
 	counts, order := make(map[where]int), []where(nil)
-	for _, c := range t.Cells {
-		if c.State != result.Missing || t.Rows[c.Row].Budget == "" {
+	for _, c := range t.Runs {
+		if c.State != result.Missing || t.Methods[c.Method].Budget == "" {
 			continue
 		}
-		at := where{c.Dataset, c.Row}
+		at := where{c.Dataset, c.Method}
 		if counts[at]++; counts[at] == 1 {
 			order = append(order, at)
 		}
 	}
 	for _, at := range order {
-		cells := "runs"
+		runs := "runs"
 		if counts[at] == 1 {
-			cells = "run"
+			runs = "run"
 		}
-		list = append(list, fmt.Sprintf("%s, %s (%d %s with a time budget of %s)", t.Datasets[at.dataset].Name, t.Rows[at.row].Name, counts[at], cells, t.Rows[at.row].Budget))
+		list = append(list, fmt.Sprintf("%s, %s (%d %s with a time budget of %s)", t.Datasets[at.dataset].Name, t.Methods[at.method].Name, counts[at], runs, t.Methods[at.method].Budget))
 	}
 	return list
 }

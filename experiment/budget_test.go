@@ -22,14 +22,14 @@ methods:
 		t.Fatal(err)
 	}
 	var texts []string
-	for _, r := range s.Rows {
+	for _, r := range s.Methods {
 		texts = append(texts, r.Budget.String())
 	}
 	if want := []string{"1h30m of rf", "1h30m of ldlf", "1h30m of ldlf", "20m of line 7", "20m of line 7", "1h30m of ldlf"}; !slices.Equal(texts, want) {
 		t.Errorf("%q, want %q", texts, want)
 	}
 	for i, other := range []int{0, 1, 1, 3, 3, 1} {
-		if s.Rows[i].Budget != s.Rows[other].Budget || other > 0 && s.Rows[i].Budget == s.Rows[0].Budget {
+		if s.Methods[i].Budget != s.Methods[other].Budget || other > 0 && s.Methods[i].Budget == s.Methods[0].Budget {
 			t.Errorf("method %d does not share the budget of method %d alone", i, other)
 		}
 	}
@@ -42,8 +42,8 @@ methods:
 func TestSpentAndNotRun(t *testing.T) {
 	l := &Layout{
 		Table: &result.Table{
-			Name: "a", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Folds: 2}}, Rows: []result.Row{{Name: "x", Budget: "20m of x"}, {Name: "y"}},
-			Cells: []result.Cell{{State: result.Missing}, {Fold: 1, State: result.Missing}, {Row: 1, State: result.Missing}, {Row: 1, Fold: 1, State: result.Missing}},
+			Name: "a", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Folds: 2}}, Methods: []result.Method{{Name: "x", Budget: "20m of x"}, {Name: "y"}},
+			Runs: []result.Run{{State: result.Missing}, {Fold: 1, State: result.Missing}, {Method: 1, State: result.Missing}, {Method: 1, Fold: 1, State: result.Missing}},
 		},
 		Keys: []string{"k", "l", "k", "m"},
 	}

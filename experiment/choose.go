@@ -21,7 +21,7 @@ type choice struct {
 
 // choose adds the row whose cells choose among points by rows that their candidates were not
 // trained on: an ensemble of which the best member has all the weight.
-func (s *parser) choose(r Row, e entry, settings []param.Pair, points [][]param.Pair) {
+func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]param.Pair) {
 	c := s.choice(e)
 	if len(points) < 2 {
 		s.fail(e.at, "choose: the method has only one candidate; list values of its settings with the key grid, or draw them with the key search")
@@ -39,10 +39,10 @@ func (s *parser) choose(r Row, e entry, settings []param.Pair, points [][]param.
 		r.Candidates = append(r.Candidates, candidateName(r.Algorithm, point))
 	}
 	if r.Name == "" {
-		r.Name = rowName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
+		r.Name = methodName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
 	}
 	r.Algorithm = "ensemble"
-	s.addRow(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights}, {Key: "inner_folds", Value: c.folds}})
+	s.addMethod(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights}, {Key: "inner_folds", Value: c.folds}})
 }
 
 // candidateName is the name of a point of a grid or a search: its settings, or default.
@@ -50,7 +50,7 @@ func candidateName(algorithm string, point []param.Pair) string {
 	if len(point) == 0 {
 		return "default"
 	}
-	return strings.TrimPrefix(rowName(algorithm, point), algorithm+" ")
+	return strings.TrimPrefix(methodName(algorithm, point), algorithm+" ")
 }
 
 func (s *parser) choice(e entry) choice {

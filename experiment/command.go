@@ -37,7 +37,7 @@ func NewCommands(l *Layout, at Sources) (*Commands, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.EqualFunc(s.Rows, l.Table.Rows, func(a Row, b result.Row) bool { return a.Name == b.Name }) {
+	if !slices.EqualFunc(s.Methods, l.Table.Methods, func(a Method, b result.Method) bool { return a.Name == b.Name }) {
 		return nil, fmt.Errorf("%w: the table has other methods than the spec", ErrFolder)
 	}
 	return &Commands{s, l.Table, at}, nil
@@ -47,8 +47,8 @@ func NewCommands(l *Layout, at Sources) (*Commands, error) {
 func (l *Layout) AddCommands(t *result.Table, at Sources) {
 	var commands *Commands
 	var err error
-	for i := range t.Cells {
-		c := &t.Cells[i]
+	for i := range t.Runs {
+		c := &t.Runs[i]
 		if c.State != result.Failed {
 			continue
 		}
@@ -69,13 +69,13 @@ func (l *Layout) AddCommands(t *result.Table, at Sources) {
 var ReadingFiles = []string{"names", "labels_file"}
 
 // Alone returns the command of a run. An error says why there is none.
-func (c *Commands) Alone(run *result.Cell) (string, error) {
+func (c *Commands) Alone(run *result.Run) (string, error) {
 	name := c.table.Datasets[run.Dataset].Name
 	i := slices.IndexFunc(c.spec.Datasets, func(d Dataset) bool { return d.Name == name })
 	if i < 0 {
 		return "", fmt.Errorf("the spec has no dataset %s", name)
 	}
-	d, row, repeat := &c.spec.Datasets[i], &c.spec.Rows[run.Row], uint64(run.Repeat)
+	d, row, repeat := &c.spec.Datasets[i], &c.spec.Methods[run.Method], uint64(run.Repeat)
 	words := []string{"coppice", "train", "--local"}
 	flag := func(key, value string) {
 		if name := "--" + strings.ReplaceAll(key, "_", "-"); value == "" || value[0] == '-' {

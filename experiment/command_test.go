@@ -29,7 +29,7 @@ func TestCommandOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.Alone(&result.Cell{})
+		got, err := c.Alone(&result.Run{})
 		if want := "coppice train --local --data 'a b.csv' --normalize=" + value + " --algorithm aa-knn "; err != nil || !strings.HasPrefix(got, want) {
 			t.Errorf("%s, %v, want %s", got, err, want)
 		}

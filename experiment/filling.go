@@ -33,10 +33,10 @@ func (f *Filling) Put(r *Record) (counts, has bool) {
 	}
 	before.attempts++
 	f.filled[r.Key] = before
-	for cells := f.layout.Table.Cells; has; {
+	for cells := f.layout.Table.Runs; has; {
 		c := &cells[i]
 		if counts {
-			*c = result.Cell{Dataset: c.Dataset, Row: c.Row, Repeat: c.Repeat, Fold: c.Fold, State: result.Missing}
+			*c = result.Run{Dataset: c.Dataset, Method: c.Method, Repeat: c.Repeat, Fold: c.Fold, State: result.Missing}
 			f.layout.fill(c, r)
 		}
 		if c.State == result.Failed {

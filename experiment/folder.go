@@ -15,7 +15,7 @@ import (
 
 // The files of a folder.
 const (
-	cellsFile  = "cells.log"
+	runsFile   = "cells.log"
 	layoutFile = "plan.json"
 	lockFile   = "lock"
 	modelsDir  = "models"
@@ -66,7 +66,7 @@ func (f *Folder) open() (err error) {
 	} else if err != nil {
 		return fmt.Errorf("%s cannot be locked: %w", f.dir, err)
 	}
-	path := filepath.Join(f.dir, cellsFile)
+	path := filepath.Join(f.dir, runsFile)
 	if f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func own(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if name := e.Name(); name == cellsFile || name == layoutFile || name == lockFile {
+		if name := e.Name(); name == runsFile || name == layoutFile || name == lockFile {
 			return nil
 		}
 	}
@@ -112,7 +112,7 @@ func ReadFolder(dir string) (*FolderContent, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, path := &FolderContent{Layout: l}, filepath.Join(dir, cellsFile)
+	c, path := &FolderContent{Layout: l}, filepath.Join(dir, runsFile)
 	in, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -132,7 +132,7 @@ func Begun(dir string) bool {
 	if _, err := os.Stat(filepath.Join(dir, layoutFile)); err == nil {
 		return true
 	}
-	cells, err := os.Stat(filepath.Join(dir, cellsFile))
+	cells, err := os.Stat(filepath.Join(dir, runsFile))
 	return err == nil && cells.Size() > 0
 }
 
@@ -153,7 +153,7 @@ func decodeLayout(b []byte) (*Layout, error) {
 	if err := json.Unmarshal(b, l); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
-	if l.Table == nil || len(l.Keys) != len(l.Table.Cells) {
+	if l.Table == nil || len(l.Keys) != len(l.Table.Runs) {
 		return nil, fmt.Errorf("%w: plan.json does not list one key for each run", ErrFolder)
 	}
 	if err := l.Table.Validate(); err != nil {

@@ -53,7 +53,7 @@ func recorded(t *testing.T, dir string) map[string]*Record {
 func TestTornRecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "e")
 	put(t, dir, recordOf(1, ""), recordOf(2, ""))
-	path := filepath.Join(dir, cellsFile)
+	path := filepath.Join(dir, runsFile)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestFailedWrite(t *testing.T) {
 		if err := f.Put(recordOf(4, "")); err != nil {
 			t.Fatal(err)
 		}
-		b, err := os.ReadFile(filepath.Join(dir, cellsFile))
+		b, err := os.ReadFile(filepath.Join(dir, runsFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("opened twice: %v", err)
 	}
 	f.Close()
-	path := filepath.Join(dir, cellsFile)
+	path := filepath.Join(dir, runsFile)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -233,8 +233,8 @@ func FuzzJobSpec(f *testing.F) {
 			return
 		}
 		of := &ClusterJob{&protocol.JobInfo{Name: "n", Job: j}, s}
-		cells, err := of.Cells()
-		if good := len(s.Rows) == 1 && len(s.Tested) == 2; good != (err == nil) || err == nil && (len(cells) != 2 || of.NameOf(&cells[1]).Row != s.Rows[0]) {
+		cells, err := of.Runs()
+		if good := len(s.Methods) == 1 && len(s.Tested) == 2; good != (err == nil) || err == nil && (len(cells) != 2 || of.NameOf(&cells[1]).Method != s.Methods[0]) {
 			t.Fatalf("%d runs, error %v", len(cells), err)
 		}
 	})
@@ -261,8 +261,8 @@ func FuzzOutline(f *testing.F) {
 		if _, err := o.check(); err == nil && tooMany(o) { // it is lawful, and takes long
 			return
 		}
-		if l, err := o.Layout(); err == nil && len(l.Keys) != len(l.Table.Cells) {
-			t.Fatalf("%d keys of %d runs", len(l.Keys), len(l.Table.Cells))
+		if l, err := o.Layout(); err == nil && len(l.Keys) != len(l.Table.Runs) {
+			t.Fatalf("%d keys of %d runs", len(l.Keys), len(l.Table.Runs))
 		}
 	})
 }
@@ -270,7 +270,7 @@ func FuzzOutline(f *testing.F) {
 func tooMany(o *Outline) bool {
 	cells := 0
 	for i, set := range o.Sets {
-		cells += max(0, set.Repeats) * max(0, o.Table.Datasets[i].Folds) * len(o.Table.Rows)
+		cells += max(0, set.Repeats) * max(0, o.Table.Datasets[i].Folds) * len(o.Table.Methods)
 		if set.Job != nil && set.Job.Cells != nil {
 			cells += max(0, set.Job.Cells.Repeats) * max(0, set.Job.Cells.Folds) * len(set.Job.Cells.Rows)
 		}

@@ -11,7 +11,7 @@ import (
 // JobSpec is what a job of an experiment keeps of it: by that its cells have names and keys.
 type JobSpec struct {
 	Dataset string   `json:"dataset"`          // as the experiment names it
-	Rows    []string `json:"rows"`             // the name of each row of the job's cells
+	Methods []string `json:"rows"`             // the name of each row of the job's cells
 	Tested  []string `json:"tested,omitempty"` // as in a Set
 }
 
@@ -31,22 +31,22 @@ type ClusterJob struct {
 }
 
 // Cells lists the job's cells by unit; their rows are those of the job.
-func (j *ClusterJob) Cells() ([]Cell, error) {
-	if j.Job == nil || j.Job.Cells == nil || len(j.Spec.Rows) != len(j.Job.Cells.Rows) {
-		return nil, fmt.Errorf("%w: job %s has no runs, or another number of methods than its spec, which names %d", ErrFolder, j.Name, len(j.Spec.Rows))
+func (j *ClusterJob) Runs() ([]Run, error) {
+	if j.Job == nil || j.Job.Cells == nil || len(j.Spec.Methods) != len(j.Job.Cells.Rows) {
+		return nil, fmt.Errorf("%w: job %s has no runs, or another number of methods than its spec, which names %d", ErrFolder, j.Name, len(j.Spec.Methods))
 	}
-	rows := make([]int, len(j.Spec.Rows))
-	for i := range rows {
-		rows[i] = i
+	methods := make([]int, len(j.Spec.Methods))
+	for i := range methods {
+		methods[i] = i
 	}
-	cells, err := CellsOf(j.Job, j.Spec.Tested, rows)
+	runs, err := RunsOf(j.Job, j.Spec.Tested, methods)
 	if err != nil {
 		return nil, fmt.Errorf("job %s: %w", j.Name, err)
 	}
-	return cells, nil
+	return runs, nil
 }
 
 // NameOf returns the name of one of the job's cells.
-func (j *ClusterJob) NameOf(c *Cell) result.Name {
-	return result.Name{Dataset: j.Spec.Dataset, Row: j.Spec.Rows[c.Row], Repeat: c.Repeat, Fold: c.Fold}
+func (j *ClusterJob) NameOf(c *Run) result.Name {
+	return result.Name{Dataset: j.Spec.Dataset, Method: j.Spec.Methods[c.Method], Repeat: c.Repeat, Fold: c.Fold}
 }

@@ -50,7 +50,7 @@ func TestKeysOfMethod(t *testing.T) {
 				tested = append(tested, rapid.SampledFrom([]string{hexSum([]byte{byte(i)}), "", `"`, markedTested}).Draw(t, "tested"))
 			}
 		}
-		cells, err := CellsOf(j, tested, make([]int, len(j.Cells.Rows)))
+		cells, err := RunsOf(j, tested, make([]int, len(j.Cells.Rows)))
 		if err != nil || len(cells) != j.Cells.Count() {
 			t.Fatalf("%d runs, error %v", len(cells), err)
 		}
@@ -112,7 +112,7 @@ func BenchmarkManyRuns(b *testing.B) {
 		},
 		"keys": func() error {
 			for _, p := range plans {
-				if _, err := p.Cells(); err != nil {
+				if _, err := p.Runs(); err != nil {
 					return err
 				}
 			}

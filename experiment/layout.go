@@ -74,21 +74,21 @@ func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
 	return NewOutline(s, plans, skipped).Layout()
 }
 
-func rowOf(r *Row) result.Row {
-	row := result.Row{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
+func methodOf(r *Method) result.Method {
+	method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
 	if r.Budget != nil {
-		row.Budget = r.Budget.String()
+		method.Budget = r.Budget.String()
 	}
 	for key, value := range r.Settings {
 		if key == "preset" {
 			continue
 		}
-		if row.Settings == nil {
-			row.Settings = make(map[string]string)
+		if method.Settings == nil {
+			method.Settings = make(map[string]string)
 		}
-		row.Settings[key] = value
+		method.Settings[key] = value
 	}
-	return row
+	return method
 }
 
 // Has returns the keys of the layout's cells.
@@ -115,9 +115,9 @@ func (l *Layout) Strange(records map[string]*Record) int {
 // Ended returns the keys of the cells that have a record, by name.
 func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
 	ended := make(map[result.Name]string)
-	for i := range l.Table.Cells {
+	for i := range l.Table.Runs {
 		if key := l.Keys[i]; records[key] != nil {
-			ended[l.Table.NameOf(&l.Table.Cells[i])] = key
+			ended[l.Table.NameOf(&l.Table.Runs[i])] = key
 		}
 	}
 	return ended
@@ -127,8 +127,8 @@ func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
 // ended tells: of another content of the dataset, other settings, folds or numerics. before are
 // the keys of those that ended before, by name.
 func (l *Layout) Again(before map[result.Name]string, ended func(key string) bool) (list []result.Name) {
-	for i := range l.Table.Cells {
-		name := l.Table.NameOf(&l.Table.Cells[i])
+	for i := range l.Table.Runs {
+		name := l.Table.NameOf(&l.Table.Runs[i])
 		if was, ok := before[name]; ok && l.Keys[i] != "" && was != l.Keys[i] && !ended(l.Keys[i]) {
 			list = append(list, name)
 		}

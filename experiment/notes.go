@@ -41,7 +41,7 @@ func (l *Layout) OrphansOf(before *Layout, has func(key string) bool) (o Orphans
 			continue
 		}
 		o.Count++
-		of := before.Table.NameOf(&before.Table.Cells[i])
+		of := before.Table.NameOf(&before.Table.Runs[i])
 		of.Repeat, of.Fold = 0, 0
 		if counts[of]++; counts[of] == 1 {
 			order = append(order, of)
@@ -52,7 +52,7 @@ func (l *Layout) OrphansOf(before *Layout, has func(key string) bool) (o Orphans
 			o.List = append(o.List, fmt.Sprintf("%s more methods", units.Count(len(order)-i)))
 			break
 		}
-		o.List = append(o.List, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Row, runs(counts[of])))
+		o.List = append(o.List, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Method, runs(counts[of])))
 	}
 	return o
 }
@@ -71,17 +71,17 @@ const maxSame = 5
 // SameNotes names the methods and datasets that are others under a second name, and the folds that repeats have again.
 func SameNotes(t *result.Table) (list []string) {
 	same := make(map[string][]string) // the other names of a method
-	for i := range t.Rows {
-		if r := &t.Rows[i]; r.Same != "" {
+	for i := range t.Methods {
+		if r := &t.Methods[i]; r.Same != "" {
 			same[r.Same] = append(same[r.Same], r.Name)
 		}
 	}
-	for i := range t.Rows {
-		others := same[t.Rows[i].Name]
+	for i := range t.Methods {
+		others := same[t.Methods[i].Name]
 		if len(others) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("methods %q", t.Rows[i].Name)
+		text := fmt.Sprintf("methods %q", t.Methods[i].Name)
 		for _, other := range others[:min(len(others), maxSame)] {
 			text += fmt.Sprintf(" = %q", other)
 		}
@@ -108,15 +108,15 @@ func SameNotes(t *result.Table) (list []string) {
 // UnmeasuredNotes names the methods that have none of the measures of a table, such as methods that predict numbers if all
 // measures are of distributions.
 func UnmeasuredNotes(t *result.Table) (list []string) {
-	ended, measured := make([]bool, len(t.Rows)), make([]bool, len(t.Rows))
-	for _, c := range t.Cells {
-		ended[c.Row] = ended[c.Row] || len(c.Values) > 0
-		measured[c.Row] = measured[c.Row] || slices.ContainsFunc(c.Values, func(v float64) bool { return !math.IsNaN(v) })
+	ended, measured := make([]bool, len(t.Methods)), make([]bool, len(t.Methods))
+	for _, c := range t.Runs {
+		ended[c.Method] = ended[c.Method] || len(c.Values) > 0
+		measured[c.Method] = measured[c.Method] || slices.ContainsFunc(c.Values, func(v float64) bool { return !math.IsNaN(v) })
 	}
-	for i := range t.Rows {
+	for i := range t.Methods {
 		if ended[i] && !measured[i] {
 			list = append(list, fmt.Sprintf("the method %s has none of the measures %s; the key measures of the spec names others, such as mae for predicted numbers",
-				t.Rows[i].Name, strings.Join(t.Measures, ", ")))
+				t.Methods[i].Name, strings.Join(t.Measures, ", ")))
 		}
 	}
 	return list

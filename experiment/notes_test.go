@@ -12,11 +12,11 @@ import (
 func TestUnmeasuredNotes(t *testing.T) {
 	nan := math.NaN()
 	table := &result.Table{
-		Measures: []string{"kl", "mae"}, Rows: []result.Row{{Name: "some"}, {Name: "none"}, {Name: "failed"}},
-		Cells: []result.Cell{
+		Measures: []string{"kl", "mae"}, Methods: []result.Method{{Name: "some"}, {Name: "none"}, {Name: "failed"}},
+		Runs: []result.Run{
 			{Values: []float64{nan, nan}}, {Fold: 1, Values: []float64{nan, 2}},
-			{Row: 1, Values: []float64{nan, nan}}, {Row: 1, Fold: 1, State: result.Failed},
-			{Row: 2, State: result.Failed},
+			{Method: 1, Values: []float64{nan, nan}}, {Method: 1, Fold: 1, State: result.Failed},
+			{Method: 2, State: result.Failed},
 		},
 	}
 	want := []string{"the method none has none of the measures kl, mae; the key measures of the spec names others, such as mae for predicted numbers"}
@@ -27,9 +27,9 @@ func TestUnmeasuredNotes(t *testing.T) {
 
 // TestSameNotes: one note names a method with all its other names, or with the first five and the number of the rest.
 func TestSameNotes(t *testing.T) {
-	table := &result.Table{Rows: []result.Row{{Name: "a"}, {Name: "b"}, {Name: "c", Same: "b"}}}
+	table := &result.Table{Methods: []result.Method{{Name: "a"}, {Name: "b"}, {Name: "c", Same: "b"}}}
 	for i := range 7 {
-		table.Rows = append(table.Rows, result.Row{Name: string(rune('p' + i)), Same: "a"})
+		table.Methods = append(table.Methods, result.Method{Name: string(rune('p' + i)), Same: "a"})
 	}
 	want := []string{
 		`methods "a" = "p" = "q" = "r" = "s" = "t" = 2 others: they have the same hyperparameters on every dataset, and the report lists them as one method`,

@@ -37,8 +37,8 @@ type Set struct {
 	Refused map[int]string `json:"refused,omitempty"`
 	// Job is the job of all cells; nil: no row goes with the dataset. Rows lists, for each row of
 	// Job.Cells, its number in the table.
-	Job  *round.Job `json:"job,omitempty"`
-	Rows []int      `json:"rows,omitempty"`
+	Job     *round.Job `json:"job,omitempty"`
+	Methods []int      `json:"rows,omitempty"`
 	// Tested has, where the splits of Job overlap, the SHA-256 of which rows each of them tests.
 	Tested []string `json:"tested,omitempty"`
 	// Only lists the folds of each repeat that are run; empty: all.
@@ -50,11 +50,11 @@ type Set struct {
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
 func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 	o := &Outline{
-		Table:   &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Cells: []result.Cell{}, Spec: s.identity()},
+		Table:   &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Runs: []result.Run{}, Spec: s.identity()},
 		Skipped: skipped, Clip: s.Clip, Record: s.Record, Text: s.Source,
 	}
-	for i := range s.Rows {
-		o.Table.Rows = append(o.Table.Rows, rowOf(&s.Rows[i]))
+	for i := range s.Methods {
+		o.Table.Methods = append(o.Table.Methods, methodOf(&s.Methods[i]))
 	}
 	for _, p := range plans {
 		m := p.Manifest
@@ -62,7 +62,7 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classesOf(m),
 		})
-		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Rows, p.Tested, p.OnlyFolds, p.Paper})
+		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Methods, p.Tested, p.OnlyFolds, p.Paper})
 		for _, f := range s.Published {
 			if f.Dataset == p.Dataset.Name {
 				o.Table.Published = append(o.Table.Published, f.Published)
@@ -93,7 +93,7 @@ func DecodeOutline(b []byte) (*Outline, error) {
 }
 
 // Place is which cell a cell is, by the numbers of dataset and row in the table.
-type Place struct{ Dataset, Row, Repeat, Fold int }
+type Place struct{ Dataset, Method, Repeat, Fold int }
 
 // Layout returns the layout of the experiment.
 func (o *Outline) Layout() (*Layout, error) {
@@ -102,19 +102,19 @@ func (o *Outline) Layout() (*Layout, error) {
 		return nil, err
 	}
 	t := *o.Table
-	t.Cells = make([]result.Cell, 0, runs)
+	t.Runs = make([]result.Run, 0, runs)
 	l := &Layout{Table: &t, Keys: make([]string, 0, runs), Skipped: o.Skipped, Clip: o.Clip, Record: o.Record, Numerics: round.Numerics, Text: o.Text}
 	for d := range o.Sets {
 		set := &o.Sets[d]
-		keys, err := set.keys(d, len(t.Rows))
+		keys, err := set.keys(d, len(t.Methods))
 		if err != nil {
 			return nil, fmt.Errorf("dataset %s: %w", t.Datasets[d].Name, err)
 		}
 		if set.Job != nil {
 			l.Numerics = set.Job.Numerics
 		}
-		for row := range t.Rows {
-			l.addRow(Place{Dataset: d, Row: row}, set, keys)
+		for method := range t.Methods {
+			l.addMethod(Place{Dataset: d, Method: method}, set, keys)
 		}
 	}
 	o.markSame(l)
@@ -129,7 +129,7 @@ func (o *Outline) check() (runs int, err error) {
 		return 0, fmt.Errorf("%w: the outline lists %d datasets, but has lists of runs for %d datasets", ErrFolder, len(t.Datasets), len(o.Sets))
 	}
 	for d, set := range o.Sets {
-		if runs += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Rows); set.Repeats > round.MaxCells || t.Datasets[d].Folds > round.MaxCells || runs > round.MaxCells {
+		if runs += max(0, set.Repeats) * max(0, t.Datasets[d].Folds) * len(t.Methods); set.Repeats > round.MaxCells || t.Datasets[d].Folds > round.MaxCells || runs > round.MaxCells {
 			return 0, fmt.Errorf("%w: the experiment has more than %d runs", ErrFolder, round.MaxCells)
 		}
 	}
@@ -137,42 +137,42 @@ func (o *Outline) check() (runs int, err error) {
 }
 
 // keys returns the keys of the cells of dataset d, in a table of so many rows.
-func (s *Set) keys(d, rows int) (map[Place]string, error) {
+func (s *Set) keys(d, methods int) (map[Place]string, error) {
 	if s.Job == nil {
-		if len(s.Rows) > 0 {
+		if len(s.Methods) > 0 {
 			return nil, fmt.Errorf("%w: the outline lists methods of a dataset, but no job of it", ErrFolder)
 		}
 		return nil, nil
 	}
-	for _, row := range s.Rows {
-		if row < 0 || row >= rows {
-			return nil, fmt.Errorf("%w: there is no method %d, counted from 0: the table has %d methods", ErrFolder, row, rows)
+	for _, method := range s.Methods {
+		if method < 0 || method >= methods {
+			return nil, fmt.Errorf("%w: there is no method %d, counted from 0: the table has %d methods", ErrFolder, method, methods)
 		}
 	}
-	cells, err := CellsOf(s.Job, s.Tested, s.Rows)
+	runs, err := RunsOf(s.Job, s.Tested, s.Methods)
 	if err != nil {
 		return nil, err
 	}
-	keys := make(map[Place]string, len(cells))
-	for _, c := range cells {
-		keys[Place{d, c.Row, c.Repeat, c.Fold}] = c.Key
+	keys := make(map[Place]string, len(runs))
+	for _, c := range runs {
+		keys[Place{d, c.Method, c.Repeat, c.Fold}] = c.Key
 	}
 	return keys, nil
 }
 
 // addRow adds the cells of a row on a dataset: by repeat, then by fold.
-func (l *Layout) addRow(at Place, set *Set, keys map[Place]string) {
-	why, refused := set.Refused[at.Row]
+func (l *Layout) addMethod(at Place, set *Set, keys map[Place]string) {
+	why, refused := set.Refused[at.Method]
 	for at.Repeat = range max(0, set.Repeats) {
 		for at.Fold = range max(0, l.Table.Datasets[at.Dataset].Folds) {
 			if len(set.Only) > 0 && !slices.Contains(set.Only, at.Fold) {
 				continue
 			}
-			c := result.Cell{Dataset: at.Dataset, Row: at.Row, Repeat: at.Repeat, Fold: at.Fold, State: result.Missing}
+			c := result.Run{Dataset: at.Dataset, Method: at.Method, Repeat: at.Repeat, Fold: at.Fold, State: result.Missing}
 			if refused {
 				c.State, c.Error = result.Failed, why
 			}
-			l.Table.Cells = append(l.Table.Cells, c)
+			l.Table.Runs = append(l.Table.Runs, c)
 			l.Keys = append(l.Keys, keys[at])
 		}
 	}
@@ -182,26 +182,26 @@ func (l *Layout) addRow(at Place, set *Set, keys map[Place]string) {
 // dataset, and the first dataset whose cells have the keys of a later dataset's.
 func (o *Outline) markSame(l *Layout) {
 	t := l.Table
-	rows, sets := newSameKeys(len(t.Rows)), newSameKeys(len(t.Datasets))
+	methods, sets := newSameKeys(len(t.Methods)), newSameKeys(len(t.Datasets))
 	all := make(map[string]*complete) // by algorithm
 	for d := range o.Sets {
 		set := &o.Sets[d]
-		for i, row := range set.Rows {
+		for i, method := range set.Methods {
 			r := &set.Job.Cells.Rows[i]
 			if all[r.Algorithm] == nil {
 				all[r.Algorithm] = newComplete(r.Algorithm)
 			}
-			rows.add(row, Place{Dataset: d}, settingsOf(r, all[r.Algorithm].values(string(r.Params), t.Rows[row].Preset)))
+			methods.add(method, Place{Dataset: d}, settingsOf(r, all[r.Algorithm].values(string(r.Params), t.Methods[method].Preset)))
 		}
 	}
-	for i := range t.Cells {
-		c := &t.Cells[i]
-		sets.add(c.Dataset, Place{0, c.Row, c.Repeat, c.Fold}, l.Keys[i])
+	for i := range t.Runs {
+		c := &t.Runs[i]
+		sets.add(c.Dataset, Place{0, c.Method, c.Repeat, c.Fold}, l.Keys[i])
 	}
-	t.Rows = slices.Clone(t.Rows)
-	for i := range t.Rows {
-		if first, ok := rows.before(i); ok {
-			t.Rows[i].Same = t.Rows[first].Name
+	t.Methods = slices.Clone(t.Methods)
+	for i := range t.Methods {
+		if first, ok := methods.before(i); ok {
+			t.Methods[i].Same = t.Methods[first].Name
 		}
 	}
 	t.Datasets = slices.Clone(t.Datasets)
@@ -307,7 +307,7 @@ func newSameKeys(n int) *sameKeys {
 
 func (s *sameKeys) add(i int, at Place, key string) {
 	b := s.buf[:0]
-	for _, n := range [...]int{at.Dataset, at.Row, at.Repeat, at.Fold} {
+	for _, n := range [...]int{at.Dataset, at.Method, at.Repeat, at.Fold} {
 		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
 	}
 	s.buf = append(append(b, key...), '\n')
@@ -326,7 +326,7 @@ func (s *sameKeys) before(i int) (first int, ok bool) {
 
 // hyperparameters returns what result.Table.Hyperparameters has; nil: the outline does not record them.
 func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
-	byRow := make([]map[int]*round.CellRow, len(o.Sets)) // by dataset
+	byMethod := make([]map[int]*round.CellRow, len(o.Sets)) // by dataset
 	for d := range o.Sets {
 		set := &o.Sets[d]
 		if set.Job == nil {
@@ -335,15 +335,15 @@ func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
 		if set.Paper == nil {
 			return nil
 		}
-		byRow[d] = make(map[int]*round.CellRow)
-		for i, row := range set.Rows {
-			byRow[d][row] = &set.Job.Cells.Rows[i]
+		byMethod[d] = make(map[int]*round.CellRow)
+		for i, method := range set.Methods {
+			byMethod[d][method] = &set.Job.Cells.Rows[i]
 		}
 	}
 	at, all := make(map[string]int), []*complete(nil) // by algorithm: the place in both lists
-	for row := range o.Table.Rows {
+	for method := range o.Table.Methods {
 		for d := range o.Sets {
-			own := byRow[d][row]
+			own := byMethod[d][method]
 			if own == nil {
 				continue
 			}
@@ -354,11 +354,11 @@ func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
 				at[own.Algorithm], all = i, append(all, c)
 				list = append(list, result.Hyperparameters{Algorithm: own.Algorithm, Names: settingNames(c.settings)})
 			}
-			values := all[i].values(string(own.Params), o.Table.Rows[row].Preset)
+			values := all[i].values(string(own.Params), o.Table.Methods[method].Preset)
 			if values == nil {
 				return nil
 			}
-			addMethod(&list[i], row, d, values)
+			addMethod(&list[i], method, d, values)
 		}
 	}
 	for i := range list {
@@ -369,14 +369,14 @@ func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
 }
 
 // addMethod adds the values of a row on a dataset. The rows come one after another.
-func addMethod(h *result.Hyperparameters, row, dataset int, values map[string]string) {
-	for i := len(h.Methods) - 1; i >= 0 && h.Methods[i].Row == row; i-- {
+func addMethod(h *result.Hyperparameters, method, dataset int, values map[string]string) {
+	for i := len(h.Methods) - 1; i >= 0 && h.Methods[i].Method == method; i-- {
 		if m := &h.Methods[i]; maps.Equal(m.Values, values) {
 			m.Datasets = append(m.Datasets, dataset)
 			return
 		}
 	}
-	h.Methods = append(h.Methods, result.MethodValues{Row: row, ValuesOn: result.ValuesOn{Datasets: []int{dataset}, Values: values}})
+	h.Methods = append(h.Methods, result.MethodValues{Method: method, ValuesOn: result.ValuesOn{Datasets: []int{dataset}, Values: values}})
 }
 
 // paper returns the hyperparameters of the preset paper of an algorithm.

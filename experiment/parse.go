@@ -91,7 +91,7 @@ func (s *parser) read(list []entry) {
 	}) && len(s.Datasets) > 0
 	each("methods", func(e entry) {
 		for _, n := range s.sequence(e) {
-			if !s.try(func() { s.rows(n) }) && len(s.Rows) == MaxMethods {
+			if !s.try(func() { s.methods(n) }) && len(s.Methods) == MaxMethods {
 				return // the other methods are too many
 			}
 		}
@@ -125,9 +125,9 @@ func (s *parser) checkNames() {
 		}
 		names[d.Name] = d.At.Line
 	}
-	first := make(map[string]*Row)
-	for i := range s.Rows {
-		r := &s.Rows[i]
+	first := make(map[string]*Method)
+	for i := range s.Methods {
+		r := &s.Methods[i]
 		look := printable.Look(r.Name)
 		if strings.EqualFold(look, meanPredictor) {
 			s.wrong(r.At, "no method can have the name %q, because each report has a line of this name; give the method another name with the key name", r.Name)
@@ -160,11 +160,11 @@ func (s *parser) measures(e entry) []string {
 
 // checkSize refuses more than MaxRuns cells. Groups and files are counted when the data is there.
 func (s *parser) checkSize() {
-	cells := 0
+	runs := 0
 	for _, d := range s.Datasets {
-		cells += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Rows)
-		if cells > MaxRuns {
-			s.wrong(d.At, "the experiment has more than %s runs with this dataset (%s methods, %s repeats, %s folds)", units.Count(MaxRuns), units.Count(len(s.Rows)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
+		runs += max(1, d.Folds.Scheme.Folds) * d.Folds.Repeats * len(s.Methods)
+		if runs > MaxRuns {
+			s.wrong(d.At, "the experiment has more than %s runs with this dataset (%s methods, %s repeats, %s folds)", units.Count(MaxRuns), units.Count(len(s.Methods)), units.Count(d.Folds.Repeats), units.Count(d.Folds.Scheme.Folds))
 			return
 		}
 	}
@@ -188,14 +188,14 @@ func (s *parser) published(n ast.Node) {
 				s.wrong(e.valueAt, "the experiment has no dataset %q%s", p.Dataset, param.Suggest(p.Dataset, names))
 			}
 		case "method":
-			p.Row = s.text(e)
+			p.Method = s.text(e)
 		case "source":
 			p.Source = s.text(e)
 		case "values":
 			figures = s.mapping(e.value, "values", nil)
 		}
 	}
-	if p.Dataset == "" || p.Row == "" || len(figures) == 0 {
+	if p.Dataset == "" || p.Method == "" || len(figures) == 0 {
 		s.lack(before, p.At, "published values need three keys: dataset, method and values")
 	}
 	for _, e := range figures {
@@ -217,8 +217,8 @@ func (s *parser) published(n ast.Node) {
 func (s *parser) setBudgets(e entry) {
 	limit := s.duration(e)
 	of := make(map[string]*Budget)
-	for i := range s.Rows {
-		r := &s.Rows[i]
+	for i := range s.Methods {
+		r := &s.Methods[i]
 		if r.Budget != nil {
 			continue
 		}

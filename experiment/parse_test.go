@@ -45,14 +45,14 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	var names []string
-	for _, r := range s.Rows {
+	for _, r := range s.Methods {
 		names = append(names, r.Name)
 	}
 	want := []string{"rf", "forest of 1, auto", "forest of 1, paper", "forest of 5, auto", "forest of 5, paper", "structrf trees=3", "sa-bfgs iterations=9, chosen of 2"}
-	if !slices.Equal(names, want) || s.Rows[2].Settings["preset"] != "paper" || s.Rows[2].Settings["steps"] != "100" {
+	if !slices.Equal(names, want) || s.Methods[2].Settings["preset"] != "paper" || s.Methods[2].Settings["steps"] != "100" {
 		t.Errorf("the methods are %q", names)
 	}
-	if r := s.Rows[6]; r.Algorithm != "ensemble" || r.Settings["members"] != "sa-bfgs:iterations=9:l2=0.1,sa-bfgs:iterations=9:l2=0.01" || r.Settings["weights"] != "best" || r.Settings["inner_folds"] != "3" {
+	if r := s.Methods[6]; r.Algorithm != "ensemble" || r.Settings["members"] != "sa-bfgs:iterations=9:l2=0.1,sa-bfgs:iterations=9:l2=0.01" || r.Settings["weights"] != "best" || r.Settings["inner_folds"] != "3" {
 		t.Errorf("the method that chooses has %v", r.Settings)
 	}
 	movie, faces, persons := s.Datasets[0], s.Datasets[1], s.Datasets[2]
@@ -147,7 +147,7 @@ func TestParseErrors(t *testing.T) {
 // TestNamesInBraces: a value takes the place of its setting once, and braces that are no word stay.
 func TestNamesInBraces(t *testing.T) {
 	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: ldlf, name: ' {trees} in {1}, {preset} ', preset: auto, grid: {trees: [1, 5]}}]"))
-	if err != nil || s.Rows[0].Name != "1 in {1}, auto" || s.Rows[1].Name != "5 in {1}, auto" {
+	if err != nil || s.Methods[0].Name != "1 in {1}, auto" || s.Methods[1].Name != "5 in {1}, auto" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -164,7 +164,7 @@ func TestDocumentedSpec(t *testing.T) {
 		t.Fatal("the page has no spec")
 	}
 	s, err := Parse(t.Context(), "docs/reference/experiment-spec.md", []byte(text))
-	if err != nil || len(s.Rows) != 7 || len(s.Datasets) != 4 {
+	if err != nil || len(s.Methods) != 7 || len(s.Datasets) != 4 {
 		t.Errorf("%+v, error %v", s, err)
 	}
 }
@@ -197,7 +197,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if s.Name == "" || len(s.Rows) == 0 || len(s.Datasets) == 0 || s.Rows[0].Name == "" || s.Datasets[0].Name == "" {
+		if s.Name == "" || len(s.Methods) == 0 || len(s.Datasets) == 0 || s.Methods[0].Name == "" || s.Datasets[0].Name == "" {
 			t.Fatalf("%+v", s)
 		}
 	})

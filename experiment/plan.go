@@ -39,7 +39,7 @@ type Plan struct {
 	// Job is the job of the cells; nil: no row goes with the dataset.
 	Job *round.Job
 	// Rows lists, for each row of Job.Cells, its index in Spec.Rows.
-	Rows []int
+	Methods []int
 	// Refused says why a row of Spec.Rows does not go with the dataset: its cells have failed.
 	Refused map[int]string
 	// Assigned is the list that Job.Split.Assigned names, or nil, and Tested, where its splits
@@ -85,11 +85,11 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		return nil, s.Error(d.Folds.place(d), "dataset %s: the key \"only\" lists fold %d, but folds are numbered 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
 	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}
-	for i := range s.Rows {
+	for i := range s.Methods {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		row, err := s.resolve(&s.Rows[i], split, data.Manifest)
+		row, err := s.resolve(&s.Methods[i], split, data.Manifest)
 		if err != nil {
 			p.Refused[i] = err.Error()
 			continue
@@ -97,8 +97,8 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		if !slices.ContainsFunc(cells.Rows, func(r round.CellRow) bool { return r.Algorithm == row.Algorithm }) {
 			p.addPaper(s, row.Algorithm, split)
 		}
-		row.Only = p.cellsOfRow()
-		cells.Rows, p.Rows = append(cells.Rows, *row), append(p.Rows, i)
+		row.Only = p.runsOfMethod()
+		cells.Rows, p.Methods = append(cells.Rows, *row), append(p.Methods, i)
 	}
 	if len(cells.Rows) == 0 {
 		return p, nil
@@ -169,7 +169,7 @@ func testedRows(l *dataset.SplitList) []string {
 }
 
 // cellsOfRow lists the folds of all repeats that are run, as round.CellRow.Only does.
-func (p *Plan) cellsOfRow() (list []int) {
+func (p *Plan) runsOfMethod() (list []int) {
 	if len(p.OnlyFolds) == 0 {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (p *Plan) cellsOfRow() (list []int) {
 }
 
 // resolve makes a row of cells for a dataset and its folds.
-func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
+func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
 	j, err := spec.Resolve(protocol.Spec{
 		Algorithm: r.Algorithm, Set: r.Settings, Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap, Measures: s.more(), Clip: s.Clip,
 	}, m)
@@ -202,7 +202,7 @@ func (s *Spec) resolve(r *Row, of *dataset.Split, m *dataset.Manifest) (*round.C
 
 // addPaper adds the preset paper of an algorithm to Plan.Paper.
 func (p *Plan) addPaper(s *Spec, algorithm string, of *dataset.Split) {
-	if r, err := s.resolve(&Row{Algorithm: algorithm, Settings: map[string]string{"preset": "paper"}}, of, p.Manifest); err == nil {
+	if r, err := s.resolve(&Method{Algorithm: algorithm, Settings: map[string]string{"preset": "paper"}}, of, p.Manifest); err == nil {
 		p.Paper[algorithm] = r.Params
 	}
 }
@@ -251,32 +251,32 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 }
 
 // Cell is a cell of a plan.
-type Cell struct {
-	Unit int // of Plan.Job
-	Row  int // of Spec.Rows
+type Run struct {
+	Unit   int // of Plan.Job
+	Method int // of Spec.Rows
 	round.Cell
 	Key string
 }
 
 // Cells lists the cells of the plan's job by unit. Keys are the SHA-256 of what decides a cell:
 // dataset, type of its labels, algorithm, resolved settings, split, seed and numerics.
-func (p *Plan) Cells() ([]Cell, error) {
+func (p *Plan) Runs() ([]Run, error) {
 	if p.Job == nil {
 		return nil, nil
 	}
-	return CellsOf(p.Job, p.Tested, p.Rows)
+	return RunsOf(p.Job, p.Tested, p.Methods)
 }
 
 // CellsOf lists the cells of a job of cells by unit; rows gives a row of a spec for each of the
 // job's, tested is that of a Plan.
-func CellsOf(j *round.Job, tested []string, rows []int) ([]Cell, error) {
+func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
 	switch {
 	case j.Cells == nil || len(rows) != len(j.Cells.Rows):
 		return nil, fmt.Errorf("%w: the job has no runs, or another number of methods than %d", ErrFolder, len(rows))
 	case j.Split.Overlap && len(tested) != j.Split.Folds:
 		return nil, fmt.Errorf("%w: test samples are listed for %d folds, want %d", ErrFolder, len(tested), j.Split.Folds)
 	}
-	var list []Cell
+	var list []Run
 	keys := make([]methodKeys, len(j.Cells.Rows))
 	err := pipeline.Cells(j, func(unit int, at round.Cell, child *round.Job) error {
 		of := ""
@@ -284,11 +284,11 @@ func CellsOf(j *round.Job, tested []string, rows []int) ([]Cell, error) {
 			of = tested[child.Split.Fold]
 		}
 		if list == nil {
-			list = make([]Cell, 0, j.Cells.Count())
+			list = make([]Run, 0, j.Cells.Count())
 		}
 		k := &keys[at.Row]
 		k.labels = &j.Cells.Labels
-		list = append(list, Cell{unit, rows[at.Row], at, k.of(child, of)})
+		list = append(list, Run{unit, rows[at.Row], at, k.of(child, of)})
 		return nil
 	})
 	return list, err
@@ -327,7 +327,7 @@ func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 
 // Only returns the job of those of the plan's cells that want wants, and for each of its rows
 // the index in Spec.Rows; nil: there are none.
-func (p *Plan) Only(cells []Cell, want func(*Cell) bool) (of *round.Job, rows []int) {
+func (p *Plan) Only(cells []Run, want func(*Run) bool) (of *round.Job, rows []int) {
 	if p.Job == nil {
 		return nil, nil
 	}
@@ -348,7 +348,7 @@ func (p *Plan) Only(cells []Cell, want func(*Cell) bool) (of *round.Job, rows []
 		if len(folds) < p.Repeats*p.Folds {
 			r.Only = folds
 		}
-		c.Rows, rows = append(c.Rows, r), append(rows, p.Rows[i])
+		c.Rows, rows = append(c.Rows, r), append(rows, p.Methods[i])
 	}
 	if len(c.Rows) == 0 {
 		return nil, nil

@@ -41,13 +41,13 @@ func planned(t testing.TB, text string) (*Spec, *Plan) {
 // keysOf returns the keys of a plan's cells by row name, repeat and fold.
 func keysOf(t testing.TB, s *Spec, p *Plan) map[string]string {
 	t.Helper()
-	cells, err := p.Cells()
+	cells, err := p.Runs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys, seen := make(map[string]string), make(map[string]bool)
 	for _, c := range cells {
-		keys[fmt.Sprintf("%s %d %d", s.Rows[c.Row].Name, c.Repeat, c.Fold)] = c.Key
+		keys[fmt.Sprintf("%s %d %d", s.Methods[c.Method].Name, c.Repeat, c.Fold)] = c.Key
 		if seen[c.Key] {
 			t.Fatalf("two runs have the key %s", c.Key)
 		}
@@ -174,7 +174,7 @@ func TestSplits(t *testing.T) {
 					r.Fatalf("run %v: method %d has the role %d, its fold is %d", at, row, role, want.Assigned[row])
 				}
 			}
-			if j.Seed != 7+uint64(at.Repeat) || j.Algorithm != s.Rows[at.Row].Algorithm {
+			if j.Seed != 7+uint64(at.Repeat) || j.Algorithm != s.Methods[at.Row].Algorithm {
 				r.Fatalf("run %v has seed %d and %s", at, j.Seed, j.Algorithm)
 			}
 		}
@@ -208,14 +208,14 @@ func TestGroupsOfAPlan(t *testing.T) {
 // TestWholeFoldsOfAPlan: where a file lists the folds, the inner folds of ensembles and of choose keep them whole, as with
 // coppice train; other rows, and other folds, have the settings that they have without a file.
 func TestWholeFoldsOfAPlan(t *testing.T) {
-	const rows = "name: a\ndatasets: [b]\nmethods: [rf, {algorithm: rf, grid: {trees: [1, 2]}, choose: {validation: 0.1}}, {algorithm: ensemble, settings: {members: 'rf,rf'}}]\n"
+	const methods = "name: a\ndatasets: [b]\nmethods: [rf, {algorithm: rf, grid: {trees: [1, 2]}, choose: {validation: 0.1}}, {algorithm: ensemble, settings: {members: 'rf,rf'}}]\n"
 	m, _ := datatest.Artificial(t, 60)
 	list := &dataset.SplitList{Folds: 4, Assigned: make([]uint16, 60)}
 	for row := range list.Assigned {
 		list.Assigned[row] = uint16(row / 15)
 	}
 	paramsOf := func(folds string, data *Data) (p *Plan, params []string) {
-		s, err := Parse(t.Context(), "s.yaml", []byte(rows+folds))
+		s, err := Parse(t.Context(), "s.yaml", []byte(methods+folds))
 		if err == nil {
 			p, err = NewPlan(t.Context(), s, &s.Datasets[0], data)
 		}
@@ -258,7 +258,7 @@ func TestPlanErrors(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf]\nfolds: 2")
-	if p.Refused[0] == "" || p.Refused[1] != "" || !slices.Equal(p.Rows, []int{1}) {
+	if p.Refused[0] == "" || p.Refused[1] != "" || !slices.Equal(p.Methods, []int{1}) {
 		t.Errorf("%+v", p)
 	}
 	l, err := NewLayout(s, []*Plan{p}, nil)
@@ -285,7 +285,7 @@ func TestPlanErrors(t *testing.T) {
 // TestOnly: the job of some cells has those and no others, with the same keys.
 func TestOnly(t *testing.T) {
 	_, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf, structrf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
-	cells, err := p.Cells()
+	cells, err := p.Runs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,10 +294,10 @@ func TestOnly(t *testing.T) {
 		for _, c := range cells {
 			chosen[c.Key] = rapid.Bool().Draw(t, "chosen")
 		}
-		j, rows := p.Only(cells, func(c *Cell) bool { return chosen[c.Key] })
+		j, rows := p.Only(cells, func(c *Run) bool { return chosen[c.Key] })
 		n := 0
 		if j != nil {
-			some, err := CellsOf(j, p.Tested, rows)
+			some, err := RunsOf(j, p.Tested, rows)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -345,12 +345,12 @@ func TestFill(t *testing.T) {
 	if err := table.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	c := table.Cells[1]
-	if c.Row != 0 || c.Fold != 1 || c.Seconds != 4 || c.Digest != "d" || c.Rows != 30 || !slices.Equal(c.Values, []float64{2, 1}) || !slices.Equal(c.Mean, []float64{0, 3}) {
+	c := table.Runs[1]
+	if c.Method != 0 || c.Fold != 1 || c.Seconds != 4 || c.Digest != "d" || c.Rows != 30 || !slices.Equal(c.Values, []float64{2, 1}) || !slices.Equal(c.Mean, []float64{0, 3}) {
 		t.Errorf("%+v", c)
 	}
-	if table.Cells[2].Error != "why" || table.Cells[3].State != result.Running || l.Table.Cells[1].State != result.Missing {
-		t.Errorf("%+v", table.Cells)
+	if table.Runs[2].Error != "why" || table.Runs[3].State != result.Running || l.Table.Runs[1].State != result.Missing {
+		t.Errorf("%+v", table.Runs)
 	}
 	if n := Count(table); n != (Counts{1, 1, 1, 1}) || l.Strange(map[string]*Record{"x": nil, l.Keys[0]: nil}) != 1 {
 		t.Errorf("%+v", n)
@@ -362,9 +362,9 @@ func TestFill(t *testing.T) {
 
 // TestSomeCells: the cells of a job of some cells are those that were wanted, and each has the
 // key of the job that its unit is.
-func TestSomeCells(t *testing.T) {
+func TestSomeRuns(t *testing.T) {
 	_, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf, ldlf, aa-knn]\nfolds: {sklearn: 4, seed: 1, repeats: 3}")
-	all, err := p.Cells()
+	all, err := p.Runs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,8 +372,8 @@ func TestSomeCells(t *testing.T) {
 	for i := range all {
 		wanted[all[i].Key] = i%5 < 2
 	}
-	p.Job, p.Rows = p.Only(all, func(c *Cell) bool { return wanted[c.Key] })
-	some, err := p.Cells()
+	p.Job, p.Methods = p.Only(all, func(c *Run) bool { return wanted[c.Key] })
+	some, err := p.Runs()
 	if err != nil || len(some) != 15 {
 		t.Fatalf("%d of %d runs, error %v", len(some), len(all), err)
 	}
@@ -414,13 +414,13 @@ func TestOutlineAsJSON(t *testing.T) {
 			t.Error(diff)
 		}
 		keys := keysOf(t, s, p)
-		for i := range got.Table.Cells {
-			c := &got.Table.Cells[i]
-			if name := got.Table.NameOf(c); got.Keys[i] != keys[fmt.Sprintf("%s %d %d", name.Row, c.Repeat, c.Fold)] {
+		for i := range got.Table.Runs {
+			c := &got.Table.Runs[i]
+			if name := got.Table.NameOf(c); got.Keys[i] != keys[fmt.Sprintf("%s %d %d", name.Method, c.Repeat, c.Fold)] {
 				t.Errorf("%v has the key %q", name, got.Keys[i])
 			}
 		}
-		o.Sets[0].Rows[0] = 3
+		o.Sets[0].Methods[0] = 3
 		if _, err := o.Layout(); !errors.Is(err, ErrFolder) {
 			t.Errorf("a method that is not there: %v", err)
 		}
@@ -437,20 +437,20 @@ func TestOnlySomeFolds(t *testing.T) {
 	for _, way := range []string{"k: 4, seed: 9", "k: 4", "sklearn: 4, seed: 1"} {
 		_, all := planned(t, "name: a\ndatasets: [b]\nmethods: [rf, aa-knn]\nfolds: {"+way+", repeats: 2}")
 		s, some := planned(t, "name: a\ndatasets: [b]\nmethods: [rf, aa-knn]\nfolds: {"+way+", repeats: 2, only: [2, 0]}")
-		want, err := all.Cells()
+		want, err := all.Runs()
 		if err != nil {
 			t.Fatal(err)
 		}
 		keys := make(map[Place]string)
 		for _, c := range want {
-			keys[Place{0, c.Row, c.Repeat, c.Fold}] = c.Key
+			keys[Place{0, c.Method, c.Repeat, c.Fold}] = c.Key
 		}
 		l, err := NewLayout(s, []*Plan{some}, nil)
-		if err != nil || len(l.Table.Cells) != 2*2*2 {
-			t.Fatalf("%s: %d runs, error %v", way, len(l.Table.Cells), err)
+		if err != nil || len(l.Table.Runs) != 2*2*2 {
+			t.Fatalf("%s: %d runs, error %v", way, len(l.Table.Runs), err)
 		}
-		for i, c := range l.Table.Cells {
-			if (c.Fold != 0 && c.Fold != 2) || l.Keys[i] == "" || l.Keys[i] != keys[Place{0, c.Row, c.Repeat, c.Fold}] {
+		for i, c := range l.Table.Runs {
+			if (c.Fold != 0 && c.Fold != 2) || l.Keys[i] == "" || l.Keys[i] != keys[Place{0, c.Method, c.Repeat, c.Fold}] {
 				t.Errorf("%s: %+v with the key %q", way, c, l.Keys[i])
 			}
 		}
@@ -488,13 +488,13 @@ func TestScores(t *testing.T) {
 		return o
 	}
 	table := l.Fill(map[string]*Record{l.Keys[0]: {Outcome: outcome(3)}, l.Keys[1]: {Outcome: outcome(2)}}, nil)
-	if want := []string{"default", "k=3", "k=5"}; !slices.Equal(table.Rows[0].Candidates, want) || !slices.Equal(table.Cells[0].CandidateKL, kl) || table.Cells[1].CandidateKL != nil {
+	if want := []string{"default", "k=3", "k=5"}; !slices.Equal(table.Methods[0].Candidates, want) || !slices.Equal(table.Runs[0].CandidateKL, kl) || table.Runs[1].CandidateKL != nil {
 		t.Errorf("%+v", table)
 	}
 	if table.Clip != "pyldl" {
 		t.Errorf("clip %q", table.Clip)
 	}
-	if c := table.Cells; c[0].MeanKL != 4 || c[0].Mean[0] != 5 || c[1].MeanKL != 0 {
+	if c := table.Runs; c[0].MeanKL != 4 || c[0].Mean[0] != 5 || c[1].MeanKL != 0 {
 		t.Errorf("of the mean baseline: %+v", c)
 	}
 	if err := table.Validate(); err != nil {

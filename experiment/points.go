@@ -11,7 +11,7 @@ import (
 
 // points lists the settings beside the common ones that a row is to be run with, one list for each
 // row of the table: those of its grid or of its search, else an empty one.
-func (s *parser) points(r *Row, at map[string]entry) [][]param.Pair {
+func (s *parser) points(r *Method, at map[string]entry) [][]param.Pair {
 	grid, hasGrid := at["grid"]
 	search, hasSearch := at["search"]
 	switch {
@@ -26,7 +26,7 @@ func (s *parser) points(r *Row, at map[string]entry) [][]param.Pair {
 }
 
 // grids lists the points of a grid, or of several in a list.
-func (s *parser) grids(r *Row, e entry) (points [][]param.Pair) {
+func (s *parser) grids(r *Method, e entry) (points [][]param.Pair) {
 	list, several := e.value.(*ast.SequenceNode)
 	if !several {
 		before := len(s.mistakes)
@@ -45,7 +45,7 @@ func (s *parser) grids(r *Row, e entry) (points [][]param.Pair) {
 }
 
 // grid lists the points of one grid: each of its settings has a list of values, or a single one.
-func (s *parser) grid(r *Row, e entry) [][]param.Pair {
+func (s *parser) grid(r *Method, e entry) [][]param.Pair {
 	points, before := [][]param.Pair{nil}, len(s.mistakes)
 	for _, axis := range s.mapping(e.value, "grid", nil) {
 		var values []string

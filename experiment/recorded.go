@@ -75,7 +75,7 @@ func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
 
 // fillRecorded sets what a record has of the learning curve and the predictions, as far as the
 // experiment records them.
-func fillRecorded(c *result.Cell, o *pipeline.Outcome, of *Recorded) {
+func fillRecorded(c *result.Run, o *pipeline.Outcome, of *Recorded) {
 	if of.Curve && o.Curve != nil {
 		c.Curve = curveOf(o.Curve.Points())
 		if c.Curve != nil && o.RefitSteps > 0 && o.RefitSteps < o.Steps {
@@ -89,8 +89,8 @@ func fillRecorded(c *result.Cell, o *pipeline.Outcome, of *Recorded) {
 	if err != nil || set.Number { // numbers have no distributions
 		return
 	}
-	for i, row := range set.Row {
-		c.Predictions = append(c.Predictions, result.Predicted{Row: row, True: set.TruthOf(i), Predicted: set.PredictedOf(i)})
+	for i, method := range set.Row {
+		c.Predictions = append(c.Predictions, result.Predicted{Row: method, True: set.TruthOf(i), Predicted: set.PredictedOf(i)})
 	}
 }
 

@@ -46,8 +46,8 @@ func TestRecords(t *testing.T) {
 	if err := table.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	want := result.Cell{Curve: &result.Curve{Steps: []uint64{1, 2}, Training: []float64{.5, .25}, BeforeRefit: 1}, Predictions: []result.Predicted{{Row: 7, True: []float32{1, 0, 0}, Predicted: []float32{.5, .25, .25}}}}
-	for _, diff := range []string{cmp.Diff(want.Curve, table.Cells[0].Curve), cmp.Diff(want.Predictions, table.Cells[0].Predictions)} {
+	want := result.Run{Curve: &result.Curve{Steps: []uint64{1, 2}, Training: []float64{.5, .25}, BeforeRefit: 1}, Predictions: []result.Predicted{{Row: 7, True: []float32{1, 0, 0}, Predicted: []float32{.5, .25, .25}}}}
+	for _, diff := range []string{cmp.Diff(want.Curve, table.Runs[0].Curve), cmp.Diff(want.Predictions, table.Runs[0].Predictions)} {
 		if diff != "" {
 			t.Error(diff)
 		}
@@ -63,7 +63,7 @@ func TestRecords(t *testing.T) {
 	if l, err = NewLayout(s, []*Plan{p}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if c := l.Fill(recorded(t, dir), nil).Cells[0]; c.Curve != nil || c.Predictions != nil || c.State != result.Done || l.Table.Datasets[0].Axis != nil {
+	if c := l.Fill(recorded(t, dir), nil).Runs[0]; c.Curve != nil || c.Predictions != nil || c.State != result.Done || l.Table.Datasets[0].Axis != nil {
 		t.Errorf("%+v", c)
 	}
 }

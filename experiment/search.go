@@ -31,7 +31,7 @@ type axis struct {
 // search draws points at random: from each axis a value by the seed, the setting's name and the number
 // of the draw alone. So another axis changes no values of this one, and more draws begin with the
 // same. A draw that gives the same values as one before is passed over.
-func (s *parser) search(r *Row, e entry) (points [][]param.Pair) {
+func (s *parser) search(r *Method, e entry) (points [][]param.Pair) {
 	draws, seed, space, before := int64(0), s.Seed, entry{}, len(s.mistakes)
 	for _, x := range s.mapping(e.value, "search", searchKeys) {
 		switch x.key {
@@ -61,7 +61,7 @@ func (s *parser) search(r *Row, e entry) (points [][]param.Pair) {
 		}
 		goOn(s.ctx)
 		point := pointOf(axes, seed, uint64(n))
-		if name := rowName("", point); !seen[name] {
+		if name := methodName("", point); !seen[name] {
 			seen[name], points = true, append(points, point)
 		}
 	}
@@ -77,7 +77,7 @@ func pointOf(axes []axis, seed, draw uint64) (point []param.Pair) {
 }
 
 // space reads the axes of a search.
-func (s *parser) space(r *Row, e entry) (axes []axis) {
+func (s *parser) space(r *Method, e entry) (axes []axis) {
 	list := s.mapping(e.value, "space", nil)
 	if len(list) == 0 {
 		s.fail(e.at, "space: the space is empty")
@@ -99,7 +99,7 @@ func (s *parser) space(r *Row, e entry) (axes []axis) {
 }
 
 // oneOf is an axis of listed values, which are drawn alike.
-func (s *parser) oneOf(r *Row, e entry) axis {
+func (s *parser) oneOf(r *Method, e entry) axis {
 	values := s.texts(e)
 	for _, v := range values {
 		s.check(r.Algorithm, e, e.key, v)
@@ -112,7 +112,7 @@ var intervalKeys = []string{"real", "log", "int"}
 
 // interval is an axis of numbers between two: real, evenly; log, evenly in their logarithm; int, whole
 // ones, each as likely.
-func (s *parser) interval(r *Row, e entry) axis {
+func (s *parser) interval(r *Method, e entry) axis {
 	ways := s.mapping(e.value, e.key, intervalKeys)
 	if len(ways) != 1 {
 		s.fail(e.at, "%s: want a list of values, or one of the keys %s with two bounds", e.key, strings.Join(intervalKeys, ", "))

@@ -29,7 +29,7 @@ func drawn(t *testing.T, draws int, seed, space string) (points []map[string]str
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range s.Rows {
+	for _, r := range s.Methods {
 		points = append(points, r.Settings)
 	}
 	return points
@@ -144,8 +144,8 @@ func TestSearchEnds(t *testing.T) {
 		low := rapid.Float64Range(1e-9, 0.99).Draw(t, "low")
 		draws := rapid.IntRange(1, 1000).Draw(t, "draws")
 		s, err := Parse(context.Background(), "s.yaml", fmt.Appendf(nil, text, draws, low))
-		if err == nil && len(s.Rows) != draws || err != nil && !strings.Contains(err.Error(), "space is too small") {
-			t.Errorf("%d methods, error %v", len(s.Rows), err)
+		if err == nil && len(s.Methods) != draws || err != nil && !strings.Contains(err.Error(), "space is too small") {
+			t.Errorf("%d methods, error %v", len(s.Methods), err)
 		}
 		if values := int(valuesBetween(low, 1, false)); err != nil && 20*draws < values {
 			t.Errorf("%d draws from %d values: %v", draws, values, err)
@@ -168,7 +168,7 @@ func TestGrids(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, r := range s.Rows {
+	for _, r := range s.Methods {
 		names = append(names, r.Name)
 	}
 	if want := []string{"structrf", "structrf trees=200 min_samples=5", "structrf trees=200 min_samples=10", "structrf auto"}; !slices.Equal(names, want) {
@@ -183,8 +183,8 @@ func TestChooseByValidation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := s.Rows[0]; len(s.Rows) != 1 || r.Name != "rf, chosen of 3" || r.Settings["weights"] != "validated" || r.Settings["inner_folds"] != folds {
-			t.Errorf("%s: %+v", share, s.Rows)
+		if r := s.Methods[0]; len(s.Methods) != 1 || r.Name != "rf, chosen of 3" || r.Settings["weights"] != "validated" || r.Settings["inner_folds"] != folds {
+			t.Errorf("%s: %+v", share, s.Methods)
 		}
 	}
 	for choose, want := range map[string]string{

@@ -56,15 +56,15 @@ func (s *Spec) Compare(of *Layout) (Kinship, []string) {
 	switch {
 	case len(changes) == 0:
 		return SameSpec, nil
-	case kept.File != own.File, !common(s.Datasets, before.Datasets, nameOfDataset), !common(s.Rows, before.Rows, algorithmOf):
+	case kept.File != own.File, !common(s.Datasets, before.Datasets, nameOfDataset), !common(s.Methods, before.Methods, algorithmOf):
 		return OtherSpec, changes
 	}
 	return EditedSpec, changes
 }
 
 func nameOfDataset(d Dataset) string { return d.Name }
-func nameOfRow(r Row) string         { return r.Name }
-func algorithmOf(r Row) string       { return r.trained }
+func nameOfMethod(r Method) string   { return r.Name }
+func algorithmOf(r Method) string    { return r.trained }
 
 // common reports whether two lists have an item of one name.
 func common[T any](a, b []T, name func(T) string) bool {
@@ -81,7 +81,7 @@ func (s *Spec) changesFrom(before *Spec) (list []string) {
 		d.At, d.Folds.At = yamltree.Place{}, yamltree.Place{}
 		return d
 	})...)
-	list = append(list, changed("method", s.Rows, before.Rows, nameOfRow, func(r Row) any {
+	list = append(list, changed("method", s.Methods, before.Methods, nameOfMethod, func(r Method) any {
 		r.At, r.Budget = yamltree.Place{}, nil // a budget decides which cells are run, and none of their results
 		return r
 	})...)

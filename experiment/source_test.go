@@ -70,7 +70,7 @@ func layoutOf(t *testing.T, s *Spec, rows int) *Layout {
 }
 
 // TestSameCells: rows and datasets whose cells have the same keys are one, however they are written.
-func TestSameCells(t *testing.T) {
+func TestSameRuns(t *testing.T) {
 	s, err := Parse(t.Context(), "s.yaml", []byte(`name: s
 datasets: [a.csv, {file: copy.csv, name: b}, {file: a.csv, name: c, folds: 3}]
 folds: 2
@@ -95,7 +95,7 @@ methods:
 	}
 	l := layoutOf(t, s, 60)
 	same := make(map[string]string)
-	for _, r := range l.Table.Rows {
+	for _, r := range l.Table.Methods {
 		same[r.Name] = r.Same
 	}
 	for row, want := range map[string]string{

@@ -30,7 +30,7 @@ type Spec struct {
 	Name     string
 	Seed     uint64 // of repeat 0; repeat r has Seed + r
 	Datasets []Dataset
-	Rows     []Row // grids are expanded
+	Methods  []Method // grids are expanded
 	Measures []string
 	Clip     string // of the measures that are shown: measures.Clip
 	// SkipMissing passes over datasets whose files are not there.
@@ -71,7 +71,7 @@ type Folds struct {
 }
 
 // Row is an algorithm with settings.
-type Row struct {
+type Method struct {
 	Name      string
 	Algorithm string
 	Settings  map[string]string // the preset is one of them
@@ -117,7 +117,7 @@ func (s *Spec) more() string {
 }
 
 // rowName is the name of a row that has none: the algorithm, its preset, and its settings.
-func rowName(algorithm string, settings []param.Pair) string {
+func methodName(algorithm string, settings []param.Pair) string {
 	parts := []string{algorithm}
 	for _, s := range settings {
 		if s.Key == "preset" {

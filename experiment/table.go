@@ -13,27 +13,27 @@ import (
 // that are computed just now.
 func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *result.Table {
 	t := *l.Table
-	t.Cells = append([]result.Cell{}, l.Table.Cells...)
-	for i := range t.Cells {
+	t.Runs = append([]result.Run{}, l.Table.Runs...)
+	for i := range t.Runs {
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
-			l.fill(&t.Cells[i], r)
+			l.fill(&t.Runs[i], r)
 		} else if running[key] {
-			t.Cells[i].State = result.Running
+			t.Runs[i].State = result.Running
 		}
 	}
 	return &t
 }
 
 // fill sets what a record says of a cell.
-func (l *Layout) fill(c *result.Cell, r *Record) {
+func (l *Layout) fill(c *result.Run, r *Record) {
 	fill(c, r, l.Table.Measures, measures.Clip(l.Clip))
 	fillRecorded(c, r.Outcome, &l.Record)
-	fillScores(c, r.Outcome, len(l.Table.Rows[c.Row].Candidates))
+	fillScores(c, r.Outcome, len(l.Table.Methods[c.Method].Candidates))
 }
 
 // fillScores sets what the candidates of a cell that chose among n scored.
-func fillScores(c *result.Cell, o *pipeline.Outcome, n int) {
+func fillScores(c *result.Run, o *pipeline.Outcome, n int) {
 	if c.CandidateKL = scores(o.Mixture, n); c.CandidateKL != nil {
 		c.MeanKL = value("kl", o.MeanPredictor, nil)
 	}
@@ -54,7 +54,7 @@ func scores(x *algorithms.Mixture, n int) (list []float64) {
 }
 
 // fill sets what a record says of a cell.
-func fill(c *result.Cell, r *Record, names []string, clip measures.Clip) {
+func fill(c *result.Run, r *Record, names []string, clip measures.Clip) {
 	o := r.Outcome
 	c.Seconds = r.Seconds
 	if o.Error != "" {
@@ -90,7 +90,7 @@ func clipped(c *measures.Clipped, a *measures.Added) (measures.Report, *measures
 }
 
 // fillBeside sets what figures show of a model's numbers or classes.
-func fillBeside(c *result.Cell, a *measures.Added) {
+func fillBeside(c *result.Run, a *measures.Added) {
 	switch {
 	case a == nil:
 	case a.Scale != nil:
@@ -135,8 +135,8 @@ func (n *Counts) Add(state string) {
 
 // Count counts the cells of a table.
 func Count(t *result.Table) (n Counts) {
-	for i := range t.Cells {
-		n.Add(t.Cells[i].State)
+	for i := range t.Runs {
+		n.Add(t.Runs[i].State)
 	}
 	return n
 }

@@ -217,7 +217,7 @@ func (s *reader) seed(e entry) uint64 {
 }
 
 // rowNameOf reads the name of a row, without the white space around it.
-func (s *reader) rowNameOf(e entry) string {
+func (s *reader) methodNameOf(e entry) string {
 	name := strings.TrimSpace(s.text(e))
 	switch at := strings.IndexFunc(name, unicode.IsControl); {
 	case printable.Look(name) == "":

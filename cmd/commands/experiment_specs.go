@@ -102,7 +102,7 @@ func listShipped(a *app) error {
 		if err != nil {
 			return err
 		}
-		list = append(list, shippedSpec{s.Name, len(of.Datasets), len(of.Rows), s.About})
+		list = append(list, shippedSpec{s.Name, len(of.Datasets), len(of.Methods), s.About})
 	}
 	return a.print(list, func(w io.Writer) {
 		t := newTable(w, []string{"spec", "datasets", "methods", "about"}, 2, 3)

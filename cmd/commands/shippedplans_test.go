@@ -50,7 +50,7 @@ func TestShippedPlans(t *testing.T) {
 			}
 			n := 0
 			for _, set := range sets {
-				cells, err := set.Plan.Cells()
+				cells, err := set.Plan.Runs()
 				if err != nil || len(set.Plan.Refused) > 0 {
 					t.Errorf("%s: refused are %v, error %v", set.Plan.Dataset.Name, set.Plan.Refused, err)
 				}

@@ -200,7 +200,7 @@ func (h *experimentHandlers) progressOf(st *state.State, of []*state.Job, waits 
 func runsOf(j *state.Job, of *protocol.Dataset, live dispatch.Live, now time.Time) []progress.Runs {
 	spec, err := experiment.DecodeJobSpec(j.Spec)
 	c := j.Job.Cells
-	if err != nil || c == nil || len(spec.Rows) != len(c.Rows) {
+	if err != nil || c == nil || len(spec.Methods) != len(c.Rows) {
 		return nil
 	}
 	size := 0.0
@@ -210,7 +210,7 @@ func runsOf(j *state.Job, of *protocol.Dataset, live dispatch.Live, now time.Tim
 	runs, ended := make([]progress.Runs, len(c.Rows)), j.Methods()
 	for i := range runs {
 		r := &runs[i]
-		*r = progress.Runs{Method: spec.Rows[i], Dataset: spec.Dataset, Size: size, All: c.RowCount(i)}
+		*r = progress.Runs{Method: spec.Methods[i], Dataset: spec.Dataset, Size: size, All: c.RowCount(i)}
 		if ended != nil {
 			r.Ended, r.Timed, r.Seconds = int(ended[i].Ended), int(ended[i].Timed), float64(ended[i].Compute)/1e9
 		}

@@ -64,7 +64,7 @@ func TestLoad(t *testing.T) {
 	if len(sets) != 2 || sets[1].Data.Manifest.Rows != 24 || sets[1].Plan.Dataset.Name != "second" || !sets[0].Plan.Job.Cells.Models {
 		t.Errorf("%d datasets: %+v", len(sets), sets[1].Plan.Dataset)
 	}
-	if !slices.Equal(l.Skipped, []string{"third"}) || len(l.Table.Cells) != 4 || l.Inputs.Spec != dir || len(l.Inputs.Sets) != 2 {
+	if !slices.Equal(l.Skipped, []string{"third"}) || len(l.Table.Runs) != 4 || l.Inputs.Spec != dir || len(l.Inputs.Sets) != 2 {
 		t.Errorf("%+v", l)
 	}
 	if want := "skipped: dataset third, because " + filepath.Join(dir, "third.csv") + " does not exist"; !slices.Equal(*notes, []string{want}) {

@@ -115,7 +115,7 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 		if err != nil {
 			return nil, err
 		}
-		w.Cells = slices.DeleteFunc(w.Cells, func(c experiment.Cell) bool { // an equal method or dataset has the run
+		w.Runs = slices.DeleteFunc(w.Runs, func(c experiment.Run) bool { // an equal method or dataset has the run
 			again := planned[c.Key]
 			planned[c.Key] = true
 			return again
@@ -125,13 +125,13 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 				lacking++
 			}
 		}
-		if len(w.Cells) > 0 {
+		if len(w.Runs) > 0 {
 			works = append(works, w)
 		}
 	}
 	r.Note(fmt.Sprintf("%s to do, %s ended before", units.Plural(p.Runs, "run"), units.Plural(p.Kept, "run")))
 	r.notes(experiment.LackingNote(lacking))
-	err = r.runCells(ctx, works, folder, records)
+	err = r.compute(ctx, works, folder, records)
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
@@ -150,22 +150,22 @@ func (r *Run) notes(list []string) {
 }
 
 // runCells computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.
-func (r *Run) runCells(ctx context.Context, works []*work, folder *experiment.Folder, records map[string]*experiment.Record) error {
+func (r *Run) compute(ctx context.Context, works []*work, folder *experiment.Folder, records map[string]*experiment.Record) error {
 	t := r.Layout.Fill(records, nil)
-	g, cells := overview.GridOf(t), make(map[string][]*result.Cell) // of the runs of each key
-	for i := range t.Cells {
-		cells[r.Layout.Keys[i]] = append(cells[r.Layout.Keys[i]], &t.Cells[i])
+	g, runs := overview.GridOf(t), make(map[string][]*result.Run) // of the runs of each key
+	for i := range t.Runs {
+		runs[r.Layout.Keys[i]] = append(runs[r.Layout.Keys[i]], &t.Runs[i])
 	}
 	var methods []string
-	for i := range t.Rows {
-		methods = append(methods, t.Rows[i].Name)
+	for i := range t.Methods {
+		methods = append(methods, t.Methods[i].Name)
 	}
-	move := func(c *experiment.Cell, from, to string) {
-		for _, cell := range cells[c.Key] {
-			g.Move(cell.Row, cell.Dataset, from, to)
+	move := func(c *experiment.Run, from, to string) {
+		for _, run := range runs[c.Key] {
+			g.Move(run.Method, run.Dataset, from, to)
 		}
 	}
-	before := func(c *experiment.Cell) string { // the state of a run until it begins
+	before := func(c *experiment.Run) string { // the state of a run until it begins
 		has := records[c.Key]
 		switch {
 		case has == nil:
@@ -178,9 +178,9 @@ func (r *Run) runCells(ctx context.Context, works []*work, folder *experiment.Fo
 	told, began := false, time.Now()
 	return runAll(ctx, works, sessionOptions{
 		Lanes: r.Lanes, Methods: methods, Budgets: budgetsOf(r.Spec, r.Layout.Spent(records)),
-		Begin: func(w *work, c *experiment.Cell) { move(c, before(c), result.Running) },
-		Drop:  func(w *work, c *experiment.Cell) { move(c, result.Running, before(c)) },
-		Put: func(w *work, c *experiment.Cell, has *experiment.Record) error {
+		Begin: func(w *work, c *experiment.Run) { move(c, before(c), result.Running) },
+		Drop:  func(w *work, c *experiment.Run) { move(c, result.Running, before(c)) },
+		Put: func(w *work, c *experiment.Run, has *experiment.Record) error {
 			if has.Outcome.Error == "" {
 				move(c, result.Running, result.Done)
 				return folder.Put(has)
@@ -190,7 +190,7 @@ func (r *Run) runCells(ctx context.Context, works []*work, folder *experiment.Fo
 			if c.Repeat > 0 {
 				fold = fmt.Sprintf("repeat %d, %s", c.Repeat, fold)
 			}
-			r.Note(fmt.Sprintf("failed: %s, %s, %s: %s", w.planned.Dataset.Name, t.Rows[c.Row].Name, fold, has.Outcome.Error))
+			r.Note(fmt.Sprintf("failed: %s, %s, %s: %s", w.planned.Dataset.Name, t.Methods[c.Method].Name, fold, has.Outcome.Error))
 			return folder.Put(has)
 		},
 		Show: func(s Status) {

@@ -80,7 +80,7 @@ func TestDo(t *testing.T) {
 	r, notes := newRun(t, dir, text)
 	planned(r, 3, 0, 0)
 	first := do(r)
-	if n := experiment.Count(first); n.Done != 3 || n.Failed != 3 || !strings.HasPrefix(first.Cells[slices.IndexFunc(first.Cells, failed)].Command, "coppice train ") {
+	if n := experiment.Count(first); n.Done != 3 || n.Failed != 3 || !strings.HasPrefix(first.Runs[slices.IndexFunc(first.Runs, failed)].Command, "coppice train ") {
 		t.Errorf("%+v", n)
 	}
 	if !slices.Contains(*notes, "3 runs to do, 0 runs ended before") {
@@ -116,7 +116,7 @@ func TestDo(t *testing.T) {
 	if _, err := r.Do(t.Context()); !errors.Is(err, refused) {
 		t.Errorf("error %v", err)
 	}
-	if e, err := Read(r.Folder, ""); err != nil || len(e.Table.Cells) != len(first.Cells) {
+	if e, err := Read(r.Folder, ""); err != nil || len(e.Table.Runs) != len(first.Runs) {
 		t.Errorf("a refused plan was written: %v", err)
 	}
 }
@@ -135,8 +135,8 @@ func TestDoOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := experiment.Count(table); n.Done != 6 || table.Rows[1].Same != table.Rows[0].Name || strings.Count(grid, "3/3") != 2 {
-		t.Errorf("%+v, methods %+v, progress\n%s", n, table.Rows, grid)
+	if n := experiment.Count(table); n.Done != 6 || table.Methods[1].Same != table.Methods[0].Name || strings.Count(grid, "3/3") != 2 {
+		t.Errorf("%+v, methods %+v, progress\n%s", n, table.Methods, grid)
 	}
 	e, err := experiment.ReadFolder(r.Folder)
 	if err != nil || len(e.Records) != 3 || !slices.Contains(*notes, "3 runs to do, 0 runs ended before") {
@@ -144,7 +144,7 @@ func TestDoOnce(t *testing.T) {
 	}
 }
 
-func failed(c result.Cell) bool { return c.State == result.Failed }
+func failed(c result.Run) bool { return c.State == result.Failed }
 
 // TestDoInterrupted: an interrupt is told apart from other errors, and the next run does the rest.
 func TestDoInterrupted(t *testing.T) {
@@ -172,14 +172,14 @@ func TestRead(t *testing.T) {
 	if _, err := r.Do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cells := filepath.Join(r.Folder, "cells.log")
-	b, err := os.ReadFile(cells)
+	runs := filepath.Join(r.Folder, "cells.log")
+	b, err := os.ReadFile(runs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(b), "\n")
 	lines[1] = "damage\n"
-	if err := os.WriteFile(cells, []byte(strings.Join(lines, "")), 0o600); err != nil {
+	if err := os.WriteFile(runs, []byte(strings.Join(lines, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	e, err := Read(r.Folder, r.File)
@@ -224,15 +224,15 @@ func TestCommandFolder(t *testing.T) {
 		r.Layout.Inputs = c.in
 		table := r.Layout.Fill(nil, nil)
 		addCommands(table, r.Layout, in("results", "out"), c.spec)
-		if got := table.Cells[slices.IndexFunc(table.Cells, failed)].Command; !strings.Contains(got, "--data "+c.want+" ") {
+		if got := table.Runs[slices.IndexFunc(table.Runs, failed)].Command; !strings.Contains(got, "--data "+c.want+" ") {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
 	r.Layout.Inputs = &experiment.Inputs{Spec: in("gone")}
 	table := r.Layout.Fill(nil, nil)
 	addCommands(table, r.Layout, in("results", "out"), "")
-	cell := &table.Cells[slices.IndexFunc(table.Cells, failed)]
-	if cell.Command != "" || !strings.Contains(cell.NoCommand, "needs the file a.csv of the spec, which is not known here") || !strings.Contains(cell.NoCommand, "the key only of folds") {
-		t.Errorf("command %q, no command %q", cell.Command, cell.NoCommand)
+	run := &table.Runs[slices.IndexFunc(table.Runs, failed)]
+	if run.Command != "" || !strings.Contains(run.NoCommand, "needs the file a.csv of the spec, which is not known here") || !strings.Contains(run.NoCommand, "the key only of folds") {
+		t.Errorf("command %q, no command %q", run.Command, run.NoCommand)
 	}
 }

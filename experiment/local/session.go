@@ -30,7 +30,7 @@ func runAll(ctx context.Context, works []*work, o sessionOptions) error {
 		parents[w] = parent
 	}
 	s := newSession(works, o, func(ctx context.Context, r *run) (*pipeline.Outcome, error) {
-		child, err := pipeline.Cell(r.work.planned.Job, r.cell.Unit)
+		child, err := pipeline.Cell(r.work.planned.Job, r.planned.Unit)
 		if err != nil {
 			return nil, err
 		}
@@ -70,19 +70,19 @@ type session struct {
 
 // group is the cells of one row on one dataset.
 type group struct {
-	work  *work
-	row   int
-	begun bool       // true if one of them has begun, also in earlier runs
-	runs  state.Runs // without All and Running
+	work   *work
+	method int
+	begun  bool       // true if one of them has begun, also in earlier runs
+	runs   state.Runs // without All and Running
 }
 
 // run is a cell that is to be computed.
 type run struct {
-	work  *work
-	cell  *experiment.Cell
-	group int
-	task  int
-	turn  int // it is the cell of its group with this number, which counts earlier runs
+	work    *work
+	planned *experiment.Run
+	group   int
+	task    int
+	turn    int // it is the cell of its group with this number, which counts earlier runs
 
 	began   time.Time // zero: it has not begun
 	stop    context.CancelFunc
@@ -118,7 +118,7 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 	for t, r := range s.runs {
 		r.task = t
 	}
-	s.status.Cells = len(s.runs)
+	s.status.Runs = len(s.runs)
 	// The worker is never silent, and gets its messages.
 	workers := schedule.NewWorkers(schedule.Limits{Remind: math.MaxInt64}, nil)
 	workers.Hear(schedule.Report{Name: worker, Slots: o.Lanes}, time.Now())
@@ -130,24 +130,24 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 func (s *session) add(w *work) {
 	number := make(map[int]int) // of the group, by row
 	count := make(map[int]int)  // cells, by row
-	for i := range w.Cells {
-		c := &w.Cells[i]
-		if _, is := number[c.Row]; !is {
-			e := w.Ended[c.Row]
-			g := &group{work: w, row: c.Row}
-			g.runs = state.Runs{Method: strconv.Itoa(c.Row), Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
+	for i := range w.Runs {
+		c := &w.Runs[i]
+		if _, is := number[c.Method]; !is {
+			e := w.Ended[c.Method]
+			g := &group{work: w, method: c.Method}
+			g.runs = state.Runs{Method: strconv.Itoa(c.Method), Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
 			if s.Methods != nil {
-				g.runs.Method = s.Methods[c.Row]
+				g.runs.Method = s.Methods[c.Method]
 			}
 			if e.Seconds > 0 {
-				g.begun = e.Cells > 0
-				g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Cells, e.Well, e.WellSeconds
+				g.begun = e.Runs > 0
+				g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Runs, e.Well, e.WellSeconds
 			}
-			number[c.Row], count[c.Row] = len(s.groups), e.Cells
+			number[c.Method], count[c.Method] = len(s.groups), e.Runs
 			s.groups = append(s.groups, g)
 		}
-		s.runs = append(s.runs, &run{work: w, cell: c, group: number[c.Row], turn: count[c.Row]})
-		count[c.Row]++
+		s.runs = append(s.runs, &run{work: w, planned: c, group: number[c.Method], turn: count[c.Method]})
+		count[c.Method]++
 	}
 }
 
@@ -156,19 +156,19 @@ func share(groups []*group, budgets []*budget) *schedule.Share {
 	o := schedule.ShareOptions{Limits: make(map[string]float64)}
 	names, spent := make(map[*budget]string), make(map[string]float64)
 	for _, g := range groups {
-		var row schedule.Row
-		if e := g.work.Ended[g.row]; e.Seconds > 0 {
-			row.Ended, row.Seconds = e.Cells, e.Seconds
+		var method schedule.Row
+		if e := g.work.Ended[g.method]; e.Seconds > 0 {
+			method.Ended, method.Seconds = e.Runs, e.Seconds
 		}
-		if g.row < len(budgets) && budgets[g.row] != nil {
-			b := budgets[g.row]
+		if g.method < len(budgets) && budgets[g.method] != nil {
+			b := budgets[g.method]
 			if names[b] == "" {
 				names[b] = strconv.Itoa(len(names) + 1)
 			}
-			row.Budget = names[b]
-			o.Limits[row.Budget], spent[row.Budget] = b.Limit, b.Spent
+			method.Budget = names[b]
+			o.Limits[method.Budget], spent[method.Budget] = b.Limit, b.Spent
 		}
-		o.Rows = append(o.Rows, row)
+		o.Rows = append(o.Rows, method)
 	}
 	all := new(schedule.Budgets)
 	s := all.Open(o)
@@ -269,13 +269,13 @@ func (s *session) start(r *run) {
 	r.began, r.stop = time.Now(), stop
 	s.computing = append(s.computing, r)
 	if s.Begin != nil {
-		s.Begin(r.work, r.cell)
+		s.Begin(r.work, r.planned)
 	}
 	go func() {
 		defer stop()
 		o, err := s.compute(ctx, r)
 		if err == nil {
-			r.record = &experiment.Record{Key: r.cell.Key, Seconds: time.Since(r.began).Seconds(), Outcome: o}
+			r.record = &experiment.Record{Key: r.planned.Key, Seconds: time.Since(r.began).Seconds(), Outcome: o}
 			s.room <- struct{}{}
 		}
 		s.events <- event{run: r, err: err}
@@ -299,7 +299,7 @@ func (s *session) put() {
 	var failed error
 	for r := range s.records {
 		if failed == nil {
-			failed = s.Put(r.work, r.cell, r.record)
+			failed = s.Put(r.work, r.planned, r.record)
 		}
 		<-s.room
 		s.events <- event{run: r, put: true, err: failed}
@@ -322,7 +322,7 @@ func (s *session) take(e *event) {
 			<-s.room
 		}
 		if s.Drop != nil {
-			s.Drop(r.work, r.cell)
+			s.Drop(r.work, r.planned)
 		}
 		s.changed = true
 		s.step(schedule.Event{Kind: schedule.Woken}) // another run may begin

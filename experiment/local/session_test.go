@@ -22,14 +22,14 @@ import (
 
 // worksOf makes the work of datasets that have so many cells of each row. Cells are in the order of folds.
 func worksOf(datasets ...[]int) (list []*work) {
-	for d, cells := range datasets {
+	for d, runs := range datasets {
 		p := &experiment.Plan{Manifest: &dataset.Manifest{Rows: 10, Features: 1}}
 		p.Dataset.Name = fmt.Sprint("d", d)
 		w := &work{planned: p, Ended: make(map[int]experiment.Ended)}
-		for fold := range slices.Max(cells) {
-			for row, n := range cells {
+		for fold := range slices.Max(runs) {
+			for method, n := range runs {
 				if fold < n {
-					w.Cells = append(w.Cells, experiment.Cell{Row: row, Key: fmt.Sprintf("d%d row %d fold %d", d, row, fold)})
+					w.Runs = append(w.Runs, experiment.Run{Method: method, Key: fmt.Sprintf("d%d row %d fold %d", d, method, fold)})
 				}
 			}
 		}
@@ -55,8 +55,8 @@ func takes(seconds func(r *run) float64) func(context.Context, *run) (*pipeline.
 }
 
 // byRow has the runs of each row take so many seconds.
-func byRow(seconds ...float64) func(context.Context, *run) (*pipeline.Outcome, error) {
-	return takes(func(r *run) float64 { return seconds[r.cell.Row] })
+func byMethod(seconds ...float64) func(context.Context, *run) (*pipeline.Outcome, error) {
+	return takes(func(r *run) float64 { return seconds[r.planned.Method] })
 }
 
 // watch notes what a session says.
@@ -72,9 +72,9 @@ func watched(lanes int) (*watch, sessionOptions) {
 	began := time.Now()
 	return w, sessionOptions{
 		Lanes: lanes,
-		Begin: func(_ *work, c *experiment.Cell) { w.begun = append(w.begun, c.Key) },
-		Drop:  func(_ *work, c *experiment.Cell) { w.dropped = append(w.dropped, c.Key) },
-		Put: func(_ *work, c *experiment.Cell, r *experiment.Record) error {
+		Begin: func(_ *work, c *experiment.Run) { w.begun = append(w.begun, c.Key) },
+		Drop:  func(_ *work, c *experiment.Run) { w.dropped = append(w.dropped, c.Key) },
+		Put: func(_ *work, c *experiment.Run, r *experiment.Record) error {
 			w.put = append(w.put, c.Key)
 			return nil
 		},
@@ -91,17 +91,17 @@ func TestSession(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			rows, sets := 1+r.IntN(4), make([][]int, 1+r.IntN(3))
+			methods, sets := 1+r.IntN(4), make([][]int, 1+r.IntN(3))
 			for d := range sets {
-				for range rows {
+				for range methods {
 					sets[d] = append(sets[d], r.IntN(5))
 				}
 			}
 			took := make(map[string]float64)
-			works, cells := worksOf(sets...), 0
+			works, runs := worksOf(sets...), 0
 			for _, w := range works {
-				cells += len(w.Cells)
-				for _, c := range w.Cells {
+				runs += len(w.Runs)
+				for _, c := range w.Runs {
 					if took[c.Key] = r.ExpFloat64() * 3; r.IntN(5) == 0 {
 						took[c.Key] = -took[c.Key]
 					}
@@ -112,9 +112,9 @@ func TestSession(t *testing.T) {
 			bounded := r.IntN(2) == 0
 			if bounded {
 				shared := &budget{Limit: 20 * r.Float64(), Spent: 2}
-				o.Budgets = []*budget{shared, nil, shared, {Limit: 5}}[:rows]
+				o.Budgets = []*budget{shared, nil, shared, {Limit: 5}}[:methods]
 			}
-			compute := takes(func(r *run) float64 { return took[r.cell.Key] })
+			compute := takes(func(r *run) float64 { return took[r.planned.Key] })
 			s := newSession(works, o, func(ctx context.Context, r *run) (*pipeline.Outcome, error) {
 				if n := computing.Add(1); int(n) > o.Lanes {
 					t.Errorf("seed %d: %d runs in %d lanes", seed, n, o.Lanes)
@@ -127,10 +127,10 @@ func TestSession(t *testing.T) {
 			}
 			ended := slices.Sorted(slices.Values(slices.Concat(w.put, w.dropped)))
 			slices.Sort(w.begun)
-			if !slices.Equal(w.begun, ended) || len(slices.Compact(ended)) != len(w.begun) || !bounded && (len(w.begun) != cells || len(w.dropped) > 0) {
-				t.Errorf("seed %d: of %d runs began %v, were put %v and dropped %v", seed, cells, w.begun, w.put, w.dropped)
+			if !slices.Equal(w.begun, ended) || len(slices.Compact(ended)) != len(w.begun) || !bounded && (len(w.begun) != runs || len(w.dropped) > 0) {
+				t.Errorf("seed %d: of %d runs began %v, were put %v and dropped %v", seed, runs, w.begun, w.put, w.dropped)
 			}
-			if l := w.last; l.Done+l.Failed != len(w.put) || l.Running != 0 || l.Cells != cells || l.Estimate.Seconds != 0 || !l.Firsts {
+			if l := w.last; l.Done+l.Failed != len(w.put) || l.Running != 0 || l.Runs != runs || l.Estimate.Seconds != 0 || !l.Firsts {
 				t.Errorf("seed %d: at the end %+v", seed, l)
 			}
 		})
@@ -141,9 +141,9 @@ func TestSession(t *testing.T) {
 func TestSessionOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := worksOf([]int{20, 20}, []int{20})
-		works[1].Ended[0] = experiment.Ended{Cells: 2, Seconds: 2, Well: 2, WellSeconds: 2}
+		works[1].Ended[0] = experiment.Ended{Runs: 2, Seconds: 2, Well: 2, WellSeconds: 2}
 		w, o := watched(1)
-		if err := newSession(works, o, byRow(1, 1)).run(t.Context()); err != nil {
+		if err := newSession(works, o, byMethod(1, 1)).run(t.Context()); err != nil {
 			t.Error(err)
 		}
 		want := []string{"d0 row 0 fold 0", "d0 row 1 fold 0", "d0 row 0 fold 1", "d0 row 1 fold 1", "d0 row 0 fold 2", "d0 row 1 fold 2", "d1 row 0 fold 0"}
@@ -156,7 +156,7 @@ func TestSessionOrder(t *testing.T) {
 // TestSessionShows: what is computed counts with what is left of it, as do runs that ended earlier. The times of runs that failed
 // are no ground for an estimate. Nobody waits for the first run of a method that has ended earlier.
 func TestSessionShows(t *testing.T) {
-	well, failed := experiment.Ended{Cells: 2, Seconds: 20, Well: 2, WellSeconds: 20}, experiment.Ended{Cells: 1, Seconds: 50}
+	well, failed := experiment.Ended{Runs: 2, Seconds: 20, Well: 2, WellSeconds: 20}, experiment.Ended{Runs: 1, Seconds: 50}
 	for _, c := range []struct {
 		name    string
 		lanes   int
@@ -200,14 +200,14 @@ func TestSessionBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, o := watched(1)
 		o.Budgets = []*budget{{Limit: 60, Spent: 15}, nil}
-		s, began := newSession(worksOf([]int{3, 2}), o, byRow(1e9, 10)), time.Now()
+		s, began := newSession(worksOf([]int{3, 2}), o, byMethod(1e9, 10)), time.Now()
 		if err := s.run(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(began); took < 65*time.Second || took > 65*time.Second+3*tickEvery {
 			t.Errorf("it took %v", took)
 		}
-		if len(w.dropped) != 1 || len(w.put) != 2 || len(w.begun) != 3 || w.last.Done != 2 || w.last.Cells != 5 {
+		if len(w.dropped) != 1 || len(w.put) != 2 || len(w.begun) != 3 || w.last.Done != 2 || w.last.Runs != 5 {
 			t.Errorf("%+v", w)
 		}
 		if left := w.shown[57].Estimate.Seconds; left < 7.5 || left > 8.5 {
@@ -267,15 +267,15 @@ func TestSlowPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, o := watched(2)
 		var begun atomic.Int32
-		o.Begin = func(*work, *experiment.Cell) { begun.Add(1) }
-		o.Put = func(_ *work, c *experiment.Cell, _ *experiment.Record) error {
+		o.Begin = func(*work, *experiment.Run) { begun.Add(1) }
+		o.Put = func(_ *work, c *experiment.Run, _ *experiment.Record) error {
 			time.Sleep(10 * time.Second)
 			if w.put = append(w.put, c.Key); int(begun.Load())-len(w.put) > 2*o.Lanes {
 				t.Errorf("%d runs have begun, and %d are put", begun.Load(), len(w.put))
 			}
 			return nil
 		}
-		if err := newSession(worksOf([]int{20}), o, byRow(1)).run(t.Context()); err != nil || len(w.put) != 20 {
+		if err := newSession(worksOf([]int{20}), o, byMethod(1)).run(t.Context()); err != nil || len(w.put) != 20 {
 			t.Errorf("%d runs are put, error %v", len(w.put), err)
 		}
 	})
@@ -292,12 +292,12 @@ func TestSessionEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				w, o := watched(2)
-				o.Put = func(_ *work, c *experiment.Cell, _ *experiment.Record) error {
+				o.Put = func(_ *work, c *experiment.Run, _ *experiment.Record) error {
 					time.Sleep(3 * time.Second)
 					w.put = append(w.put, c.Key)
 					return nil
 				}
-				compute := byRow(1)
+				compute := byMethod(1)
 				s := newSession(worksOf([]int{10}), o, func(ctx context.Context, r *run) (*pipeline.Outcome, error) {
 					switch {
 					case r.task < 2:
@@ -324,17 +324,17 @@ func TestSessionEnds(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := worksOf([]int{2, 2, 2}, []int{2, 2, 2})
-		for w, cells := range []int{3, 2} {
-			for row := range cells {
-				took := []float64{10, 10, 35}[row]
-				works[w].Ended[row] = experiment.Ended{Cells: 1, Seconds: took, Well: 1, WellSeconds: took}
+		for w, runs := range []int{3, 2} {
+			for method := range runs {
+				took := []float64{10, 10, 35}[method]
+				works[w].Ended[method] = experiment.Ended{Runs: 1, Seconds: took, Well: 1, WellSeconds: took}
 			}
-			works[w].Cells = works[w].Cells[cells:]
+			works[w].Runs = works[w].Runs[runs:]
 		}
 		z := &budget{Limit: 60, Spent: 35}
 		w, o := watched(2)
 		o.Budgets = []*budget{nil, nil, z}
-		if err := newSession(works, o, byRow(10, 10, 1e9)).run(t.Context()); err != nil {
+		if err := newSession(works, o, byMethod(10, 10, 1e9)).run(t.Context()); err != nil {
 			t.Error(err)
 		}
 		slices.Sort(w.put)
@@ -347,8 +347,8 @@ func TestInterrupted(t *testing.T) {
 
 // BenchmarkSession measures what a run costs apart from computing it, in an experiment with many methods.
 func BenchmarkSession(b *testing.B) {
-	rows := slices.Repeat([]int{20}, 250)
-	budgets := make([]*budget, len(rows))
+	methods := slices.Repeat([]int{20}, 250)
+	budgets := make([]*budget, len(methods))
 	for i, shared := 0, []*budget{{Limit: 1e9}, {Limit: 1e9}, {Limit: 1e9}}; i < len(budgets); i++ {
 		budgets[i] = shared[i%len(shared)]
 	}
@@ -357,7 +357,7 @@ func BenchmarkSession(b *testing.B) {
 			for b.Loop() {
 				_, o := watched(4)
 				o.Budgets = budgets
-				s := newSession(worksOf(rows, rows, rows, rows), o, func(context.Context, *run) (*pipeline.Outcome, error) { return new(pipeline.Outcome), nil })
+				s := newSession(worksOf(methods, methods, methods, methods), o, func(context.Context, *run) (*pipeline.Outcome, error) { return new(pipeline.Outcome), nil })
 				if err := s.run(b.Context()); err != nil {
 					b.Fatal(err)
 				}
@@ -369,14 +369,14 @@ func BenchmarkSession(b *testing.B) {
 
 // TestLine: the line says how many runs have ended and failed, and when the rest will have.
 func TestLine(t *testing.T) {
-	s := Status{Done: 2, Failed: 1, Running: 2, Cells: 4000, Estimate: state.Estimate{Seconds: 90, From: "from 3 of 4,000 runs"}}
+	s := Status{Done: 2, Failed: 1, Running: 2, Runs: 4000, Estimate: state.Estimate{Seconds: 90, From: "from 3 of 4,000 runs"}}
 	if got, want := s.Line(), "  0 %  3 of 4,000 runs, 2 running, 1 failed  ETA 1m30s, from 3 of 4,000 runs"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 // sixCells is work of six cells that take milliseconds.
-func sixCells(t *testing.T) *work {
+func sixRuns(t *testing.T) *work {
 	t.Helper()
 	s, err := experiment.Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [aa-knn]\nfolds: 6"))
 	if err != nil {
@@ -387,7 +387,7 @@ func sixCells(t *testing.T) *work {
 	if w.planned, err = experiment.NewPlan(t.Context(), s, &s.Datasets[0], &experiment.Data{Manifest: m}); err != nil {
 		t.Fatal(err)
 	}
-	if w.Cells, err = w.planned.Cells(); err != nil {
+	if w.Runs, err = w.planned.Runs(); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -397,9 +397,9 @@ func sixCells(t *testing.T) *work {
 // is written, in the order in which records are.
 func TestPutBesideComputing(t *testing.T) {
 	running, put := make(chan struct{}, 1), 0
-	err := runAll(t.Context(), []*work{sixCells(t)}, sessionOptions{
+	err := runAll(t.Context(), []*work{sixRuns(t)}, sessionOptions{
 		Lanes: 1,
-		Put: func(_ *work, _ *experiment.Cell, r *experiment.Record) error {
+		Put: func(_ *work, _ *experiment.Run, r *experiment.Record) error {
 			if put == 0 {
 				testkit.Receive(t, "another run to run", running)
 			}
@@ -426,7 +426,7 @@ func TestPutBesideComputing(t *testing.T) {
 // TestPutFails: the run ends with the error, and nothing is written behind it.
 func TestPutFails(t *testing.T) {
 	full, put := errors.New("the disk is full"), 0
-	err := runAll(t.Context(), []*work{sixCells(t)}, sessionOptions{Lanes: 2, Put: func(*work, *experiment.Cell, *experiment.Record) error {
+	err := runAll(t.Context(), []*work{sixRuns(t)}, sessionOptions{Lanes: 2, Put: func(*work, *experiment.Run, *experiment.Record) error {
 		if put++; put == 2 {
 			return full
 		}
@@ -441,7 +441,7 @@ func TestPutFails(t *testing.T) {
 func TestRunIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	put := 0
-	err := runAll(ctx, []*work{sixCells(t)}, sessionOptions{Lanes: 1, Put: func(*work, *experiment.Cell, *experiment.Record) error {
+	err := runAll(ctx, []*work{sixRuns(t)}, sessionOptions{Lanes: 1, Put: func(*work, *experiment.Run, *experiment.Record) error {
 		put++
 		cancel()
 		return nil
@@ -460,19 +460,19 @@ func TestSessionEndsAnytime(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			seconds := func(most float64) time.Duration { return time.Duration(r.Float64() * most * float64(time.Second)) }
 			works := worksOf([]int{r.IntN(6), 1 + r.IntN(6)}, []int{1 + r.IntN(6), r.IntN(6)})
-			cells := len(works[0].Cells) + len(works[1].Cells)
+			runs := len(works[0].Runs) + len(works[1].Runs)
 			w, o := watched(1 + r.IntN(3))
 			if r.IntN(2) == 0 {
 				o.Budgets = []*budget{{Limit: 8 * r.Float64(), Spent: r.Float64()}, nil}
 			}
-			puts, slow := make([]time.Duration, cells), seconds(4)
+			puts, slow := make([]time.Duration, runs), seconds(4)
 			for i := range puts {
 				puts[i] = seconds(slow.Seconds())
 			}
 			why := make(chan time.Time, 3) // when there was a reason to end
-			bad := r.IntN(4 * cells)       // this record cannot be put
+			bad := r.IntN(4 * runs)        // this record cannot be put
 			note, noted := o.Put, false
-			o.Put = func(of *work, c *experiment.Cell, has *experiment.Record) error {
+			o.Put = func(of *work, c *experiment.Run, has *experiment.Record) error {
 				if noted {
 					t.Errorf("seed %d: a record is put after an error", seed)
 				}
@@ -483,7 +483,7 @@ func TestSessionEndsAnytime(t *testing.T) {
 				}
 				return note(of, c, has)
 			}
-			took, stops, lacks := make([]time.Duration, cells), make([]time.Duration, cells), r.IntN(4*cells)
+			took, stops, lacks := make([]time.Duration, runs), make([]time.Duration, runs), r.IntN(4*runs)
 			for i := range took {
 				took[i], stops[i] = seconds(5), seconds(2)
 			}
@@ -508,8 +508,8 @@ func TestSessionEndsAnytime(t *testing.T) {
 			err := s.run(ctx)
 			switch {
 			case err == nil:
-				if len(w.put)+len(w.dropped) != len(w.begun) || o.Budgets == nil && len(w.begun) != cells {
-					t.Errorf("seed %d: %d of %d runs began, %d were put and %d dropped", seed, len(w.begun), cells, len(w.put), len(w.dropped))
+				if len(w.put)+len(w.dropped) != len(w.begun) || o.Budgets == nil && len(w.begun) != runs {
+					t.Errorf("seed %d: %d of %d runs began, %d were put and %d dropped", seed, len(w.begun), runs, len(w.put), len(w.dropped))
 				}
 			case !errors.Is(err, context.Canceled) && !errors.Is(err, broken) && !errors.Is(err, full):
 				t.Errorf("seed %d: %v", seed, err)
@@ -523,7 +523,7 @@ func TestSessionEndsAnytime(t *testing.T) {
 					t.Errorf("seed %d: %s did not begin", seed, key)
 				}
 			}
-			if w.last.Done != len(w.put) || w.last.Running != 0 || w.last.Cells != cells {
+			if w.last.Done != len(w.put) || w.last.Running != 0 || w.last.Runs != runs {
 				t.Errorf("seed %d: at the end %+v, and %d were put", seed, w.last, len(w.put))
 			}
 		})

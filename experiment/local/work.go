@@ -13,7 +13,7 @@ import (
 type work struct {
 	planned *experiment.Plan
 	Data    *local.Data
-	Cells   []experiment.Cell // of Plan, to be run
+	Runs    []experiment.Run // of Plan, to be run
 	// Ended is what earlier runs have of each row of the spec, and Kept are their records.
 	Ended map[int]experiment.Ended
 	Kept  []*experiment.Record
@@ -22,17 +22,17 @@ type work struct {
 // newWork returns what there is to do of a dataset: the cells without a record. A record does not count if again returns true
 // for it.
 func newWork(p *experiment.Plan, data *local.Data, records map[string]*experiment.Record, again func(*experiment.Record) bool) (*work, error) {
-	cells, err := p.Cells()
+	runs, err := p.Runs()
 	if err != nil {
 		return nil, err
 	}
 	w := &work{planned: p, Data: data, Ended: make(map[int]experiment.Ended)}
-	for _, cell := range cells {
-		if r := records[cell.Key]; r != nil && !again(r) {
+	for _, run := range runs {
+		if r := records[run.Key]; r != nil && !again(r) {
 			w.Kept = append(w.Kept, r)
-			w.Ended[cell.Row] = w.Ended[cell.Row].Plus(r)
+			w.Ended[run.Method] = w.Ended[run.Method].Plus(r)
 		} else {
-			w.Cells = append(w.Cells, cell)
+			w.Runs = append(w.Runs, run)
 		}
 	}
 	return w, nil
@@ -40,8 +40,8 @@ func newWork(p *experiment.Plan, data *local.Data, records map[string]*experimen
 
 // Status is how far the cells are.
 type Status struct {
-	Done, Failed, Running, Cells int
-	Estimate                     state.Estimate
+	Done, Failed, Running, Runs int
+	Estimate                    state.Estimate
 	// Firsts is true if the first cell of each row on each dataset has ended, or is not to be run: the estimate is no guess.
 	Firsts bool
 }
@@ -49,7 +49,7 @@ type Status struct {
 // Line describes in one line how far the runs are.
 func (s Status) Line() string {
 	ended := s.Done + s.Failed
-	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(ended)/float64(max(1, s.Cells)), units.Count(ended), units.Count(s.Cells), units.Count(s.Running))
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(ended)/float64(max(1, s.Runs)), units.Count(ended), units.Count(s.Runs), units.Count(s.Running))
 	if s.Failed > 0 {
 		text += fmt.Sprintf(", %s failed", units.Count(s.Failed))
 	}
@@ -65,12 +65,12 @@ type sessionOptions struct {
 	// budget, and is stopped soon after it has taken all of it.
 	Budgets []*budget
 	// Begin, if set, is told of each cell that begins, one at a time.
-	Begin func(w *work, c *experiment.Cell)
+	Begin func(w *work, c *experiment.Run)
 	// Drop, if set, is told of each cell that its budget ended, as Begin is.
-	Drop func(w *work, c *experiment.Cell)
+	Drop func(w *work, c *experiment.Run)
 	// Put is given the record of each cell that ended, one at a time, while others are computed. An error of Put ends the
 	// run. A cell counts once Put has returned.
-	Put func(w *work, c *experiment.Cell, r *experiment.Record) error
+	Put func(w *work, c *experiment.Run, r *experiment.Record) error
 	// Show, if set, is told how far the run is soon after a cell ends, each second, and at the end.
 	Show func(Status)
 }
@@ -83,9 +83,9 @@ type budget struct {
 
 // budgetsOf lists the budget of each row of a spec; earlier runs have spent so many seconds of each row's budget.
 func budgetsOf(s *experiment.Spec, spent []float64) []*budget {
-	list, of := make([]*budget, len(s.Rows)), make(map[*experiment.Budget]*budget)
-	for i := range s.Rows {
-		b := s.Rows[i].Budget
+	list, of := make([]*budget, len(s.Methods)), make(map[*experiment.Budget]*budget)
+	for i := range s.Methods {
+		b := s.Methods[i].Budget
 		if b == nil {
 			continue
 		}

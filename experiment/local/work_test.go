@@ -21,25 +21,25 @@ func TestRunWithinBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cells, err := p.Cells()
+	runs, err := p.Runs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &work{planned: p, Data: &local.Data{Manifest: m, Shards: shards}, Cells: cells}
-	rows, last := make(map[int]int), Status{}
+	w := &work{planned: p, Data: &local.Data{Manifest: m, Shards: shards}, Runs: runs}
+	methods, last := make(map[int]int), Status{}
 	err = runAll(t.Context(), []*work{w}, sessionOptions{
 		Lanes: 3, Budgets: []*budget{{Limit: 5, Spent: 5}, nil, {Limit: 1e6}},
-		Put: func(_ *work, c *experiment.Cell, r *experiment.Record) error {
+		Put: func(_ *work, c *experiment.Run, r *experiment.Record) error {
 			if r.Outcome.Error != "" {
 				t.Error(r.Outcome.Error)
 			}
-			rows[c.Row]++
+			methods[c.Method]++
 			return nil
 		},
 		Show: func(s Status) { last = s },
 	})
-	if err != nil || rows[0] != 0 || rows[1] != 4 || rows[2] != 4 {
-		t.Errorf("runs by method: %v, error %v", rows, err)
+	if err != nil || methods[0] != 0 || methods[1] != 4 || methods[2] != 4 {
+		t.Errorf("runs by method: %v, error %v", methods, err)
 	}
 	if last.Done != 8 || !last.Firsts || last.Estimate.Seconds != 0 {
 		t.Errorf("%+v", last)

@@ -14,7 +14,7 @@ import (
 
 // Grid counts the runs of each method on each dataset. Runs may change their state while lines are drawn.
 type Grid struct {
-	rows, datasets []string
+	methods, datasets []string
 
 	mu sync.Mutex
 	at [][]experiment.Counts // by row, then by dataset
@@ -26,22 +26,22 @@ func GridOf(t *result.Table) *Grid {
 	for i := range t.Datasets {
 		g.datasets = append(g.datasets, t.Datasets[i].Name)
 	}
-	for i := range t.Rows {
-		g.rows = append(g.rows, t.Rows[i].Name)
+	for i := range t.Methods {
+		g.methods = append(g.methods, t.Methods[i].Name)
 		g.at = append(g.at, make([]experiment.Counts, len(t.Datasets)))
 	}
-	for i := range t.Cells {
-		c := &t.Cells[i]
-		g.at[c.Row][c.Dataset].Add(c.State)
+	for i := range t.Runs {
+		c := &t.Runs[i]
+		g.at[c.Method][c.Dataset].Add(c.State)
 	}
 	return g
 }
 
 // Move moves a run from one state to another.
-func (g *Grid) Move(row, dataset int, from, to string) {
+func (g *Grid) Move(method, dataset int, from, to string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := &g.at[row][dataset]
+	n := &g.at[method][dataset]
 	switch from {
 	case result.Missing:
 		n.Missing--
@@ -75,31 +75,31 @@ func legend(width int) string {
 // Lines draws the grid in fewer than width columns and at most height lines. It returns nil if there is no room. The
 // last column and the last line sum the datasets and methods without room.
 func (g *Grid) Lines(width, height int) []string {
-	if width < leastWidth || height < leastHeight || len(g.rows) == 0 {
+	if width < leastWidth || height < leastHeight || len(g.methods) == 0 {
 		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	rows := g.shownRows(height - 2)
-	names := g.nameWidth(rows, width)
-	columns := g.columns(rows, width-names-1)
+	methods := g.shownMethods(height - 2)
+	names := g.nameWidth(methods, width)
+	columns := g.columns(methods, width-names-1)
 	list := []string{aligned(legend(names), names, columns, func(c *column) string { return cutName(c.name, c.width) })}
-	for _, r := range rows {
-		list = append(list, aligned(cutName(r.name, names), names, columns, func(c *column) string { return countsText(c.of(g, r.rows)) }))
+	for _, r := range methods {
+		list = append(list, aligned(cutName(r.name, names), names, columns, func(c *column) string { return countsText(c.of(g, r.methods)) }))
 	}
 	return list
 }
 
 // line is a line of the grid: one method, or the sum of the methods without room.
 type line struct {
-	name string
-	rows []int
+	name    string
+	methods []int
 }
 
 // shownRows returns at most so many lines, in the order of the table. If there is no room for all methods, methods with
 // running or failed runs come first, then methods that have not ended. The last line has the rest.
-func (g *Grid) shownRows(most int) (list []line) {
-	order := make([]int, len(g.rows))
+func (g *Grid) shownMethods(most int) (list []line) {
+	order := make([]int, len(g.methods))
 	for i := range order {
 		order[i] = i
 	}
@@ -110,7 +110,7 @@ func (g *Grid) shownRows(most int) (list []line) {
 		slices.Sort(order)
 	}
 	for _, i := range order {
-		list = append(list, line{g.rows[i], []int{i}})
+		list = append(list, line{g.methods[i], []int{i}})
 	}
 	if rest != nil {
 		list = append(list, line{fmt.Sprintf("and %s methods", units.Count(len(rest))), rest})
@@ -119,8 +119,8 @@ func (g *Grid) shownRows(most int) (list []line) {
 }
 
 // urgency orders methods if there is no room for all: 0 is shown first.
-func (g *Grid) urgency(row int) int {
-	sum := addUp(g.at[row])
+func (g *Grid) urgency(method int) int {
+	sum := addUp(g.at[method])
 	switch {
 	case sum.Running > 0:
 		return 0
@@ -141,9 +141,9 @@ func addUp(list []experiment.Counts) (sum experiment.Counts) {
 }
 
 // nameWidth is the width of the longest name, but at most two fifths of the terminal.
-func (g *Grid) nameWidth(rows []line, width int) int {
+func (g *Grid) nameWidth(methods []line, width int) int {
 	longest := leastNameWidth
-	for _, r := range rows {
+	for _, r := range methods {
 		longest = max(longest, printable.Width(r.name))
 	}
 	return min(longest, max(leastNameWidth, width*2/5))
@@ -156,22 +156,22 @@ type column struct {
 	width    int
 }
 
-func (c *column) of(g *Grid, rows []int) (sum experiment.Counts) {
-	for _, row := range rows {
+func (c *column) of(g *Grid, methods []int) (sum experiment.Counts) {
+	for _, method := range methods {
 		for _, d := range c.datasets {
-			sum = addUp([]experiment.Counts{sum, g.at[row][d]})
+			sum = addUp([]experiment.Counts{sum, g.at[method][d]})
 		}
 	}
 	return sum
 }
 
 // columns returns the datasets that fit, two places apart. The last column has the rest.
-func (g *Grid) columns(rows []line, width int) (list []column) {
+func (g *Grid) columns(methods []line, width int) (list []column) {
 	sized := func(name string, datasets []int) column {
 		c := column{name: name, datasets: datasets}
 		c.width = max(min(printable.Width(name), 2*leastColumn), leastColumn)
-		for _, r := range rows {
-			c.width = max(c.width, printable.Width(countsText(c.of(g, r.rows))))
+		for _, r := range methods {
+			c.width = max(c.width, printable.Width(countsText(c.of(g, r.methods))))
 		}
 		return c
 	}

@@ -11,16 +11,16 @@ import (
 )
 
 // gridTable is a table of so many rows and datasets, with four folds each.
-func gridTable(rows, datasets int) *result.Table {
+func gridTable(methods, datasets int) *result.Table {
 	t := &result.Table{}
 	for d := range datasets {
 		t.Datasets = append(t.Datasets, result.Dataset{Name: fmt.Sprint("dataset_", d), Folds: 4})
 	}
-	for r := range rows {
-		t.Rows = append(t.Rows, result.Row{Name: fmt.Sprintf("structrf preset=paper trees=%d", r)})
+	for r := range methods {
+		t.Methods = append(t.Methods, result.Method{Name: fmt.Sprintf("structrf preset=paper trees=%d", r)})
 		for d := range datasets {
 			for fold := range 4 {
-				t.Cells = append(t.Cells, result.Cell{Dataset: d, Row: r, Fold: fold, State: result.Missing})
+				t.Runs = append(t.Runs, result.Run{Dataset: d, Method: r, Fold: fold, State: result.Missing})
 			}
 		}
 	}
@@ -29,7 +29,7 @@ func gridTable(rows, datasets int) *result.Table {
 
 func TestGrid(t *testing.T) {
 	table := gridTable(2, 2)
-	table.Cells[0].State, table.Cells[1].State, table.Cells[4].State = result.Done, result.Running, result.Failed
+	table.Runs[0].State, table.Runs[1].State, table.Runs[4].State = result.Done, result.Running, result.Failed
 	g := GridOf(table)
 	want := strings.Join([]string{
 		"done/all   +running   !failed  dataset_0  dataset_1",
@@ -53,10 +53,10 @@ func TestGrid(t *testing.T) {
 func TestGridFits(t *testing.T) {
 	testkit.WithoutRace(t)
 	table := gridTable(40, 12)
-	for i := range table.Cells {
-		if c := &table.Cells[i]; c.Row == 37 {
+	for i := range table.Runs {
+		if c := &table.Runs[i]; c.Method == 37 {
 			c.State = result.Running
-		} else if c.Row == 30 {
+		} else if c.Method == 30 {
 			c.State = result.Failed
 		}
 	}
@@ -88,8 +88,8 @@ func TestGridFits(t *testing.T) {
 					}
 				}
 			}
-			if all != len(table.Cells) {
-				t.Fatalf("%d x %d: %d runs of %d:\n%s", width, height, all, len(table.Cells), strings.Join(lines, "\n"))
+			if all != len(table.Runs) {
+				t.Fatalf("%d x %d: %d runs of %d:\n%s", width, height, all, len(table.Runs), strings.Join(lines, "\n"))
 			}
 		}
 	}

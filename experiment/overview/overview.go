@@ -75,22 +75,22 @@ func counts(n experiment.Counts) string {
 // writeFailures writes the failed runs, together for each method, dataset and error.
 func writeFailures(w io.Writer, t *result.Table) {
 	type where struct {
-		dataset, row int
-		why          string
+		dataset, method int
+		why             string
 	}
 	type failures struct {
 		where
 		runs, attempts int
-		first          *result.Cell
+		first          *result.Run
 	}
 	at := make(map[where]*failures)
 	var order []*failures
-	for i := range t.Cells {
-		c := &t.Cells[i]
+	for i := range t.Runs {
+		c := &t.Runs[i]
 		if c.State != result.Failed {
 			continue
 		}
-		own := where{c.Dataset, c.Row, c.Error}
+		own := where{c.Dataset, c.Method, c.Error}
 		if at[own] == nil {
 			at[own] = &failures{where: own, first: c}
 			order = append(order, at[own])
@@ -106,7 +106,7 @@ func writeFailures(w io.Writer, t *result.Table) {
 		if f.attempts > 0 { // otherwise they were refused
 			runs += ", " + units.Plural(f.attempts, "attempt")
 		}
-		fmt.Fprintf(w, "failed: %s, %s (%s): %s\n", t.Datasets[f.dataset].Name, t.Rows[f.row].Name, runs, f.why)
+		fmt.Fprintf(w, "failed: %s, %s (%s): %s\n", t.Datasets[f.dataset].Name, t.Methods[f.method].Name, runs, f.why)
 		switch {
 		case f.first.Command != "":
 			fmt.Fprintf(w, "  to train a run alone: %s\n", f.first.Command)
@@ -118,12 +118,12 @@ func writeFailures(w io.Writer, t *result.Table) {
 
 // writeMethods writes a table that counts the runs of each method on each dataset.
 func writeMethods(w io.Writer, t *result.Table) {
-	type pair struct{ dataset, row int }
+	type pair struct{ dataset, method int }
 	at := make(map[pair]*experiment.Counts)
 	var order []pair
-	for i := range t.Cells {
-		c := &t.Cells[i]
-		p := pair{c.Dataset, c.Row}
+	for i := range t.Runs {
+		c := &t.Runs[i]
+		p := pair{c.Dataset, c.Method}
 		if at[p] == nil {
 			at[p] = new(experiment.Counts)
 			order = append(order, p)
@@ -134,7 +134,7 @@ func writeMethods(w io.Writer, t *result.Table) {
 	for _, p := range order {
 		n := at[p]
 		lines = append(lines, []string{
-			printable.Line(t.Datasets[p.dataset].Name), printable.Line(t.Rows[p.row].Name),
+			printable.Line(t.Datasets[p.dataset].Name), printable.Line(t.Methods[p.method].Name),
 			units.Count(n.Done), units.Count(n.Failed), units.Count(n.Missing + n.Running),
 		})
 	}

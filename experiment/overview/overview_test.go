@@ -13,19 +13,19 @@ import (
 // TestWrite: numbers are aligned under wide names, equal failures are one line, and a running run has no result yet.
 func TestWrite(t *testing.T) {
 	table := &result.Table{
-		Name: "e", Datasets: []result.Dataset{{Name: "a"}, {Name: "日本"}}, Rows: []result.Row{{Name: "aa-knn"}, {Name: "r\x1bf"}},
+		Name: "e", Datasets: []result.Dataset{{Name: "a"}, {Name: "日本"}}, Methods: []result.Method{{Name: "aa-knn"}, {Name: "r\x1bf"}},
 		Spec: &result.Spec{File: "e.yaml", Digest: "0123456789abcdef", Data: "data"},
 	}
-	add := func(dataset, row int, c result.Cell, n int) {
+	add := func(dataset, method int, c result.Run, n int) {
 		for range n {
-			c.Dataset, c.Row, c.Fold = dataset, row, len(table.Cells)
-			table.Cells = append(table.Cells, c)
+			c.Dataset, c.Method, c.Fold = dataset, method, len(table.Runs)
+			table.Runs = append(table.Runs, c)
 		}
 	}
-	add(0, 0, result.Cell{State: result.Done}, 1234)
-	add(0, 1, result.Cell{State: result.Failed, Error: "it failed", Attempts: 2, Command: "coppice train"}, 2)
-	add(1, 1, result.Cell{State: result.Failed, Error: "no scale", NoCommand: "no file"}, 1)
-	add(1, 0, result.Cell{State: result.Running}, 1)
+	add(0, 0, result.Run{State: result.Done}, 1234)
+	add(0, 1, result.Run{State: result.Failed, Error: "it failed", Attempts: 2, Command: "coppice train"}, 2)
+	add(1, 1, result.Run{State: result.Failed, Error: "no scale", NoCommand: "no file"}, 1)
+	add(1, 0, result.Run{State: result.Running}, 1)
 	var b strings.Builder
 	o := Overview{Table: table, State: "running", Skipped: []string{"x", "y"}, Notes: []string{"old"}, Report: "coppice experiment report e"}
 	o.Write(&b)
@@ -56,9 +56,9 @@ to see the measures: coppice experiment report e
 
 // TestWriteFailures: at most 20 failures are listed, and the rest is counted.
 func TestWriteFailures(t *testing.T) {
-	table := &result.Table{Datasets: []result.Dataset{{Name: "a"}}, Rows: []result.Row{{Name: "b"}}}
+	table := &result.Table{Datasets: []result.Dataset{{Name: "a"}}, Methods: []result.Method{{Name: "b"}}}
 	for i := range maxListed + 3 {
-		table.Cells = append(table.Cells, result.Cell{State: result.Failed, Fold: i, Error: fmt.Sprint(i)})
+		table.Runs = append(table.Runs, result.Run{State: result.Failed, Fold: i, Error: fmt.Sprint(i)})
 	}
 	var b strings.Builder
 	writeFailures(&b, table)

@@ -24,7 +24,7 @@ type Grid struct {
 	ended map[runOfJob]protocol.CellState // what is known of runs, whether they are in the grid or not
 	of    string                          // the jobs and the outline that the grid is of
 	next  time.Time                       // the next reading
-	cells map[runOfJob][]*result.Cell     // the cells of a run in the table; several if datasets have the same content
+	runs  map[runOfJob][]*result.Run      // the cells of a run in the table; several if datasets have the same content
 	grid  *overview.Grid                  // nil: it was not read
 }
 
@@ -68,23 +68,23 @@ func (g *Grid) read(ctx context.Context) error {
 		return err
 	}
 	t := l.Fill(nil, nil)
-	at := make(map[string][]*result.Cell, len(t.Cells))
-	for i := range t.Cells {
+	at := make(map[string][]*result.Run, len(t.Runs))
+	for i := range t.Runs {
 		if key := l.Keys[i]; key != "" {
-			at[key] = append(at[key], &t.Cells[i])
+			at[key] = append(at[key], &t.Runs[i])
 		}
 	}
-	of := make(map[runOfJob][]*result.Cell)
+	of := make(map[runOfJob][]*result.Run)
 	for _, j := range e.Jobs {
-		cells, err := j.Cells()
+		runs, err := j.Runs()
 		if err != nil {
 			return err
 		}
-		for run := range cells {
-			of[runOfJob{j.ID, run}] = at[cells[run].Key]
+		for run := range runs {
+			of[runOfJob{j.ID, run}] = at[runs[run].Key]
 		}
 	}
-	g.cells, g.grid = of, overview.GridOf(t)
+	g.runs, g.grid = of, overview.GridOf(t)
 	for run, c := range g.ended {
 		g.take(run, c)
 	}
@@ -97,9 +97,9 @@ func (g *Grid) take(run runOfJob, c protocol.CellState) {
 	if c.Failed {
 		state = result.Failed
 	}
-	for _, cell := range g.cells[run] {
+	for _, cell := range g.runs[run] {
 		if !c.NotRun && cell.State != result.Done {
-			g.grid.Move(cell.Row, cell.Dataset, cell.State, state)
+			g.grid.Move(cell.Method, cell.Dataset, cell.State, state)
 			cell.State = state
 		}
 	}

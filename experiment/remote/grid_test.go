@@ -12,13 +12,13 @@ import (
 // TestGridSees: a cell that is not run is missing, a failed cell is done once another job has it, and what was
 // told again, or before the grid was read, counts once.
 func TestGridSees(t *testing.T) {
-	table := &result.Table{Datasets: []result.Dataset{{Name: "d"}}, Rows: []result.Row{{Name: "r"}}, Cells: make([]result.Cell, 3000)}
-	g := &Grid{ended: make(map[runOfJob]protocol.CellState), of: "2 2 outline", cells: make(map[runOfJob][]*result.Cell)}
-	for i := range table.Cells {
-		table.Cells[i].State = result.Missing
-		g.cells[runOfJob{1, i}] = []*result.Cell{&table.Cells[i]}
+	table := &result.Table{Datasets: []result.Dataset{{Name: "d"}}, Methods: []result.Method{{Name: "r"}}, Runs: make([]result.Run, 3000)}
+	g := &Grid{ended: make(map[runOfJob]protocol.CellState), of: "2 2 outline", runs: make(map[runOfJob][]*result.Run)}
+	for i := range table.Runs {
+		table.Runs[i].State = result.Missing
+		g.runs[runOfJob{1, i}] = []*result.Run{&table.Runs[i]}
 	}
-	g.cells[runOfJob{2, 0}] = []*result.Cell{&table.Cells[7]} // of another submission
+	g.runs[runOfJob{2, 0}] = []*result.Run{&table.Runs[7]} // of another submission
 	g.grid = overview.GridOf(table)
 	check := func(want string, job uint64, runs ...protocol.CellState) {
 		t.Helper()

@@ -31,7 +31,7 @@ func (r *Result) compare(g *grid, d, m, best int) {
 			continue
 		}
 		differences := statistics.Differences(g.values(d, i, m), reference)
-		a := &Against{Best: r.Lines[best].Row, EffectSize: number(statistics.CohensD(differences))}
+		a := &Against{Best: r.Lines[best].Method, EffectSize: number(statistics.CohensD(differences))}
 		corrected = append(corrected, statistics.CorrectedT(differences, ratio).P)
 		plain = append(plain, statistics.PairedT(differences).P)
 		signed = append(signed, wilcoxon(differences))
@@ -66,23 +66,23 @@ func (l *Line) worse(level float64) bool {
 // not lower by more than one standard error of the mean paired difference.
 type Unbeaten struct {
 	Dataset string `json:"dataset"`
-	Row     string `json:"method"`
+	Method  string `json:"method"`
 	measures.AgainstBaseline
 }
 
 // unbeaten lists the methods that are not better than the mean baseline, of the methods that have all folds.
 func (g *grid) unbeaten() (list []Unbeaten) {
 	for d := range g.table.Datasets {
-		for row := range g.table.Rows {
-			if g.table.Rows[row].Same != "" || len(g.folds[d]) == 0 || !g.allDone(d, []int{row}) {
+		for method := range g.table.Methods {
+			if g.table.Methods[method].Same != "" || len(g.folds[d]) == 0 || !g.allDone(d, []int{method}) {
 				continue
 			}
 			var folds []*measures.AgainstBaseline
 			for _, p := range g.folds[d] {
-				folds = append(folds, g.done[d][row][p].Against)
+				folds = append(folds, g.done[d][method][p].Against)
 			}
 			if a := measures.PooledWithBaseline(folds, g.table.Datasets[d].Rows); a.Unbeaten() {
-				list = append(list, Unbeaten{g.table.Datasets[d].Name, g.table.Rows[row].Name, *a})
+				list = append(list, Unbeaten{g.table.Datasets[d].Name, g.table.Methods[method].Name, *a})
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Choice is what the candidates of a row scored, over all datasets together: which one is a good
 // default.
 type Choice struct {
-	Row string `json:"method"`
+	Method string `json:"method"`
 	// Datasets are those on which every candidate was scored.
 	Datasets   []string    `json:"datasets"`
 	Candidates []Candidate `json:"candidates"`
@@ -34,7 +34,7 @@ type Candidate struct {
 	// error of that, over datasets.
 	Above number `json:"above_best"`
 	Error number `json:"standard_error"`
-	Cells int    `json:"chosen_by_runs"`
+	Runs  int    `json:"chosen_by_runs"`
 }
 
 // Without is what is chosen without a dataset, and what that gives on it.
@@ -46,11 +46,11 @@ type Without struct {
 
 // choicesOf lists the choices of the rows that have candidates with scores.
 func choicesOf(g *grid) (list []Choice) {
-	for _, row := range g.listed() {
-		if len(g.table.Rows[row].Candidates) == 0 {
+	for _, method := range g.listed() {
+		if len(g.table.Methods[method].Candidates) == 0 {
 			continue
 		}
-		if c := choiceOf(g, row); c != nil {
+		if c := choiceOf(g, method); c != nil {
 			list = append(list, *c)
 		}
 	}
@@ -58,17 +58,17 @@ func choicesOf(g *grid) (list []Choice) {
 }
 
 // choiceOf returns the choice of a row; nil: no cell has scores.
-func choiceOf(g *grid, row int) *Choice {
-	r := &g.table.Rows[row]
-	c := &Choice{Row: r.Name}
+func choiceOf(g *grid, method int) *Choice {
+	r := &g.table.Methods[method]
+	c := &Choice{Method: r.Name}
 	for _, name := range r.Candidates {
 		c.Candidates = append(c.Candidates, Candidate{Name: name})
 	}
 	for d := range g.table.Datasets {
-		if g.scoredBefore(d, row) {
+		if g.scoredBefore(d, method) {
 			continue
 		}
-		if ratios := c.scored(g, d, row); ratios != nil {
+		if ratios := c.scored(g, d, method); ratios != nil {
 			c.Datasets = append(c.Datasets, g.table.Datasets[d].Name)
 			for i, v := range ratios {
 				c.Candidates[i].Ratios = append(c.Candidates[i].Ratios, number(v))
@@ -84,12 +84,12 @@ func choiceOf(g *grid, row int) *Choice {
 
 // scoredBefore reports whether an earlier dataset is this one under another name, or has its rows, labels and folds and the
 // same scores of the candidates of a row.
-func (g *grid) scoredBefore(d, row int) bool {
+func (g *grid) scoredBefore(d, method int) bool {
 	if g.table.Datasets[d].Same != "" {
 		return true
 	}
 	for before := range d {
-		if g.table.Datasets[before].Same == "" && sameData(g.table.Datasets, before, d) && maps.EqualFunc(g.done[before][row], g.done[d][row], func(a, b *result.Cell) bool {
+		if g.table.Datasets[before].Same == "" && sameData(g.table.Datasets, before, d) && maps.EqualFunc(g.done[before][method], g.done[d][method], func(a, b *result.Run) bool {
 			return slices.EqualFunc(a.CandidateKL, b.CandidateKL, statistics.Equal)
 		}) {
 			return true
@@ -100,10 +100,10 @@ func (g *grid) scoredBefore(d, row int) bool {
 
 // scored returns the ratio of each candidate on a dataset: the mean score of its cells over the mean
 // predictor's mean K-L on the rows that the same cells test; nil: no cell has scores.
-func (c *Choice) scored(g *grid, d, row int) []float64 {
+func (c *Choice) scored(g *grid, d, method int) []float64 {
 	scores, means := make([][]float64, len(c.Candidates)), []float64(nil)
 	for _, p := range g.folds[d] {
-		x := g.done[d][row][p]
+		x := g.done[d][method][p]
 		if x == nil || len(x.CandidateKL) != len(scores) {
 			continue
 		}
@@ -114,7 +114,7 @@ func (c *Choice) scored(g *grid, d, row int) []float64 {
 				least = i
 			}
 		}
-		c.Candidates[least].Cells++
+		c.Candidates[least].Runs++
 		means = append(means, x.MeanKL)
 	}
 	mean := statistics.Sum(means)
@@ -204,7 +204,7 @@ func (d *document) addChoices(s *Summary) {
 }
 
 func (c *Choice) ratios(from, to int) table {
-	t := table{caption: c.Row + ": K-L of candidates, divided by the K-L of the mean baseline", header: append([]string{"candidate"}, c.Datasets[from:to]...)}
+	t := table{caption: c.Method + ": K-L of candidates, divided by the K-L of the mean baseline", header: append([]string{"candidate"}, c.Datasets[from:to]...)}
 	if from > 0 {
 		t.caption += ", continued"
 	}
@@ -231,7 +231,7 @@ func (c *Choice) ratios(from, to int) table {
 }
 
 func (c *Choice) criterion() table {
-	t := table{caption: c.Row + ": criterion of the choice", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "runs that chose it"}}
+	t := table{caption: c.Method + ": criterion of the choice", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "runs that chose it"}}
 	for i, x := range c.Candidates {
 		worst := 0
 		for d := range x.Ratios {
@@ -244,7 +244,7 @@ func (c *Choice) criterion() table {
 			own.place = 1
 		}
 		t.lines = append(t.lines, line{cells: append(plain(x.Name), own, cell{text: x.difference(i == c.Best)},
-			cell{text: fmt.Sprintf("%s (%s)", fixed(x.Ratios[worst], 4), c.Datasets[worst])}, cell{text: fmt.Sprint(x.Cells)})})
+			cell{text: fmt.Sprintf("%s (%s)", fixed(x.Ratios[worst], 4), c.Datasets[worst])}, cell{text: fmt.Sprint(x.Runs)})})
 	}
 	return t
 }
@@ -262,13 +262,13 @@ func (x *Candidate) difference(best bool) string {
 func (c *Choice) rule() string {
 	best, chosen := &c.Candidates[c.Best], &c.Candidates[c.Chosen]
 	if c.Best == c.Chosen {
-		return fmt.Sprintf("%s: the best candidate is %s, and no simpler candidate is within one standard error.", c.Row, best.Name)
+		return fmt.Sprintf("%s: the best candidate is %s, and no simpler candidate is within one standard error.", c.Method, best.Name)
 	}
-	return fmt.Sprintf("%s: the best candidate is %s. The simplest candidate within one standard error is %s.", c.Row, best.Name, chosen.Name)
+	return fmt.Sprintf("%s: the best candidate is %s. The simplest candidate within one standard error is %s.", c.Method, best.Name, chosen.Name)
 }
 
 func (c *Choice) without() table {
-	t := table{caption: c.Row + ": choice without one dataset, and its K-L on that dataset", header: []string{"without", "chosen", "K-L there", "K-L by the choice from all"}, texts: true}
+	t := table{caption: c.Method + ": choice without one dataset, and its K-L on that dataset", header: []string{"without", "chosen", "K-L there", "K-L by the choice from all"}, texts: true}
 	for d, w := range c.Without {
 		t.lines = append(t.lines, line{cells: plain(w.Dataset, c.Candidates[w.Chosen].Name, fixed(w.Ratio, 4), fixed(c.Candidates[c.Chosen].Ratios[d], 4))})
 	}

@@ -17,17 +17,17 @@ import (
 // scores are the mean predictor's K-L (.1 and .3, .2 in the mean) times what is given. The table shows that of
 // clipped degrees, which is another.
 func choosing(ratios [3][3]float64) *result.Table {
-	t := &result.Table{Name: "choosing", Measures: []string{"chebyshev", "kl"}, Rows: []result.Row{
+	t := &result.Table{Name: "choosing", Measures: []string{"chebyshev", "kl"}, Methods: []result.Method{
 		{Name: "mean"}, {Name: "forest", Algorithm: "ensemble", Candidates: []string{"default", "trees=100", "trees=200"}, Settings: map[string]string{"members": "a,b,c", "weights": "best"}},
 	}}
 	for d, name := range []string{"Movie", "Music", "Faces"} {
 		t.Datasets = append(t.Datasets, result.Dataset{Name: name, Rows: 20, Features: 2, Labels: 3, Folds: 2})
 		for fold, mean := range []float64{.1, .3} {
-			c := result.Cell{Dataset: d, Row: 1, Fold: fold, State: result.Done, Values: []float64{1, .05}, Mean: []float64{1, 2 * mean}, Candidates: result.Candidates{MeanKL: mean}, Rows: 10}
+			c := result.Run{Dataset: d, Method: 1, Fold: fold, State: result.Done, Values: []float64{1, .05}, Mean: []float64{1, 2 * mean}, Candidates: result.Candidates{MeanKL: mean}, Rows: 10}
 			for _, r := range ratios {
 				c.CandidateKL = append(c.CandidateKL, .2*r[d])
 			}
-			t.Cells = append(t.Cells, c)
+			t.Runs = append(t.Runs, c)
 		}
 	}
 	return t
@@ -44,14 +44,14 @@ func TestChoice(t *testing.T) {
 	}
 	c := s.Choices[0]
 	near := func(got number, want float64) bool { return math.Abs(float64(got)-want) < 1e-12 }
-	if c.Row != "forest" || c.Best != 2 || c.Chosen != 1 || !slices.Equal(c.Datasets, []string{"Movie", "Music", "Faces"}) {
+	if c.Method != "forest" || c.Best != 2 || c.Chosen != 1 || !slices.Equal(c.Datasets, []string{"Movie", "Music", "Faces"}) {
 		t.Errorf("%+v", c)
 	}
-	if a := c.Candidates[0]; !near(a.Ratios[2], x(.3)) || !near(a.Log, math.Log(.8)+.2) || !near(a.Above, .2) || !near(a.Error, .1/math.Sqrt(3)) || a.Cells != 0 {
+	if a := c.Candidates[0]; !near(a.Ratios[2], x(.3)) || !near(a.Log, math.Log(.8)+.2) || !near(a.Above, .2) || !near(a.Error, .1/math.Sqrt(3)) || a.Runs != 0 {
 		t.Errorf("%+v", a)
 	}
 	squares := (.01-.04/3)*(.01-.04/3) + (-.02-.04/3)*(-.02-.04/3) + (.05-.04/3)*(.05-.04/3)
-	if a := c.Candidates[1]; !near(a.Above, .04/3) || !near(a.Error, math.Sqrt(squares/2/3)) || a.Cells != 2 {
+	if a := c.Candidates[1]; !near(a.Above, .04/3) || !near(a.Error, math.Sqrt(squares/2/3)) || a.Runs != 2 {
 		t.Errorf("%+v, want %v ± %v", a, .04/3, math.Sqrt(squares/2/3))
 	}
 	// Without Movie: -.02 and .05 are .015 ± .035. Without Music: .01 and .05 are .03 ± .02. Without
@@ -73,15 +73,15 @@ func TestChoiceOfOneDatasetTwice(t *testing.T) {
 		again.Name = "again"
 		same(&again)
 		table.Datasets = append(table.Datasets, again)
-		for _, c := range table.Cells[:2] {
+		for _, c := range table.Runs[:2] {
 			c.Dataset = 3
-			table.Cells = append(table.Cells, c)
+			table.Runs = append(table.Runs, c)
 		}
 		if diff := cmp.Diff(want, summarized(t, table).Choices[0], cmpopts.EquateNaNs()); diff != "" {
 			t.Error(diff)
 		}
 		if again.SameData != "" {
-			table.Cells[6].CandidateKL = []float64{.1, .2, .3}
+			table.Runs[6].CandidateKL = []float64{.1, .2, .3}
 			if got := summarized(t, table).Choices[0].Datasets; len(got) != 4 {
 				t.Errorf("other scores: %v", got)
 			}
@@ -97,8 +97,8 @@ func TestChoiceWithoutKL(t *testing.T) {
 		t.Fatal(err)
 	}
 	table.Measures = table.Measures[:1]
-	for i := range table.Cells {
-		c := &table.Cells[i]
+	for i := range table.Runs {
+		c := &table.Runs[i]
 		c.Values, c.Mean = c.Values[:1], c.Mean[:1]
 	}
 	without, err := Summarize(table, Options{})
@@ -110,12 +110,12 @@ func TestChoiceWithoutKL(t *testing.T) {
 // TestChoiceOfOneDataset: there is no standard error, and the best is chosen.
 func TestChoiceOfOneDataset(t *testing.T) {
 	table := choosing([3][3]float64{{.9, .9, .9}, {.7, .7, .7}, {.8, .8, .8}})
-	table.Datasets, table.Cells = table.Datasets[:1], table.Cells[:2]
+	table.Datasets, table.Runs = table.Datasets[:1], table.Runs[:2]
 	s, err := Summarize(table, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := s.Choices[0]; c.Best != 1 || c.Chosen != 1 || c.Without != nil || c.Candidates[1].Cells != 2 {
+	if c := s.Choices[0]; c.Best != 1 || c.Chosen != 1 || c.Without != nil || c.Candidates[1].Runs != 2 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -159,13 +159,13 @@ func TestChoiceOfEqualCandidates(t *testing.T) {
 }
 
 // A cell's choice is that of its model, which takes the least score also if another is equal but for rounding.
-func TestChoiceOfCellsIsThatOfModels(t *testing.T) {
+func TestChoiceOfRunsIsThatOfModels(t *testing.T) {
 	less := math.Nextafter(.8, 0)
 	s, err := Summarize(choosing([3][3]float64{{.8, .8, .8}, {less, less, less}, {.9, .9, .9}}), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := s.Choices[0].Candidates; c[0].Cells != 0 || c[1].Cells != 6 || c[2].Cells != 0 || s.Choices[0].Best != 0 {
+	if c := s.Choices[0].Candidates; c[0].Runs != 0 || c[1].Runs != 6 || c[2].Runs != 0 || s.Choices[0].Best != 0 {
 		t.Errorf("%+v", s.Choices[0])
 	}
 }

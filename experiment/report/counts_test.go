@@ -16,14 +16,14 @@ import (
 func tableOf(measure string, values ...[][]float64) *result.Table {
 	t := &result.Table{Name: "t", Measures: []string{measure}}
 	for row := range values[0] {
-		t.Rows = append(t.Rows, result.Row{Name: fmt.Sprint("r", row), Algorithm: "aa-knn"})
+		t.Methods = append(t.Methods, result.Method{Name: fmt.Sprint("r", row), Algorithm: "aa-knn"})
 	}
 	for d, rows := range values {
 		folds := len(rows[0])
 		t.Datasets = append(t.Datasets, result.Dataset{Name: fmt.Sprint("d", d), Rows: 20 * folds, Folds: folds, Digest: fmt.Sprint("digest of ", d)})
 		for row, list := range rows {
 			for fold, v := range list {
-				t.Cells = append(t.Cells, result.Cell{Dataset: d, Row: row, Fold: fold, State: result.Done, Rows: 20, Values: []float64{v}, Mean: []float64{.5}})
+				t.Runs = append(t.Runs, result.Run{Dataset: d, Method: row, Fold: fold, State: result.Done, Rows: 20, Values: []float64{v}, Mean: []float64{.5}})
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func TestSameAccuraciesInAnotherOrder(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if r := s.Rankings[0]; r.Rows[0].Rank != 1.5 || r.Rows[1].Rank != 1.5 || r.Friedman.P != 1 || r.Friedman.ChiSquared != 0 || r.Friedman.compared() {
+	if r := s.Rankings[0]; r.Methods[0].Rank != 1.5 || r.Methods[1].Rank != 1.5 || r.Friedman.P != 1 || r.Friedman.ChiSquared != 0 || r.Friedman.compared() {
 		t.Errorf("%+v %+v", r, r.Friedman)
 	}
 	contains(t, written(t, table, "table", Options{}), []string{"pairs of methods are not compared"}, "Every two methods differ", "+ ")
@@ -81,7 +81,7 @@ func TestSameAccuraciesInAnotherOrder(t *testing.T) {
 
 // repeated makes so many repeats of a table's folds. The values of a row are the same in each, or drawn.
 func repeated(table *result.Table, repeats int, drawn bool) *result.Table {
-	once := table.Cells
+	once := table.Runs
 	for d := range table.Datasets {
 		set := &table.Datasets[d]
 		for range repeats {
@@ -94,10 +94,10 @@ func repeated(table *result.Table, repeats int, drawn bool) *result.Table {
 		for _, c := range once {
 			c.Repeat = repeat
 			c.Values = []float64{c.Values[0]}
-			if drawn && c.Row > 0 {
+			if drawn && c.Method > 0 {
 				c.Values[0] += .001 * float64(repeat)
 			}
-			table.Cells = append(table.Cells, c)
+			table.Runs = append(table.Runs, c)
 		}
 	}
 	return table
@@ -126,8 +126,8 @@ func TestRepeatsOfTheSameFolds(t *testing.T) {
 		t.Errorf("the mean of the repeats is %v", mean)
 	}
 	lost := repeated(tableOf("accuracy", values), 3, true)
-	lose(&lost.Cells[len(lost.Cells)-1], result.Missing, "") // the last fold of the last repeat
-	lost.Cells[len(lost.Cells)-1].Repeat = 2
+	lose(&lost.Runs[len(lost.Runs)-1], result.Missing, "") // the last fold of the last repeat
+	lost.Runs[len(lost.Runs)-1].Repeat = 2
 	if l := summarized(t, lost).Results[0].Lines[1]; l.Folds != 4 || l.Wanted != 5 || l.Against != nil {
 		t.Errorf("a repeat lacks a fold: %+v", l)
 	}
@@ -140,9 +140,9 @@ func TestOneMethodOfSeveralNames(t *testing.T) {
 	sets := func(rows ...[]float64) *result.Table { return tableOf("accuracy", rows, rows, rows, rows, rows, rows) }
 	without := summarized(t, sets(a, b, c))
 	table := sets(a, b, c, b, b)
-	table.Rows[1].Name, table.Rows[3].Name, table.Rows[4].Name = "structrf", "structrf paper", "structrf trees=50"
-	table.Rows[3].Same, table.Rows[4].Same = "structrf", "structrf"
-	table.Published = []result.Published{{Dataset: "d0", Row: "structrf paper", Measure: "accuracy", Value: .7, Source: "a paper"}}
+	table.Methods[1].Name, table.Methods[3].Name, table.Methods[4].Name = "structrf", "structrf paper", "structrf trees=50"
+	table.Methods[3].Same, table.Methods[4].Same = "structrf", "structrf"
+	table.Published = []result.Published{{Dataset: "d0", Method: "structrf paper", Measure: "accuracy", Value: .7, Source: "a paper"}}
 	s := summarized(t, table)
 	for row, l := range without.Results[0].Lines {
 		own := s.Results[0].Lines[row]
@@ -150,7 +150,7 @@ func TestOneMethodOfSeveralNames(t *testing.T) {
 			t.Errorf("%+v %+v, want %+v %+v", own, own.Against, l, l.Against)
 		}
 	}
-	if got, want := s.Rankings[0].Friedman, without.Rankings[0].Friedman; got.P != want.P || got.CriticalDifference != want.CriticalDifference || len(s.Rankings[0].Rows) != 3 {
+	if got, want := s.Rankings[0].Friedman, without.Rankings[0].Friedman; got.P != want.P || got.CriticalDifference != want.CriticalDifference || len(s.Rankings[0].Methods) != 3 {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	text := written(t, table, "table", Options{})
@@ -176,15 +176,15 @@ func TestUnbeaten(t *testing.T) {
 	value := [][]float64{{.5, .5}, {.5, .5}, {.5, .5}, {.5, .5}}
 	table := tableOf("kl", value, value)
 	table.Datasets[0].Rows, table.Datasets[0].Folds = 10, 1
-	for i := range table.Cells[:8] { // two repeats of one fold
-		c := &table.Cells[i]
+	for i := range table.Runs[:8] { // two repeats of one fold
+		c := &table.Runs[i]
 		c.Repeat, c.Fold = c.Fold, 0
-		c.Against = against([]float64{-.2, -.09, .2, .2}[c.Row])
+		c.Against = against([]float64{-.2, -.09, .2, .2}[c.Method])
 	}
-	lose(&table.Cells[7], result.Missing, "")
-	table.Cells[7].Repeat, table.Cells[7].Fold = 1, 0
+	lose(&table.Runs[7], result.Missing, "")
+	table.Runs[7].Repeat, table.Runs[7].Fold = 1, 0
 	s := summarized(t, table)
-	if len(s.Unbeaten) != 2 || s.Unbeaten[0].Row != "r1" || s.Unbeaten[0].Verdict != measures.NotBetter || s.Unbeaten[1].Row != "r2" || s.Unbeaten[1].Verdict != measures.Worse ||
+	if len(s.Unbeaten) != 2 || s.Unbeaten[0].Method != "r1" || s.Unbeaten[0].Verdict != measures.NotBetter || s.Unbeaten[1].Method != "r2" || s.Unbeaten[1].Verdict != measures.Worse ||
 		math.Abs(s.Unbeaten[0].StandardError-.1) > 1e-12 {
 		t.Errorf("%+v", s.Unbeaten)
 	}
@@ -239,7 +239,7 @@ func TestMeansOfZero(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if rows := s.Rankings[0].Rows; rows[0].Rank != 1.5 || rows[1].Rank != 1.5 {
+	if rows := s.Rankings[0].Methods; rows[0].Rank != 1.5 || rows[1].Rank != 1.5 {
 		t.Errorf("%+v", rows)
 	}
 	contains(t, written(t, table, "table", Options{}), []string{"r0 0.0000 ± 0.1080 *", "r1 0.0000 ± 0.2160 *"}, "e-1")
@@ -268,7 +268,7 @@ func TestDigitsOfMarkedValues(t *testing.T) {
 func TestNoNegativeZero(t *testing.T) {
 	zero := math.Copysign(0, -1)
 	table := tableOf("kl", [][]float64{{zero, zero}, {.5, .5 + 1e-12}, {.5, .5}, {-3e-5, -4e-5}}, [][]float64{{zero, zero}, {1, 1}, {2, 2}, {3, 3}})
-	table.Published = []result.Published{{Dataset: "d0", Row: "r0", Measure: "kl", Value: -1e-9, Source: "x"}, {Dataset: "d0", Row: "r1", Measure: "kl", Value: zero, Source: "x"}}
+	table.Published = []result.Published{{Dataset: "d0", Method: "r0", Measure: "kl", Value: -1e-9, Source: "x"}, {Dataset: "d0", Method: "r1", Measure: "kl", Value: zero, Source: "x"}}
 	for _, format := range Formats() {
 		for _, field := range strings.FieldsFunc(written(t, table, format, Options{}), func(r rune) bool { return strings.ContainsRune(" ,|&<>\n{}()[]:", r) }) {
 			if strings.HasPrefix(field, "-0") && strings.Trim(field, "-0.") == "" {
@@ -289,7 +289,7 @@ func TestNoNegativeZero(t *testing.T) {
 // a spreadsheet computes no name.
 func TestTextsOfMedia(t *testing.T) {
 	table := tableOf("accuracy", [][]float64{{.5, .6}, {.7, .8}, {.1, .2}, {.3, .2}})
-	table.Rows[0].Name, table.Rows[1].Name, table.Rows[2].Name, table.Rows[3].Name = "最近邻（三）", "cost $x$ of $y$", "=1+1", "e\u0301té"
+	table.Methods[0].Name, table.Methods[1].Name, table.Methods[2].Name, table.Methods[3].Name = "最近邻（三）", "cost $x$ of $y$", "=1+1", "e\u0301té"
 	at := -1
 	for _, line := range strings.Split(written(t, table, "table", Options{}), "\n") {
 		name, _, found := strings.Cut(line, "0.")
@@ -320,8 +320,8 @@ func TestTextsOfMedia(t *testing.T) {
 func TestClassNames(t *testing.T) {
 	table := tableOf("accuracy", [][]float64{{.5}, {.7}})
 	table.Datasets[0].Classes = []string{"healthy", "ill"}
-	for i := range table.Cells {
-		table.Cells[i].Confusion = [][]uint64{{4, 1}, {2, 3}}
+	for i := range table.Runs {
+		table.Runs[i].Confusion = [][]uint64{{4, 1}, {2, 3}}
 	}
 	contains(t, written(t, table, "html", Options{}), []string{"healthy", "ill"}, "Classes are numbered from 0")
 	contains(t, written(t, table, "json", Options{}), []string{`"classes": [ "healthy", "ill" ]`})
@@ -342,9 +342,9 @@ func TestNotesOfSpec(t *testing.T) {
 func TestLaTeXArguments(t *testing.T) {
 	table := tableOf("accuracy", [][]float64{{.5, .6}, {.7, .7}, {.4, .5}, {.3, .2}}, [][]float64{{.5, .6}, {.7, .7}, {.4, .5}, {.3, .2}})
 	for i, name := range []string{"[12]", "* ours", "-- x", "[a method with a name of more than thirty letters]"} {
-		table.Rows[i].Name = name
+		table.Methods[i].Name = name
 	}
-	table.Published = []result.Published{{Dataset: "d0", Row: "*theirs", Measure: "accuracy", Value: .7, Source: "a paper"}}
+	table.Published = []result.Published{{Dataset: "d0", Method: "*theirs", Measure: "accuracy", Value: .7, Source: "a paper"}}
 	text := written(t, table, "latex", Options{AllTests: true})
 	contains(t, text, []string{"{[}12]", "{*} ours", "-{}-{} x", "{*}theirs"}, " \\\\ [", " \\\\ *", "midrule [", "midrule *")
 	for i, l := range strings.Split(text, "\n") {
@@ -361,8 +361,8 @@ func TestSameDataOfOtherLabels(t *testing.T) {
 	table := tableOf("kl", a, a, b)
 	table.Datasets[1].Digest, table.Datasets[1].SameData = table.Datasets[0].Digest, "d0"
 	table.Measures = append(table.Measures, "cosine")
-	for i := range table.Cells {
-		c := &table.Cells[i]
+	for i := range table.Runs {
+		c := &table.Runs[i]
 		c.Values, c.Mean = append(c.Values, float64(c.Dataset+1)*c.Values[0]/4), append(c.Mean, .5)
 	}
 	s := summarized(t, table)
@@ -386,11 +386,11 @@ func TestSameDataOfOtherLabels(t *testing.T) {
 func TestWhyDatasetsAreLeftOut(t *testing.T) {
 	set := [][]float64{{.5, .6}, {.7, .8}}
 	table := tableOf("accuracy", set, set, set, set, set)
-	for i := range table.Cells {
-		switch c := &table.Cells[i]; {
+	for i := range table.Runs {
+		switch c := &table.Runs[i]; {
 		case c.Dataset == 1:
 			c.Values, c.Mean = []float64{math.NaN()}, []float64{math.NaN()}
-		case c.Dataset == 2 && c.Row == 0:
+		case c.Dataset == 2 && c.Method == 0:
 			c.Values = []float64{math.NaN()}
 		case c.Dataset == 3 && c.Fold == 1:
 			lose(c, result.Missing, "")
@@ -410,10 +410,10 @@ func TestWhyDatasetsAreLeftOut(t *testing.T) {
 		contains(t, written(t, table, format, Options{}), says)
 	}
 	contains(t, written(t, table, "json", Options{}), []string{`"not_measured": true`, `"not_measured": [ "d1" ]`, `"no_value": [ "d2" ]`, `"left_out": [ "d3" ]`})
-	for i := range table.Cells {
-		table.Cells[i].Values, table.Cells[i].Mean = []float64{math.NaN()}, []float64{math.NaN()}
-		if table.Cells[i].State == result.Missing {
-			table.Cells[i].Values, table.Cells[i].Mean = nil, nil
+	for i := range table.Runs {
+		table.Runs[i].Values, table.Runs[i].Mean = []float64{math.NaN()}, []float64{math.NaN()}
+		if table.Runs[i].State == result.Missing {
+			table.Runs[i].Values, table.Runs[i].Mean = nil, nil
 		}
 	}
 	contains(t, written(t, table, "table", Options{}), []string{"over 0 datasets (left out, because it is not a measure of these labels: d0, d1, d2, d3, d4)"}, "lack folds there")

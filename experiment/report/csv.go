@@ -44,11 +44,11 @@ func writeCSV(w io.Writer, s *Summary) error {
 		seen := make(map[string]bool)
 		for p := range s.Published {
 			f := &s.Published[p]
-			if f.Dataset != r.Dataset || f.Measure != r.Measure || s.hasRow(f.Row) || seen[f.Row] {
+			if f.Dataset != r.Dataset || f.Measure != r.Measure || s.hasRow(f.Method) || seen[f.Method] {
 				continue
 			}
-			seen[f.Row] = true
-			line := Line{Row: f.Row, Figure: Figure{Mean: number(math.NaN()), Deviation: number(math.NaN())}}
+			seen[f.Method] = true
+			line := Line{Method: f.Method, Figure: Figure{Mean: number(math.NaN()), Deviation: number(math.NaN())}}
 			out.Write(s.csvLine(r, &line, i%len(s.Measures)))
 		}
 	}
@@ -58,13 +58,13 @@ func writeCSV(w io.Writer, s *Summary) error {
 
 // hasRow reports whether the table has a row of a name.
 func (s *Summary) hasRow(name string) bool {
-	return slices.ContainsFunc(s.Rows, func(r result.Row) bool { return r.Name == name })
+	return slices.ContainsFunc(s.Methods, func(r result.Method) bool { return r.Name == name })
 }
 
 func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
 	record := []string{
-		r.Dataset, r.Measure, l.Row, strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted), exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
-		exact(r.MeanPredictor.Mean), exact(r.MeanPredictor.Deviation), s.Rankings[m].exactRank(l.Row),
+		r.Dataset, r.Measure, l.Method, strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted), exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
+		exact(r.MeanPredictor.Mean), exact(r.MeanPredictor.Deviation), s.Rankings[m].exactRank(l.Method),
 	}
 	if a := l.Against; a != nil {
 		record = append(record, a.Best, exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T), exact(a.THolm), exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize))
@@ -84,7 +84,7 @@ func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
 // csvPublished has the first figure of a paper for a row.
 func (s *Summary) csvPublished(r *Result, l *Line) []string {
 	for _, p := range s.Published {
-		if p.Dataset == r.Dataset && p.Measure == r.Measure && p.Row == l.Row {
+		if p.Dataset == r.Dataset && p.Measure == r.Measure && p.Method == l.Method {
 			fields := []string{exact(number(p.Value)), "", p.Source}
 			if p.Deviation > 0 { // the source prints one
 				fields[1] = exact(number(p.Deviation))
@@ -106,8 +106,8 @@ func (r *Ranking) csvFriedman() []string {
 
 // exactRank is the average rank of a row; empty: it has none.
 func (r *Ranking) exactRank(row string) string {
-	for _, own := range r.Rows {
-		if own.Row == row {
+	for _, own := range r.Methods {
+		if own.Method == row {
 			return exact(own.Rank)
 		}
 	}

@@ -153,7 +153,7 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 // line is what the rows of a sweep that have all folds measure.
 func (s *sweep) line(r *Result) (line figure.Series) {
 	for _, p := range s.points {
-		l := &r.Lines[p.row]
+		l := &r.Lines[p.method]
 		if !l.Complete() || l.Mean.none() {
 			continue
 		}

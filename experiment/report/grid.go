@@ -15,31 +15,31 @@ type place struct{ repeat, fold int }
 // grid finds cells by dataset, row and fold.
 type grid struct {
 	table *result.Table
-	folds [][]place                  // of each dataset, in order: those that any row has a cell for
-	done  [][]map[place]*result.Cell // by dataset and row
+	folds [][]place                 // of each dataset, in order: those that any row has a cell for
+	done  [][]map[place]*result.Run // by dataset and row
 	// divided are the folds of each dataset by division of its rows: a division is one observation,
 	// however many folds have it.
 	divided [][][]place
 }
 
 func newGrid(t *result.Table) *grid {
-	g := &grid{table: t, folds: make([][]place, len(t.Datasets)), done: make([][]map[place]*result.Cell, len(t.Datasets))}
+	g := &grid{table: t, folds: make([][]place, len(t.Datasets)), done: make([][]map[place]*result.Run, len(t.Datasets))}
 	seen := make([]map[place]bool, len(t.Datasets))
 	for d := range t.Datasets {
-		seen[d], g.done[d] = make(map[place]bool), make([]map[place]*result.Cell, len(t.Rows))
-		for row := range t.Rows {
-			g.done[d][row] = make(map[place]*result.Cell)
+		seen[d], g.done[d] = make(map[place]bool), make([]map[place]*result.Run, len(t.Methods))
+		for method := range t.Methods {
+			g.done[d][method] = make(map[place]*result.Run)
 		}
 	}
-	for i := range t.Cells {
-		c := &t.Cells[i]
+	for i := range t.Runs {
+		c := &t.Runs[i]
 		p := place{c.Repeat, c.Fold}
 		if !seen[c.Dataset][p] {
 			seen[c.Dataset][p] = true
 			g.folds[c.Dataset] = append(g.folds[c.Dataset], p)
 		}
 		if c.State == result.Done {
-			g.done[c.Dataset][c.Row][p] = c
+			g.done[c.Dataset][c.Method][p] = c
 		}
 	}
 	for d, folds := range g.folds {
@@ -67,19 +67,19 @@ func divisionsOf(d *result.Dataset, folds []place) (all [][]place) {
 
 // anyDone reports whether a cell of a dataset has ended well.
 func (g *grid) anyDone(dataset int) bool {
-	return slices.ContainsFunc(g.done[dataset], func(cells map[place]*result.Cell) bool { return len(cells) > 0 })
+	return slices.ContainsFunc(g.done[dataset], func(runs map[place]*result.Run) bool { return len(runs) > 0 })
 }
 
 // allDone reports whether all cells of some rows on a dataset have ended well.
-func (g *grid) allDone(dataset int, rows []int) bool {
-	return !slices.ContainsFunc(rows, func(row int) bool { return len(g.done[dataset][row]) < len(g.folds[dataset]) })
+func (g *grid) allDone(dataset int, methods []int) bool {
+	return !slices.ContainsFunc(methods, func(method int) bool { return len(g.done[dataset][method]) < len(g.folds[dataset]) })
 }
 
 // values returns a row's measure on each division, in order: the mean of its folds, and NaN where one
 // of them has none.
-func (g *grid) values(dataset, row, measure int) []float64 {
+func (g *grid) values(dataset, method, measure int) []float64 {
 	return g.observed(dataset, true, func(p place) float64 {
-		if c := g.done[dataset][row][p]; c != nil {
+		if c := g.done[dataset][method][p]; c != nil {
 			return g.value(measure, c.Values[measure])
 		}
 		return math.NaN()
@@ -89,8 +89,8 @@ func (g *grid) values(dataset, row, measure int) []float64 {
 // means returns the mean predictor's measure on each division, from the first row that has it.
 func (g *grid) means(dataset, measure int) []float64 {
 	return g.observed(dataset, false, func(p place) float64 {
-		for _, cells := range g.done[dataset] {
-			if c := cells[p]; c != nil && !math.IsNaN(c.Mean[measure]) {
+		for _, runs := range g.done[dataset] {
+			if c := runs[p]; c != nil && !math.IsNaN(c.Mean[measure]) {
 				return g.value(measure, c.Mean[measure])
 			}
 		}
@@ -126,11 +126,11 @@ func (g *grid) observed(dataset int, all bool, of func(place) float64) (values [
 
 // drawn reports whether a value of a row on a dataset differs between folds of one division: then the
 // row draws numbers at random.
-func (g *grid) drawn(dataset, row int) bool {
+func (g *grid) drawn(dataset, method int) bool {
 	for _, folds := range g.divided[dataset] {
 		for m := range g.table.Measures {
 			for _, p := range folds[1:] {
-				first, own := g.done[dataset][row][folds[0]], g.done[dataset][row][p]
+				first, own := g.done[dataset][method][folds[0]], g.done[dataset][method][p]
 				if first != nil && own != nil && !statistics.Equal(first.Values[m], own.Values[m]) && !math.IsNaN(own.Values[m]) {
 					return true
 				}
@@ -146,9 +146,9 @@ func finiteOf(values []float64) []float64 {
 }
 
 // ratio is the number of test rows over that of the other rows, over the folds of a dataset.
-func (g *grid) ratio(dataset, row int) float64 {
+func (g *grid) ratio(dataset, method int) float64 {
 	d, tested, others := &g.table.Datasets[dataset], 0, 0
-	for _, c := range g.done[dataset][row] {
+	for _, c := range g.done[dataset][method] {
 		tested, others = tested+c.Rows, others+d.Rows-c.Rows
 	}
 	if tested <= 0 || others <= 0 {

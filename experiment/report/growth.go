@@ -59,8 +59,8 @@ func (s *Summary) growths(sweeps []sweep) (all []Growth) {
 		if len(groups) > 1 {
 			title += fmt.Sprintf(", %s samples of %s features", units.Count(s.Datasets[group[0]].Rows), units.Count(s.Datasets[group[0]].Features))
 		}
-		for row := range s.Rows {
-			if g, ok := s.growthByLabels(group, row); ok {
+		for method := range s.Methods {
+			if g, ok := s.growthByLabels(group, method); ok {
 				g.title = title
 				all = append(all, g)
 			}
@@ -86,7 +86,7 @@ func (s *Summary) growthBySetting(of *sweep, d int) (Growth, bool) {
 		if of.setting == depthSetting {
 			x = math.Exp2(x - 1)
 		}
-		g.add(x, s.timeOf(p.row, d))
+		g.add(x, s.timeOf(p.method, d))
 	}
 	return g, g.fit()
 }
@@ -118,23 +118,23 @@ func labelGroups(sets []result.Dataset) (groups [][]int) {
 	})
 }
 
-func (s *Summary) growthByLabels(group []int, row int) (Growth, bool) {
-	g := Growth{By: byLabels, Of: s.Rows[row].Name}
+func (s *Summary) growthByLabels(group []int, method int) (Growth, bool) {
+	g := Growth{By: byLabels, Of: s.Methods[method].Name}
 	for _, d := range group {
-		g.add(float64(s.Datasets[d].Labels), s.timeOf(row, d))
+		g.add(float64(s.Datasets[d].Labels), s.timeOf(method, d))
 	}
 	return g, g.fit()
 }
 
 // timeOf is the time of a row on a dataset.
-func (s *Summary) timeOf(row, d int) *Time { return &s.Times[row*len(s.Datasets)+d] }
+func (s *Summary) timeOf(method, d int) *Time { return &s.Times[method*len(s.Datasets)+d] }
 
 // add adds a point, where there are cells whose times are known.
 func (g *Growth) add(x float64, t *Time) {
-	if t.Cells == 0 || t.Total <= 0 {
+	if t.Runs == 0 || t.Total <= 0 {
 		return
 	}
-	g.X, g.Seconds = append(g.X, number(x)), append(g.Seconds, t.Total/number(t.Cells))
+	g.X, g.Seconds = append(g.X, number(x)), append(g.Seconds, t.Total/number(t.Runs))
 }
 
 // leastTimed is the time, in seconds, that the longest cells of a growth take: shorter ones take times that say

@@ -17,20 +17,20 @@ func timed() *result.Table {
 		t.Datasets = append(t.Datasets, result.Dataset{Name: fmt.Sprint("labels", labels), Rows: 20, Features: 3, Labels: labels, Folds: 2})
 	}
 	for _, trees := range []int{1, 2, 8} {
-		t.Rows = append(t.Rows, result.Row{Name: fmt.Sprint("trees ", trees), Algorithm: "ldlf", Settings: map[string]string{"trees": fmt.Sprint(trees), "depth": "5"}})
+		t.Methods = append(t.Methods, result.Method{Name: fmt.Sprint("trees ", trees), Algorithm: "ldlf", Settings: map[string]string{"trees": fmt.Sprint(trees), "depth": "5"}})
 	}
 	for _, depth := range []int{3, 5, 7} {
-		t.Rows = append(t.Rows, result.Row{Name: fmt.Sprint("depth ", depth), Algorithm: "ldlf", Settings: map[string]string{"trees": "4", "depth": fmt.Sprint(depth)}})
+		t.Methods = append(t.Methods, result.Method{Name: fmt.Sprint("depth ", depth), Algorithm: "ldlf", Settings: map[string]string{"trees": "4", "depth": fmt.Sprint(depth)}})
 	}
 	for d := range t.Datasets {
-		for row := range t.Rows {
-			s := t.Rows[row].Settings
+		for row := range t.Methods {
+			s := t.Methods[row].Settings
 			var trees, depth float64
 			fmt.Sscan(s["trees"], &trees)
 			fmt.Sscan(s["depth"], &depth)
 			for fold := range 2 {
 				seconds := .01 * trees * math.Pow(math.Exp2(depth-1), .5) * math.Pow(float64(t.Datasets[d].Labels), 2) * (1 + .1*float64(2*fold-1))
-				t.Cells = append(t.Cells, result.Cell{Dataset: d, Row: row, Fold: fold, State: result.Done, Values: []float64{.1}, Mean: []float64{.2}, Rows: 10, Seconds: seconds})
+				t.Runs = append(t.Runs, result.Run{Dataset: d, Method: row, Fold: fold, State: result.Done, Values: []float64{.1}, Mean: []float64{.2}, Rows: 10, Seconds: seconds})
 			}
 		}
 	}
@@ -88,15 +88,15 @@ func TestParts(t *testing.T) {
 // no series.
 func TestNoGrowth(t *testing.T) {
 	table := timed()
-	for i := range table.Cells {
-		table.Cells[i].Seconds = 0
+	for i := range table.Runs {
+		table.Runs[i].Seconds = 0
 	}
 	var s struct{ Growths []any }
 	if err := json.Unmarshal([]byte(written(t, table, "json", Options{})), &s); err != nil || len(s.Growths) > 0 {
 		t.Errorf("%v, %v", s.Growths, err)
 	}
-	for i := range table.Cells {
-		table.Cells[i].Seconds = .09
+	for i := range table.Runs {
+		table.Runs[i].Seconds = .09
 	}
 	if s, err := Summarize(table, Options{}); err != nil || len(s.Growths) > 0 {
 		t.Errorf("runs that take no time: %v, %v", s.Growths, err)

@@ -13,7 +13,7 @@ import (
 
 // Used has the hyperparameters of a method on some datasets.
 type Used struct {
-	Row       string            `json:"method"`
+	Method    string            `json:"method"`
 	Algorithm string            `json:"algorithm"`
 	Preset    string            `json:"preset"`
 	Datasets  []string          `json:"datasets"`
@@ -29,7 +29,7 @@ type hyperparameters []usedBy
 type usedBy struct {
 	algorithm string
 	names     []string // in the order of the algorithm's settings
-	rows      []int    // the methods, in the order of the table
+	methods   []int    // the methods, in the order of the table
 	// at has the hyperparameters of each of the methods by dataset; nil: the method does not support the dataset.
 	at [][]*Used
 }
@@ -49,17 +49,17 @@ func usedOf(t *result.Table) (all hyperparameters) {
 		}
 		of, at := usedBy{algorithm: h.Algorithm, names: h.Names}, make(map[int]int) // by row
 		for _, m := range h.Methods {
-			k, ok := at[m.Row]
+			k, ok := at[m.Method]
 			if !ok {
-				k = len(of.rows)
-				at[m.Row] = k
-				of.rows, of.at = append(of.rows, m.Row), append(of.at, make([]*Used, len(t.Datasets)))
+				k = len(of.methods)
+				at[m.Method] = k
+				of.methods, of.at = append(of.methods, m.Method), append(of.at, make([]*Used, len(t.Datasets)))
 			}
 			values := make(map[string]string, len(h.Names))
 			maps.Copy(values, h.Shared)
 			maps.Copy(values, m.Values)
 			for _, d := range m.Datasets {
-				u := &Used{Row: t.Rows[m.Row].Name, Algorithm: h.Algorithm, Preset: values[presetName], Datasets: []string{t.Datasets[d].Name}, Values: values}
+				u := &Used{Method: t.Methods[m.Method].Name, Algorithm: h.Algorithm, Preset: values[presetName], Datasets: []string{t.Datasets[d].Name}, Values: values}
 				for name, value := range paper[d] {
 					if values[name] == value || name == presetName {
 						continue
@@ -104,7 +104,7 @@ func (h hyperparameters) MarshalJSON() ([]byte, error) {
 
 // blocks are the tables of hyperparameters: for each algorithm the values that readers compare, then all values that differ
 // between datasets. titles are the titles of all methods of the table.
-func (h hyperparameters) blocks(rows []result.Row, titles, datasets []string) []block {
+func (h hyperparameters) blocks(methods []result.Method, titles, datasets []string) []block {
 	if len(h) == 0 {
 		return []block{paragraph("The hyperparameters of the runs are not recorded. coppice experiment run records them, and repeats no run that has ended.")}
 	}
@@ -112,19 +112,19 @@ func (h hyperparameters) blocks(rows []result.Row, titles, datasets []string) []
 		"Brackets mark a value that the spec sets, and show the other value of the preset paper. The members of an ensemble are listed by name. The text below a table lists all other hyperparameters.")}
 	var differing []line // between datasets: method, hyperparameter, then a cell for each dataset
 	for i := range h {
-		of := h[i].listed(rows)
-		names := of.compared(rows)
-		if len(of.rows) <= columns {
-			list = append(list, of.byName(rows, titles, names))
+		of := h[i].listed(methods)
+		names := of.compared(methods)
+		if len(of.methods) <= columns {
+			list = append(list, of.byName(methods, titles, names))
 		} else {
 			for from := 0; from < len(names); from += columns {
-				list = append(list, of.byMethod(rows, titles, names[from:min(from+columns, len(names))], from > 0))
+				list = append(list, of.byMethod(methods, titles, names[from:min(from+columns, len(names))], from > 0))
 			}
 		}
 		if text := of.others(names); text != "" {
 			list = append(list, paragraph(text))
 		}
-		differing = append(differing, of.byDataset(rows, titles, names)...)
+		differing = append(differing, of.byDataset(methods, titles, names)...)
 	}
 	for from := 0; from < len(datasets) && len(differing) > 0; from += columns {
 		to := min(from+columns, len(datasets))
@@ -141,11 +141,11 @@ func (h hyperparameters) blocks(rows []result.Row, titles, datasets []string) []
 }
 
 // listed returns the hyperparameters without methods that are the same as earlier methods.
-func (u *usedBy) listed(rows []result.Row) usedBy {
+func (u *usedBy) listed(methods []result.Method) usedBy {
 	of := usedBy{algorithm: u.algorithm, names: u.names}
-	for k, row := range u.rows {
-		if rows[row].Same == "" {
-			of.rows, of.at = append(of.rows, row), append(of.at, u.at[k])
+	for k, method := range u.methods {
+		if methods[method].Same == "" {
+			of.methods, of.at = append(of.methods, method), append(of.at, u.at[k])
 		}
 	}
 	return of
@@ -153,11 +153,11 @@ func (u *usedBy) listed(rows []result.Row) usedBy {
 
 // compared lists the names of the preset and of the hyperparameters that the spec sets, that differ from the preset paper, or
 // that differ between methods or datasets.
-func (u *usedBy) compared(rows []result.Row) (list []string) {
+func (u *usedBy) compared(methods []result.Method) (list []string) {
 	for _, name := range u.names {
 		first, is := (*Used)(nil), name == presetName
-		for k, row := range u.rows {
-			_, set := rows[row].Settings[name]
+		for k, method := range u.methods {
+			_, set := methods[method].Settings[name]
 			is = is || set
 			for _, own := range u.at[k] {
 				if own == nil {
@@ -193,15 +193,15 @@ func (u *usedBy) others(listed []string) string {
 }
 
 // byName is a table with a line for each hyperparameter and a column for each method.
-func (u *usedBy) byName(rows []result.Row, titles, names []string) table {
+func (u *usedBy) byName(methods []result.Method, titles, names []string) table {
 	t := table{caption: u.algorithm + ": hyperparameters", header: []string{"hyperparameter"}, texts: true}
-	for _, row := range u.rows {
-		t.header = append(t.header, titles[row])
+	for _, method := range u.methods {
+		t.header = append(t.header, titles[method])
 	}
 	for _, name := range names {
 		l := line{cells: plain(name)}
-		for k := range u.rows {
-			l.cells = append(l.cells, cell{text: u.text(&rows[u.rows[k]], k, name)})
+		for k := range u.methods {
+			l.cells = append(l.cells, cell{text: u.text(&methods[u.methods[k]], k, name)})
 		}
 		t.lines = append(t.lines, l)
 	}
@@ -209,15 +209,15 @@ func (u *usedBy) byName(rows []result.Row, titles, names []string) table {
 }
 
 // byMethod is a table with a line for each method and a column for each hyperparameter.
-func (u *usedBy) byMethod(rows []result.Row, titles, names []string, continued bool) table {
+func (u *usedBy) byMethod(methods []result.Method, titles, names []string, continued bool) table {
 	t := table{caption: u.algorithm + ": hyperparameters", header: slices.Concat([]string{"method"}, names), texts: true}
 	if continued {
 		t.caption += ", continued"
 	}
-	for k, row := range u.rows {
-		l := line{cells: plain(titles[row])}
+	for k, method := range u.methods {
+		l := line{cells: plain(titles[method])}
 		for _, name := range names {
-			l.cells = append(l.cells, cell{text: u.text(&rows[row], k, name)})
+			l.cells = append(l.cells, cell{text: u.text(&methods[method], k, name)})
 		}
 		t.lines = append(t.lines, l)
 	}
@@ -225,17 +225,17 @@ func (u *usedBy) byMethod(rows []result.Row, titles, names []string, continued b
 }
 
 // byDataset returns the lines of the values that differ between datasets.
-func (u *usedBy) byDataset(rows []result.Row, titles, names []string) (lines []line) {
-	for k, row := range u.rows {
+func (u *usedBy) byDataset(methods []result.Method, titles, names []string) (lines []line) {
+	for k, method := range u.methods {
 		for _, name := range names {
-			if value, _ := u.onAll(&rows[row], k, name); value != varying {
+			if value, _ := u.onAll(&methods[method], k, name); value != varying {
 				continue
 			}
-			l := line{cells: plain(titles[row], name)}
+			l := line{cells: plain(titles[method], name)}
 			for _, own := range u.at[k] {
 				text := none
 				if own != nil {
-					text = shownValue(&rows[row], name, own.Values[name])
+					text = shownValue(&methods[method], name, own.Values[name])
 				}
 				l.cells = append(l.cells, cell{text: text})
 			}
@@ -249,7 +249,7 @@ func (u *usedBy) byDataset(rows []result.Row, titles, names []string) (lines []l
 const varying = "by dataset"
 
 // text is the value of a hyperparameter of a method, and what the spec and the preset paper say of it.
-func (u *usedBy) text(r *result.Row, method int, name string) string {
+func (u *usedBy) text(r *result.Method, method int, name string) string {
 	value, paper := u.onAll(r, method, name)
 	var marks []string
 	if _, set := r.Settings[name]; set {
@@ -266,7 +266,7 @@ func (u *usedBy) text(r *result.Row, method int, name string) string {
 
 // onAll returns the value of a hyperparameter of a method on all datasets that the method supports, and the value of the preset
 // paper there; empty: the preset has no other value.
-func (u *usedBy) onAll(r *result.Row, method int, name string) (value, paper string) {
+func (u *usedBy) onAll(r *result.Method, method int, name string) (value, paper string) {
 	differs := false
 	for _, own := range u.at[method] {
 		if own == nil {
@@ -295,7 +295,7 @@ func joined(value, more string) string {
 }
 
 // shownValue is a value as tables show it: of members only the names, and of candidates only their number.
-func shownValue(r *result.Row, name, value string) string {
+func shownValue(r *result.Method, name, value string) string {
 	if name != membersName {
 		return value
 	}

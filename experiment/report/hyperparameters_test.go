@@ -14,8 +14,8 @@ import (
 
 // resolved gives the methods of a table the hyperparameters of a small algorithm, by method and dataset.
 func resolved(t *result.Table) {
-	on := func(row int, values string, datasets ...int) result.MethodValues {
-		return result.MethodValues{Row: row, ValuesOn: result.ValuesOn{Datasets: datasets, Values: pairsOf(values)}}
+	on := func(method int, values string, datasets ...int) result.MethodValues {
+		return result.MethodValues{Method: method, ValuesOn: result.ValuesOn{Datasets: datasets, Values: pairsOf(values)}}
 	}
 	t.Hyperparameters = []result.Hyperparameters{
 		{
@@ -79,13 +79,13 @@ func TestHyperparametersOfManyMethods(t *testing.T) {
 		Paper: []result.ValuesOn{{Datasets: []int{0}, Values: pairsOf("members=rf:trees=2,ldlf folds=5")}},
 	}
 	for i := range 6 {
-		table.Rows = append(table.Rows, result.Row{Name: fmt.Sprintf("m%d", i), Algorithm: "ensemble"})
-		h.Methods = append(h.Methods, result.MethodValues{Row: i, ValuesOn: result.ValuesOn{Datasets: []int{0}, Values: pairsOf(fmt.Sprintf("members=rf:trees=%d,ldlf:depth=2", i))}})
-		table.Cells = append(table.Cells, result.Cell{Row: i, State: result.Missing})
+		table.Methods = append(table.Methods, result.Method{Name: fmt.Sprintf("m%d", i), Algorithm: "ensemble"})
+		h.Methods = append(h.Methods, result.MethodValues{Method: i, ValuesOn: result.ValuesOn{Datasets: []int{0}, Values: pairsOf(fmt.Sprintf("members=rf:trees=%d,ldlf:depth=2", i))}})
+		table.Runs = append(table.Runs, result.Run{Method: i, State: result.Missing})
 	}
-	table.Rows[0].Settings = pairsOf("members=rf:trees=0,ldlf:depth=2")
-	table.Rows[2].Candidates = []string{"a", "b"}
-	table.Rows[5].Same = "m4"
+	table.Methods[0].Settings = pairsOf("members=rf:trees=0,ldlf:depth=2")
+	table.Methods[2].Candidates = []string{"a", "b"}
+	table.Methods[5].Same = "m4"
 	h.Methods[1].Values = pairsOf("members=aa-knn")
 	table.Hyperparameters = []result.Hyperparameters{h}
 	var b bytes.Buffer

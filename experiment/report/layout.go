@@ -30,7 +30,7 @@ func (s *Summary) layout() *document {
 		}
 	}
 	d.addRankings(s)
-	families := familiesOf(sweepsOf(s.Rows))
+	families := familiesOf(sweepsOf(s.Methods))
 	d.addFigures("Settings", s.sweepFigures(families))
 	d.addFigures("Learning curves", s.learningFigures())
 	d.addFigures("Predictions", s.shownFigures())
@@ -40,7 +40,7 @@ func (s *Summary) layout() *document {
 	d.addHyperparameters(s)
 	d.addTimes(s)
 	d.addGrowths(s)
-	d.addProblems(&s.Cells)
+	d.addProblems(&s.Runs)
 	d.makePrintable()
 	return d
 }
@@ -50,7 +50,7 @@ func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...)
 
 // cellsText counts the cells.
 func (s *Summary) cellsText() string {
-	c := &s.Cells
+	c := &s.Runs
 	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), count(c.All, "run is", "runs are"))
 	for _, part := range []struct {
 		n    int
@@ -102,7 +102,7 @@ func (s *Summary) datasetsTable() table {
 
 func (s *Summary) rowsTable() table {
 	t := table{caption: "Methods", header: []string{"method", "algorithm", "preset", "settings"}, texts: true}
-	for _, r := range s.Rows {
+	for _, r := range s.Methods {
 		var settings []string
 		for _, key := range slices.Sorted(maps.Keys(r.Settings)) {
 			if key == "members" && len(r.Candidates) > 0 {
@@ -163,7 +163,7 @@ func (d *document) addUnbeaten(s *Summary) {
 	}
 	t := table{caption: "Methods that are not better than the mean baseline", header: []string{"dataset", "method", "K-L difference", "standard error", "compared with the baseline"}}
 	for _, u := range s.Unbeaten {
-		t.lines = append(t.lines, line{cells: plain(u.Dataset, u.Row, fmt.Sprintf("%+.6f", u.Difference.Mean), fmt.Sprintf("%.6f", u.StandardError), string(u.Verdict))})
+		t.lines = append(t.lines, line{cells: plain(u.Dataset, u.Method, fmt.Sprintf("%+.6f", u.Difference.Mean), fmt.Sprintf("%.6f", u.StandardError), string(u.Verdict))})
 	}
 	d.add(t, paragraph("The K-L difference is the K-L of the method minus the K-L of the mean baseline, averaged over the test samples of all folds. "+
 		"A method is not better if the difference is at most one standard error, and worse if its K-L is higher by more."))
@@ -189,7 +189,7 @@ func (s *Summary) measureLines(m, from, to int) (lines []line) {
 	}
 	lines = append(lines, l)
 	for _, p := range published {
-		if !s.hasRow(p.row) {
+		if !s.hasRow(p.method) {
 			lines = append(lines, p.line)
 		}
 	}
@@ -209,7 +209,7 @@ func (d *document) addTests(s *Summary, m int) {
 		for i := range r.Lines {
 			if a := r.Lines[i].Against; a != nil {
 				t.caption = fmt.Sprintf("%s: against %s", r.Dataset, a.Best)
-				t.lines = append(t.lines, line{cells: plain(r.Lines[i].Row, both(a.CorrectedT, a.CorrectedTHolm), both(a.T, a.THolm), both(a.Wilcoxon, a.WilcoxonHolm), effectText(a.EffectSize))})
+				t.lines = append(t.lines, line{cells: plain(r.Lines[i].Method, both(a.CorrectedT, a.CorrectedTHolm), both(a.T, a.THolm), both(a.Wilcoxon, a.WilcoxonHolm), effectText(a.EffectSize))})
 			}
 		}
 		if len(t.lines) > 0 {
@@ -266,7 +266,7 @@ func (s *Summary) ranksTable() table {
 	for _, row := range s.listed() {
 		l := line{cells: plain(s.title(row))}
 		for m := range s.Rankings {
-			l.cells = append(l.cells, s.Rankings[m].cell(s.Rows[row].Name))
+			l.cells = append(l.cells, s.Rankings[m].cell(s.Methods[row].Name))
 		}
 		t.lines = append(t.lines, l)
 	}
@@ -276,8 +276,8 @@ func (s *Summary) ranksTable() table {
 // cell is a row's rank.
 func (r *Ranking) cell(row string) cell {
 	places, f := r.marked()
-	for i, own := range r.Rows {
-		if own.Row == row {
+	for i, own := range r.Methods {
+		if own.Method == row {
 			return cell{text: f.text(own.Rank), place: places[i]}
 		}
 	}
@@ -312,7 +312,7 @@ func (r *Ranking) text(level float64) string {
 	text += fmt.Sprintf(", Friedman's χ² is %s (%s, %s).", fixed(f.ChiSquared, 2), pIs(f.P), r.how())
 	if f.Least >= number(level) {
 		text += fmt.Sprintf(" For %s on %s, p is at least %s, so the test cannot find a difference at the level %v.",
-			count(len(r.Rows), "method", "methods"), count(len(r.Datasets), "dataset", "datasets"), pText(f.Least), level)
+			count(len(r.Methods), "method", "methods"), count(len(r.Datasets), "dataset", "datasets"), pText(f.Least), level)
 	}
 	if !f.compared() {
 		return text + fmt.Sprintf(" The test finds no difference at the level %v, so pairs of methods are not compared.", level)
@@ -321,7 +321,7 @@ func (r *Ranking) text(level float64) string {
 	switch {
 	case len(f.Alike) == 0:
 		return text + " Every two methods differ."
-	case len(f.Alike) == 1 && len(f.Alike[0]) == len(r.Rows):
+	case len(f.Alike) == 1 && len(f.Alike[0]) == len(r.Methods):
 		return text + " No two methods are farther apart, so the test does not say which methods differ."
 	}
 	var runs []string
@@ -334,7 +334,7 @@ func (r *Ranking) text(level float64) string {
 // how says how p was computed.
 func (r *Ranking) how() string {
 	switch {
-	case r.Friedman.Exact && len(r.Rows) == 2:
+	case r.Friedman.Exact && len(r.Methods) == 2:
 		return "exact: the sign test"
 	case r.Friedman.Exact:
 		return "exact"
@@ -350,8 +350,8 @@ func (r *Ranking) draw() (*figure.Figure, error) {
 	if !r.Friedman.compared() {
 		d.Difference, d.Alike = 0, fmt.Sprintf("no difference found, %s", pIs(r.Friedman.P))
 	}
-	for _, row := range r.Rows {
-		d.Names, d.Ranks = append(d.Names, row.Row), append(d.Ranks, float64(row.Rank))
+	for _, row := range r.Methods {
+		d.Names, d.Ranks = append(d.Names, row.Method), append(d.Ranks, float64(row.Rank))
 	}
 	return d.Figure()
 }
@@ -359,14 +359,14 @@ func (r *Ranking) draw() (*figure.Figure, error) {
 // addHyperparameters adds the values of hyperparameters that the runs have.
 func (d *document) addHyperparameters(s *Summary) {
 	var titles, datasets []string
-	for row := range s.Rows {
+	for row := range s.Methods {
 		titles = append(titles, s.title(row))
 	}
 	for i := range s.Datasets {
 		datasets = append(datasets, s.Datasets[i].Name)
 	}
 	d.add(heading("Hyperparameters"))
-	d.add(s.Hyperparameters.blocks(s.Rows, titles, datasets)...)
+	d.add(s.Hyperparameters.blocks(s.Methods, titles, datasets)...)
 }
 
 // addTimes adds the seconds of computing by row.
@@ -386,7 +386,7 @@ func (d *document) addTimes(s *Summary) {
 			l, total := line{cells: plain(s.title(row))}, number(0)
 			for i, own := range s.Times[row*len(s.Datasets) : (row+1)*len(s.Datasets)] {
 				if total += own.Total; i >= from && i < to {
-					l.cells = append(l.cells, cell{text: fixed(own.Total/number(own.Cells), 2)})
+					l.cells = append(l.cells, cell{text: fixed(own.Total/number(own.Runs), 2)})
 				}
 			}
 			l.cells = append(l.cells, cell{text: fixed(total, 1)})
@@ -397,11 +397,11 @@ func (d *document) addTimes(s *Summary) {
 }
 
 // addProblems names the cells without measures.
-func (d *document) addProblems(c *Cells) {
+func (d *document) addProblems(c *Runs) {
 	if c.Failed > 0 {
 		var names list
 		for _, f := range c.Failures {
-			names = append(names, f.Cell+": "+f.Error)
+			names = append(names, f.Run+": "+f.Error)
 		}
 		d.add(heading("Failed runs"), further(names, c.Failed))
 	}

@@ -14,7 +14,7 @@ import (
 // step that all folds have to the last one.
 type Learned struct {
 	Dataset string   `json:"dataset"`
-	Row     string   `json:"method"`
+	Method  string   `json:"method"`
 	Loss    string   `json:"loss"` // of which rows: "training" or "validation"
 	Steps   []uint64 `json:"steps"`
 	Losses  []number `json:"losses"`
@@ -32,14 +32,14 @@ const (
 func (g *grid) learned() (all []Learned) {
 	for d := range g.table.Datasets {
 		for _, loss := range []string{trainingLoss, validationLoss} {
-			for _, row := range g.listed() {
+			for _, method := range g.listed() {
 				var lines []lossLine
-				for _, c := range g.cells(d, row) {
+				for _, c := range g.runs(d, method) {
 					if line := lineOf(c.Curve, loss); len(line.steps) > 0 {
 						lines = append(lines, line)
 					}
 				}
-				own := Learned{Dataset: g.table.Datasets[d].Name, Row: g.table.Rows[row].Name, Loss: loss, Folds: len(lines), Wanted: len(g.folds[d])}
+				own := Learned{Dataset: g.table.Datasets[d].Name, Method: g.table.Methods[method].Name, Loss: loss, Folds: len(lines), Wanted: len(g.folds[d])}
 				if own.Steps, own.Losses = meanLine(lines); len(own.Steps) > 0 {
 					all = append(all, own)
 				}
@@ -133,9 +133,9 @@ func learningFigure(list []Learned, part string) Picture {
 
 // series is the line of a row, whose name says how many folds it has where some are missing.
 func (l *Learned) series() figure.Series {
-	s := figure.Series{Name: l.Row}
+	s := figure.Series{Name: l.Method}
 	if l.Folds < l.Wanted {
-		s.Name = fmt.Sprintf("%s (%d of %d folds)", l.Row, l.Folds, l.Wanted)
+		s.Name = fmt.Sprintf("%s (%d of %d folds)", l.Method, l.Folds, l.Wanted)
 	}
 	for i, step := range l.Steps {
 		s.X, s.Y = append(s.X, float64(step)), append(s.Y, float64(l.Losses[i]))

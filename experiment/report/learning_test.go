@@ -15,23 +15,23 @@ import (
 // third row has no curve, and on the second dataset one fold alone.
 func curved() *result.Table {
 	t := &result.Table{
-		Name: "curved", Measures: []string{"kl"}, Rows: []result.Row{{Name: "slow"}, {Name: "quick, with a name that is long enough to be cut somewhere"}, {Name: "none"}},
+		Name: "curved", Measures: []string{"kl"}, Methods: []result.Method{{Name: "slow"}, {Name: "quick, with a name that is long enough to be cut somewhere"}, {Name: "none"}},
 		Datasets: []result.Dataset{
 			{Name: "faces", Rows: 20, Labels: 3, Folds: 2, Axis: &result.Labels{Names: []string{"happy", "sad", "surprised"}}},
 			{Name: "ages", Rows: 20, Labels: 30, Folds: 2, Axis: &result.Labels{Scale: true, First: 16}},
 		},
 	}
 	for d := range 2 {
-		for row := range 3 {
+		for method := range 3 {
 			for fold := range 2 {
-				c := result.Cell{Dataset: d, Row: row, Fold: fold, State: result.Done, Values: []float64{.1 * float64(3-row)}, Mean: []float64{.3}, Rows: 10}
-				if row < 2 {
-					c.Curve = curveOf(row, fold)
+				c := result.Run{Dataset: d, Method: method, Fold: fold, State: result.Done, Values: []float64{.1 * float64(3-method)}, Mean: []float64{.3}, Rows: 10}
+				if method < 2 {
+					c.Curve = curveOf(method, fold)
 				}
-				if d == 0 || row < 2 || fold == 0 {
-					c.Predictions = predicted(t.Datasets[d].Labels, row, fold)
+				if d == 0 || method < 2 || fold == 0 {
+					c.Predictions = predicted(t.Datasets[d].Labels, method, fold)
 				}
-				t.Cells = append(t.Cells, c)
+				t.Runs = append(t.Runs, c)
 			}
 		}
 	}
@@ -39,35 +39,35 @@ func curved() *result.Table {
 }
 
 // curveOf falls for 40 steps, or for 2,000; the second fold ends earlier and has every other step.
-func curveOf(row, fold int) *result.Curve {
+func curveOf(method, fold int) *result.Curve {
 	c := &result.Curve{BeforeRefit: 2000}
 	for i := 1 + fold; i <= 40-4*fold; i += 1 + fold {
 		step := uint64(i)
-		if row == 0 {
+		if method == 0 {
 			step *= 50
 		}
-		c.Steps, c.Training = append(c.Steps, step), append(c.Training, .1+float64(1+fold)/float64(i+row))
+		c.Steps, c.Training = append(c.Steps, step), append(c.Training, .1+float64(1+fold)/float64(i+method))
 		v := math.NaN()
-		if row == 0 && i%4 == 0 {
+		if method == 0 && i%4 == 0 {
 			v = .2 + 1/float64(i)
 		}
 		c.Validation = append(c.Validation, v)
 	}
 	c.Steps, c.Training, c.Validation = append(c.Steps, 2001), append(c.Training, 9), append(c.Validation, 9) // of the refit
-	if row > 0 {
+	if method > 0 {
 		c.Validation = nil
 	}
 	return c
 }
 
 // predicted are four test rows of a fold; the rows are predicted the better the smaller their number.
-func predicted(labels, row, fold int) (list []result.Predicted) {
+func predicted(labels, method, fold int) (list []result.Predicted) {
 	for i := range 4 {
 		p := result.Predicted{Row: uint32(10*fold + i), True: make([]float32, labels), Predicted: make([]float32, labels)}
 		for j := range labels {
 			p.True[j], p.Predicted[j] = 1/float32(labels), 1/float32(labels)
 		}
-		shift := float32(i+1) * float32(4-row) / 20 / float32(labels)
+		shift := float32(i+1) * float32(4-method) / 20 / float32(labels)
 		p.Predicted[0], p.Predicted[1] = p.Predicted[0]+shift, p.Predicted[1]-shift
 		list = append(list, p)
 	}
@@ -97,7 +97,7 @@ func TestLearned(t *testing.T) {
 	}
 	var got []string
 	for _, c := range s.Curves {
-		got = append(got, fmt.Sprintf("%s %.5s %s %d of %d to %d", c.Dataset, c.Row, c.Loss, c.Folds, c.Wanted, c.Steps[len(c.Steps)-1]))
+		got = append(got, fmt.Sprintf("%s %.5s %s %d of %d to %d", c.Dataset, c.Method, c.Loss, c.Folds, c.Wanted, c.Steps[len(c.Steps)-1]))
 	}
 	want := []string{"faces slow training 2 of 2 to 1800", "faces quick training 2 of 2 to 36", "faces slow validation 2 of 2 to 1800"}
 	for _, text := range want {
@@ -120,7 +120,7 @@ func TestShown(t *testing.T) {
 		t.Fatalf("%+v", s.Shown)
 	}
 	faces, ages := s.Shown[0], s.Shown[1]
-	if faces.Rows[0] != "none" || faces.Rows[2] != "slow" || len(faces.Tested) != 6 || len(ages.Tested) != 4 {
+	if faces.Methods[0] != "none" || faces.Methods[2] != "slow" || len(faces.Tested) != 6 || len(ages.Tested) != 4 {
 		t.Errorf("%+v", faces)
 	}
 	var numbers []uint32
@@ -133,14 +133,14 @@ func TestShown(t *testing.T) {
 	if diff := cmp.Diff([]uint32{0, 10, 1, 2, 12, 13}, numbers); diff != "" { // of 0, 10, 1, 11, 2, 12, 3 and 13
 		t.Error(diff)
 	}
-	for i := range table.Cells { // no row in common with the others
-		if c := &table.Cells[i]; c.Row == 1 {
+	for i := range table.Runs { // no row in common with the others
+		if c := &table.Runs[i]; c.Method == 1 {
 			for j := range c.Predictions {
 				c.Predictions[j].Row += 100
 			}
 		}
 	}
-	if s, err = Summarize(table, Options{}); err != nil || len(s.Shown[0].Rows) != 1 || s.Shown[0].Rows[0] != "none" {
+	if s, err = Summarize(table, Options{}); err != nil || len(s.Shown[0].Methods) != 1 || s.Shown[0].Methods[0] != "none" {
 		t.Errorf("%+v, error %v", s.Shown[0], err)
 	}
 }

@@ -18,16 +18,16 @@ func (g *grid) notes() (list []string) {
 			list = append(list, text)
 		}
 	}
-	for i := range g.table.Rows {
+	for i := range g.table.Methods {
 		var names []string
-		for _, r := range g.table.Rows {
-			if r.Same == g.table.Rows[i].Name {
+		for _, r := range g.table.Methods {
+			if r.Same == g.table.Methods[i].Name {
 				names = append(names, r.Name)
 			}
 		}
 		if len(names) > 0 {
 			list = append(list, fmt.Sprintf("%s and %s are the same method: they have the same hyperparameters on every dataset. Tables, tests and ranks list and count the method once.",
-				g.table.Rows[i].Name, strings.Join(names, ", ")))
+				g.table.Methods[i].Name, strings.Join(names, ", ")))
 		}
 	}
 	return list
@@ -100,9 +100,9 @@ func (g *grid) repeated(d int) string {
 	text := fmt.Sprintf("%s: %s folds divide the samples in only %s, because repeats have the same folds. Equal folds are averaged first, so means, tests and standard deviations are over %s.",
 		g.table.Datasets[d].Name, units.Count(folds), count(divisions, "way", "ways"), count(divisions, "value", "values"))
 	var equal []string
-	for row := range g.table.Rows {
-		if len(g.done[d][row]) == folds && !g.drawn(d, row) {
-			equal = append(equal, g.table.Rows[row].Name)
+	for method := range g.table.Methods {
+		if len(g.done[d][method]) == folds && !g.drawn(d, method) {
+			equal = append(equal, g.table.Methods[method].Name)
 		}
 	}
 	if len(equal) > 0 {
@@ -112,9 +112,9 @@ func (g *grid) repeated(d int) string {
 }
 
 // names are the names of a row and of the later rows that are the same.
-func (s *Summary) names(row int) []string {
-	names := []string{s.Rows[row].Name}
-	for _, r := range s.Rows {
+func (s *Summary) names(method int) []string {
+	names := []string{s.Methods[method].Name}
+	for _, r := range s.Methods {
 		if r.Same == names[0] {
 			names = append(names, r.Name)
 		}
@@ -126,8 +126,8 @@ func (s *Summary) names(row int) []string {
 const mostNames = 60
 
 // title is what a row is called in tables: all of its names, or the first and how many others there are.
-func (s *Summary) title(row int) string {
-	names := s.names(row)
+func (s *Summary) title(method int) string {
+	names := s.names(method)
 	if text := strings.Join(names, " = "); len(names) == 1 || len(text) <= mostNames {
 		return text
 	}
@@ -135,23 +135,23 @@ func (s *Summary) title(row int) string {
 }
 
 // listed lists the numbers of the rows that tables have: rows that are the same as an earlier row are left out.
-func (s *Summary) listed() []int { return listed(s.Rows) }
+func (s *Summary) listed() []int { return listed(s.Methods) }
 
-func (g *grid) listed() []int { return listed(g.table.Rows) }
+func (g *grid) listed() []int { return listed(g.table.Methods) }
 
-func listed(all []result.Row) (rows []int) {
+func listed(all []result.Method) (methods []int) {
 	for i := range all {
 		if all[i].Same == "" {
-			rows = append(rows, i)
+			methods = append(methods, i)
 		}
 	}
-	return rows
+	return methods
 }
 
 // publishedOf lists the lines of published figures of a row, under any of its names.
 func publishedOf(names []string, all []publishedLine) (lines []line) {
 	for _, p := range all {
-		if slices.Contains(names, p.row) {
+		if slices.Contains(names, p.method) {
 			lines = append(lines, p.line)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 // pageTables are tables whose reports have every kind of figure.
 func pageTables() map[string]*result.Table {
 	long := timed()
-	for i := range long.Rows {
+	for i := range long.Methods {
 		for _, name := range []string{"batch_size", "leaf_batches", "learning_rate", "outputs", "patience", "steps"} {
-			long.Rows[i].Settings[name] = "1000"
+			long.Methods[i].Settings[name] = "1000"
 		}
 	}
 	return map[string]*result.Table{"sample": sample(), "swept": papered(), "timed": timed(), "besides": besides(), "curved": curved(), "long": long}

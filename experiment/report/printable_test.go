@@ -27,8 +27,8 @@ func TestReportsArePrintable(t *testing.T) {
 	const hostile = "\x1b[31m\u009b\u202e\x7f\xffz"
 	table := sample()
 	table.Name += hostile
-	for i := range table.Rows {
-		table.Rows[i].Name += hostile
+	for i := range table.Methods {
+		table.Methods[i].Name += hostile
 	}
 	for i := range table.Datasets {
 		table.Datasets[i].Name += hostile
@@ -36,13 +36,13 @@ func TestReportsArePrintable(t *testing.T) {
 	for i := range table.Published {
 		p := &table.Published[i]
 		p.Dataset, p.Source = p.Dataset+hostile, p.Source+hostile
-		if slices.ContainsFunc(table.Rows, func(r result.Row) bool { return r.Name == p.Row+hostile }) {
-			p.Row += hostile
+		if slices.ContainsFunc(table.Methods, func(r result.Method) bool { return r.Name == p.Method+hostile }) {
+			p.Method += hostile
 		}
 	}
-	for i := range table.Cells {
-		if table.Cells[i].Error != "" {
-			table.Cells[i].Error += hostile
+	for i := range table.Runs {
+		if table.Runs[i].Error != "" {
+			table.Runs[i].Error += hostile
 		}
 	}
 	for _, format := range []string{"table", "md", "latex", "html"} {
@@ -90,7 +90,7 @@ func TestReportsArePrintable(t *testing.T) {
 	if err := Write(&b, table, "csv", Options{Level: 0.05}); err != nil {
 		t.Fatal(err)
 	}
-	if records, err := csv.NewReader(&b).ReadAll(); err != nil || records[1][2] != table.Rows[0].Name {
+	if records, err := csv.NewReader(&b).ReadAll(); err != nil || records[1][2] != table.Methods[0].Name {
 		t.Errorf("csv: %q, error %v", records[1][2], err)
 	}
 	b.Reset()

@@ -8,8 +8,8 @@ import (
 
 // publishedLine are the published figures of one row from one source.
 type publishedLine struct {
-	row, source string
-	line        line
+	method, source string
+	line           line
 }
 
 // publishedLines are the lines of published figures of a measure on some datasets, by row and
@@ -21,10 +21,10 @@ func (s *Summary) publishedLines(m, from, to int) (lines []publishedLine) {
 		if p.Measure != s.Measures[m] || column < 0 {
 			continue
 		}
-		at := slices.IndexFunc(lines, func(l publishedLine) bool { return l.row == p.Row && l.source == p.Source })
+		at := slices.IndexFunc(lines, func(l publishedLine) bool { return l.method == p.Method && l.source == p.Source })
 		if at < 0 {
 			at = len(lines)
-			lines = append(lines, publishedLine{p.Row, p.Source, line{cells: plain(publishedName(p))}})
+			lines = append(lines, publishedLine{p.Method, p.Source, line{cells: plain(publishedName(p))}})
 			for range to - from {
 				lines[at].line.cells = append(lines[at].line.cells, cell{text: none})
 			}
@@ -42,7 +42,7 @@ func (s *Summary) publishedLines(m, from, to int) (lines []publishedLine) {
 // publishedName names the row and the source.
 func publishedName(p *result.Published) string {
 	if p.Source == "" {
-		return p.Row + " (published)"
+		return p.Method + " (published)"
 	}
-	return p.Row + " (published: " + p.Source + ")"
+	return p.Method + " (published: " + p.Source + ")"
 }

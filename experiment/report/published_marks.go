@@ -19,7 +19,7 @@ func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name 
 		if p.Dataset != r.Dataset || p.Measure != r.Measure {
 			continue
 		}
-		x, ok := s.numberOfRow(of, p.Row)
+		x, ok := s.numberOfMethod(of, p.Method)
 		if !ok || !axis.Has(x) {
 			continue
 		}
@@ -47,9 +47,9 @@ func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name 
 
 // numberOfRow returns the number of the sweep's setting that a row with a name has: a row of the sweep, or
 // one that only papers have. ok: it has one.
-func (s *sweep) numberOfRow(of *Summary, name string) (x float64, ok bool) {
+func (s *sweep) numberOfMethod(of *Summary, name string) (x float64, ok bool) {
 	for _, p := range s.points {
-		if of.Rows[p.row].Name == name {
+		if of.Methods[p.method].Name == name {
 			return p.value, true
 		}
 	}
@@ -64,7 +64,7 @@ func (s *sweep) numberOfRow(of *Summary, name string) (x float64, ok bool) {
 // same in all of them.
 func (s *sweep) names(of *Summary) (before, after string, ok bool) {
 	for i, p := range s.points {
-		name, value := of.Rows[p.row].Name, of.Rows[p.row].Settings[s.setting]
+		name, value := of.Methods[p.method].Name, of.Methods[p.method].Settings[s.setting]
 		if i == 0 {
 			at := strings.LastIndex(name, value)
 			if at < 0 {

@@ -18,15 +18,15 @@ type Ranking struct {
 	LeftOut     []string `json:"left_out,omitempty"`
 	NotMeasured []string `json:"not_measured,omitempty"`
 	NoValue     []string `json:"no_value,omitempty"`
-	Rows        []Ranked `json:"methods"` // the best first
+	Methods     []Ranked `json:"methods"` // the best first
 	// Friedman is the test that all rows are equal; nil: fewer than two datasets or rows.
 	Friedman *Friedman `json:"friedman,omitempty"`
 }
 
 // Ranked is a row with its rank: 1 is best, ties have the mean of their ranks.
 type Ranked struct {
-	Row  string `json:"method"`
-	Rank number `json:"rank"`
+	Method string `json:"method"`
+	Rank   number `json:"rank"`
 }
 
 // Friedman is Friedman's test with Nemenyi's critical difference.
@@ -50,13 +50,13 @@ func (f *Friedman) compared() bool { return !f.CriticalDifference.none() }
 // ranking ranks the rows that have the measure on any dataset, over the datasets where all of
 // these have every fold.
 func (s *Summary) ranking(g *grid, m int) Ranking {
-	r, rows := Ranking{Measure: s.Measures[m]}, s.measured(m)
+	r, methods := Ranking{Measure: s.Measures[m]}, s.measured(m)
 	var values [][]float64
 	for d := range s.Datasets {
 		if s.Datasets[d].Same != "" {
 			continue
 		}
-		name, own := s.Datasets[d].Name, s.means(d, m, rows)
+		name, own := s.Datasets[d].Name, s.means(d, m, methods)
 		_, again := s.sameValues(d, m)
 		switch {
 		case again:
@@ -64,33 +64,33 @@ func (s *Summary) ranking(g *grid, m int) Ranking {
 			r.Datasets, values = append(r.Datasets, name), append(values, own)
 		case s.at(d, m).NotMeasured:
 			r.NotMeasured = append(r.NotMeasured, name)
-		case g.anyDone(d) && g.allDone(d, rows):
+		case g.anyDone(d) && g.allDone(d, methods):
 			r.NoValue = append(r.NoValue, name)
 		default:
 			r.LeftOut = append(r.LeftOut, name)
 		}
 	}
 	for i, rank := range statistics.AverageRanks(values, higherIsBetter(s.Measures[m])) {
-		r.Rows = append(r.Rows, Ranked{s.Rows[rows[i]].Name, number(rank)})
+		r.Methods = append(r.Methods, Ranked{s.Methods[methods[i]].Name, number(rank)})
 	}
-	slices.SortStableFunc(r.Rows, func(a, b Ranked) int { return compare(a.Rank, b.Rank) })
-	r.Friedman = friedman(values, r.Rows, s.Level)
+	slices.SortStableFunc(r.Methods, func(a, b Ranked) int { return compare(a.Rank, b.Rank) })
+	r.Friedman = friedman(values, r.Methods, s.Level)
 	return r
 }
 
 // measured lists the rows that have a measure on any dataset, each method once.
-func (s *Summary) measured(m int) (rows []int) {
+func (s *Summary) measured(m int) (methods []int) {
 	for _, i := range s.listed() {
 		if s.hasAny(m, i) {
-			rows = append(rows, i)
+			methods = append(methods, i)
 		}
 	}
-	return rows
+	return methods
 }
 
 // means returns the figures of some rows on a dataset; nil: a row lacks folds, or there are no rows.
-func (s *Summary) means(d, m int, rows []int) (values []float64) {
-	for _, i := range rows {
+func (s *Summary) means(d, m int, methods []int) (values []float64) {
+	for _, i := range methods {
 		l := &s.at(d, m).Lines[i]
 		if !l.Complete() {
 			return nil
@@ -103,10 +103,10 @@ func (s *Summary) means(d, m int, rows []int) (values []float64) {
 // sameValues returns the first dataset with the rows, labels and folds of dataset d by which all rows have the same
 // figures; false: there is none before d.
 func (s *Summary) sameValues(d, m int) (before int, ok bool) {
-	rows := s.measured(m)
-	own := s.means(d, m, rows)
+	methods := s.measured(m)
+	own := s.means(d, m, methods)
 	for before = range d {
-		if own != nil && s.Datasets[before].Same == "" && sameData(s.Datasets, before, d) && slices.EqualFunc(own, s.means(before, m, rows), statistics.Equal) {
+		if own != nil && s.Datasets[before].Same == "" && sameData(s.Datasets, before, d) && slices.EqualFunc(own, s.means(before, m, methods), statistics.Equal) {
 			return before, true
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Summary) sameValues(d, m int) (before int, ok bool) {
 // marked returns the places of the ranked rows, and how their ranks are written.
 func (r *Ranking) marked() ([]int, format) {
 	var ranks []number
-	for _, own := range r.Rows {
+	for _, own := range r.Methods {
 		ranks = append(ranks, own.Rank)
 	}
 	places := statistics.Places(floatsOf(ranks), false)
@@ -124,9 +124,9 @@ func (r *Ranking) marked() ([]int, format) {
 }
 
 // hasAny reports whether a row has a measure on any fold.
-func (s *Summary) hasAny(m, row int) bool {
+func (s *Summary) hasAny(m, method int) bool {
 	for d := range s.Datasets {
-		if s.at(d, m).Lines[row].Folds > 0 {
+		if s.at(d, m).Lines[method].Folds > 0 {
 			return true
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Summary) hasAny(m, row int) bool {
 }
 
 // friedman tests the ranks; nil: too few datasets or rows.
-func friedman(values [][]float64, rows []Ranked, level float64) *Friedman {
+func friedman(values [][]float64, methods []Ranked, level float64) *Friedman {
 	test, err := statistics.Friedman(values)
 	if err != nil {
 		return nil
@@ -148,17 +148,17 @@ func friedman(values [][]float64, rows []Ranked, level float64) *Friedman {
 	}
 	difference := math.Inf(1)
 	if test.P < level {
-		difference = statistics.CriticalDifference(len(rows), len(values), level)
+		difference = statistics.CriticalDifference(len(methods), len(values), level)
 		f.CriticalDifference = number(difference)
 	}
 	var sorted []float64
-	for _, r := range rows {
+	for _, r := range methods {
 		sorted = append(sorted, float64(r.Rank))
 	}
 	for _, c := range statistics.Cliques(sorted, difference) {
 		var names []string
-		for _, r := range rows[c.First : c.Last+1] {
-			names = append(names, r.Row)
+		for _, r := range methods[c.First : c.Last+1] {
+			names = append(names, r.Method)
 		}
 		f.Alike = append(f.Alike, names)
 	}

@@ -108,11 +108,11 @@ func copied(rows [][]*int) (all [][]*int) {
 func (t *countedTable) table() *result.Table {
 	out := &result.Table{Name: "counted", Measures: []string{"accuracy", "zero_one"}}
 	for row, same := range t.Same {
-		r := result.Row{Name: fmt.Sprint("method ", row)}
+		r := result.Method{Name: fmt.Sprint("method ", row)}
 		if same >= 0 {
 			r.Same = fmt.Sprint("method ", same)
 		}
-		out.Rows = append(out.Rows, r)
+		out.Methods = append(out.Methods, r)
 	}
 	for d := range t.Datasets {
 		s := &t.Datasets[d]
@@ -123,12 +123,12 @@ func (t *countedTable) table() *result.Table {
 					set.Divisions = append(set.Divisions, fold)
 				}
 				for row := range t.Same {
-					c := result.Cell{Dataset: d, Row: row, Repeat: repeat, Fold: fold, State: result.Missing}
+					c := result.Run{Dataset: d, Method: row, Repeat: repeat, Fold: fold, State: result.Missing}
 					if n := s.Rows[row][repeat][fold]; n != nil {
 						share := float64(*n) / float64(s.Sizes[fold])
 						c.State, c.Rows, c.Values, c.Mean = result.Done, s.Sizes[fold], []float64{share, 1 - share}, []float64{.5, .5}
 					}
-					out.Cells = append(out.Cells, c)
+					out.Runs = append(out.Runs, c)
 				}
 			}
 		}
@@ -171,8 +171,8 @@ func numbersOfReport(t *testing.T, s *Summary) map[string]*float64 {
 	}
 	for m := range s.Rankings {
 		r := &s.Rankings[m]
-		for _, own := range r.Rows {
-			put(float64(own.Rank), "%d/%s/rank", m, strings.TrimPrefix(own.Row, "method "))
+		for _, own := range r.Methods {
+			put(float64(own.Rank), "%d/%s/rank", m, strings.TrimPrefix(own.Method, "method "))
 		}
 		if f := r.Friedman; f != nil {
 			put(float64(f.ChiSquared), "%d/chi2", m)

@@ -88,8 +88,8 @@ func (o Options) check(t *result.Table) (Options, error) {
 			return o, fmt.Errorf("unknown measure %q: the measures are %s: %w", name, strings.Join(measures.Names(), ", "), ErrOptions)
 		}
 	}
-	if slices.Contains([]int{len(t.Datasets), len(t.Rows), len(t.Measures)}, 0) {
-		return o, fmt.Errorf("the results have %d datasets, %d methods and %d measures, want at least one of each: %w", len(t.Datasets), len(t.Rows), len(t.Measures), ErrOptions)
+	if slices.Contains([]int{len(t.Datasets), len(t.Methods), len(t.Measures)}, 0) {
+		return o, fmt.Errorf("the results have %d datasets, %d methods and %d measures, want at least one of each: %w", len(t.Datasets), len(t.Methods), len(t.Measures), ErrOptions)
 	}
 	return o, t.Validate()
 }

@@ -35,38 +35,38 @@ func sample() *result.Table {
 	for i, name := range []string{"Movie", "SJAFFE", "Yeast_alpha", "Yeast_spo5", "Music"} {
 		t.Datasets = append(t.Datasets, result.Dataset{Name: name, Rows: 400 * (i + 1), Features: 24, Labels: 6, Folds: 5, Digest: strings.Repeat(fmt.Sprint(i), 64)})
 	}
-	t.Rows = []result.Row{
+	t.Methods = []result.Method{
 		{Name: "ldlf", Algorithm: "ldlf", Preset: "auto"}, {Name: "ldlf_paper", Algorithm: "ldlf", Preset: "paper", Settings: map[string]string{"trees": "5", "depth": "7"}},
 		{Name: "structrf", Algorithm: "structrf"}, {Name: "sa-bfgs", Algorithm: "sa-bfgs"}, {Name: "numbers", Algorithm: "mlp-regression"},
 	}
 	for d := range t.Datasets {
-		for row := range t.Rows {
+		for method := range t.Methods {
 			for fold := range t.Datasets[d].Folds {
-				c := result.Cell{Dataset: d, Row: row, Fold: fold, State: result.Done, Rows: t.Datasets[d].Rows / 5, Seconds: 1.25 * float64(row+1), Digest: "ab"}
-				wave := .004 * math.Sin(float64(7*d+3*fold)+.4*float64(row))
-				kl := .05*float64(d+1)/float64(1+3*(d%2)) + .003*float64((row+d)%3) + wave
+				c := result.Run{Dataset: d, Method: method, Fold: fold, State: result.Done, Rows: t.Datasets[d].Rows / 5, Seconds: 1.25 * float64(method+1), Digest: "ab"}
+				wave := .004 * math.Sin(float64(7*d+3*fold)+.4*float64(method))
+				kl := .05*float64(d+1)/float64(1+3*(d%2)) + .003*float64((method+d)%3) + wave
 				c.Values, c.Mean = []float64{kl, 1 - kl/2}, []float64{kl*1.5 + .01, .9}
-				if t.Rows[row].Name == "numbers" {
+				if t.Methods[method].Name == "numbers" {
 					c.Values, c.Mean = []float64{math.NaN(), math.NaN()}, []float64{math.NaN(), math.NaN()}
 				}
-				t.Cells = append(t.Cells, c)
+				t.Runs = append(t.Runs, c)
 			}
 		}
 	}
-	lose(&t.Cells[3], result.Failed, "the step 12 of 400 gave a loss that is not finite | see the log")
-	lose(&t.Cells[6], result.Missing, "")
-	lose(&t.Cells[7], result.Running, "")
+	lose(&t.Runs[3], result.Failed, "the step 12 of 400 gave a loss that is not finite | see the log")
+	lose(&t.Runs[6], result.Missing, "")
+	lose(&t.Runs[7], result.Running, "")
 	t.Published = []result.Published{
-		{Dataset: "Movie", Row: "ldlf_paper", Measure: "kl", Value: .073, Deviation: .005, Source: "Table 1"},
-		{Dataset: "SJAFFE", Row: "a method of others", Measure: "kl", Value: .0412, Source: "Shen et al. 2017"},
-		{Dataset: "Yeast_alpha", Row: "a method of others", Measure: "kl", Value: .1, Source: "Shen et al. 2017"},
+		{Dataset: "Movie", Method: "ldlf_paper", Measure: "kl", Value: .073, Deviation: .005, Source: "Table 1"},
+		{Dataset: "SJAFFE", Method: "a method of others", Measure: "kl", Value: .0412, Source: "Shen et al. 2017"},
+		{Dataset: "Yeast_alpha", Method: "a method of others", Measure: "kl", Value: .1, Source: "Shen et al. 2017"},
 	}
 	resolved(t)
 	return t
 }
 
-func lose(c *result.Cell, state, err string) {
-	*c = result.Cell{Dataset: c.Dataset, Row: c.Row, Fold: c.Fold, State: state, Error: err}
+func lose(c *result.Run, state, err string) {
+	*c = result.Run{Dataset: c.Dataset, Method: c.Method, Fold: c.Fold, State: state, Error: err}
 }
 
 func written(t *testing.T, table *result.Table, format string, o Options) string {
@@ -112,8 +112,8 @@ func TestGolden(t *testing.T) {
 func TestNoTimes(t *testing.T) {
 	testkit.WithoutRace(t)
 	other := sample()
-	for i := range other.Cells {
-		other.Cells[i].Seconds *= 1.7
+	for i := range other.Runs {
+		other.Runs[i].Seconds *= 1.7
 	}
 	for _, format := range Formats() {
 		a, b := written(t, sample(), format, Options{NoTimes: true}), written(t, other, format, Options{NoTimes: true})
@@ -142,14 +142,14 @@ func TestClip(t *testing.T) {
 func TestByHand(t *testing.T) {
 	table := &result.Table{
 		Name: "hand", Measures: []string{"cosine"}, Datasets: []result.Dataset{{Name: "a", Rows: 30, Folds: 3}},
-		Rows: []result.Row{{Name: "good"}, {Name: "same"}, {Name: "worse"}, {Name: "part"}},
+		Methods: []result.Method{{Name: "good"}, {Name: "same"}, {Name: "worse"}, {Name: "part"}},
 	}
-	for row, values := range [][]float64{{.9, .8, .7}, {.9, .8, .7}, {.8, .7, .5}, {.99, .99}} {
+	for method, values := range [][]float64{{.9, .8, .7}, {.9, .8, .7}, {.8, .7, .5}, {.99, .99}} {
 		for fold, v := range values {
-			table.Cells = append(table.Cells, result.Cell{Row: row, Fold: fold, State: result.Done, Values: []float64{v}, Mean: []float64{.5}, Rows: 10})
+			table.Runs = append(table.Runs, result.Run{Method: method, Fold: fold, State: result.Done, Values: []float64{v}, Mean: []float64{.5}, Rows: 10})
 		}
 	}
-	table.Cells = append(table.Cells, result.Cell{Row: 3, Fold: 2, State: result.Missing})
+	table.Runs = append(table.Runs, result.Run{Method: 3, Fold: 2, State: result.Missing})
 	for sample, want := range map[bool]float64{false: math.Sqrt(.02 / 3), true: .1} {
 		s, err := Summarize(table, Options{Sample: sample})
 		if err != nil {
@@ -190,10 +190,10 @@ func TestMeanPredictor(t *testing.T) {
 	if f := s.Results[0].MeanPredictor; f.Folds != 5 || !(f.Mean > .05 && f.Mean < .2) {
 		t.Errorf("%+v", f)
 	}
-	if c := s.Cells; c.All != 125 || c.Done != 122 || c.Failed != 1 || c.Missing != 1 || c.Running != 1 || len(c.Failures) != 1 || len(c.Gaps) != 2 {
+	if c := s.Runs; c.All != 125 || c.Done != 122 || c.Failed != 1 || c.Missing != 1 || c.Running != 1 || len(c.Failures) != 1 || len(c.Gaps) != 2 {
 		t.Errorf("%+v", c)
 	}
-	if r := s.Rankings[0]; len(r.Rows) != 4 || len(r.Datasets) != 4 || strings.Join(r.LeftOut, "") != "Movie" || r.Friedman == nil {
+	if r := s.Rankings[0]; len(r.Methods) != 4 || len(r.Datasets) != 4 || strings.Join(r.LeftOut, "") != "Movie" || r.Friedman == nil {
 		t.Errorf("%+v", r)
 	}
 }
@@ -249,8 +249,8 @@ func TestRefusals(t *testing.T) {
 		"level: want a number from 1e-09 to below 1, got 2: the report is not possible":                             {"table", Options{Level: 2}, func(*result.Table) {}},
 		"level: want a number from 1e-09 to below 1, got 1e-17: the report is not possible":                         {"html", Options{Level: 1e-17}, func(*result.Table) {}},
 		`unknown measure "odd": the measures are kl, euclidean, sorensen, chi2, fidelity, intersection, chebyshev,`: {"table", Options{}, func(t *result.Table) { t.Measures[0] = "odd" }},
-		"0 methods": {"table", Options{}, func(t *result.Table) { t.Rows = nil }},
-		"run 0: there is no dataset 9, counted from 0: the table has 5 datasets": {"table", Options{}, func(t *result.Table) { t.Cells[0].Dataset = 9 }},
+		"0 methods": {"table", Options{}, func(t *result.Table) { t.Methods = nil }},
+		"run 0: there is no dataset 9, counted from 0: the table has 5 datasets": {"table", Options{}, func(t *result.Table) { t.Runs[0].Dataset = 9 }},
 	} {
 		table := sample()
 		c.change(table)
@@ -264,8 +264,8 @@ func TestRefusals(t *testing.T) {
 // TestNothingDone: a table whose cells have not begun is a report in every format.
 func TestNothingDone(t *testing.T) {
 	table := sample()
-	for i := range table.Cells {
-		lose(&table.Cells[i], result.Missing, "")
+	for i := range table.Runs {
+		lose(&table.Runs[i], result.Missing, "")
 	}
 	for _, format := range Formats() {
 		if text := written(t, table, format, Options{}); strings.Contains(text, "NaN") {

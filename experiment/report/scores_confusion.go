@@ -12,7 +12,7 @@ import (
 // Scored are the cumulative scores of a row on a dataset whose labels are a scale.
 type Scored struct {
 	Dataset string `json:"dataset"`
-	Row     string `json:"method"`
+	Method  string `json:"method"`
 	// Within are shares of rows with an error of at most 0, 1, 2 and so on, as means over folds.
 	Within []number `json:"within"`
 	Folds  int      `json:"folds"`
@@ -21,7 +21,7 @@ type Scored struct {
 // Confused is the confusion matrix of a row on a dataset whose labels are classes: sums over folds.
 type Confused struct {
 	Dataset string     `json:"dataset"`
-	Row     string     `json:"method"`
+	Method  string     `json:"method"`
 	Classes []string   `json:"classes,omitempty"` // their names, where they have some
 	Counts  [][]uint64 `json:"counts"`            // by true and by predicted class
 }
@@ -29,9 +29,9 @@ type Confused struct {
 // scored are the cumulative scores, by dataset and then by row.
 func (g *grid) scored() (all []Scored) {
 	for d := range g.table.Datasets {
-		for _, row := range g.listed() {
-			own := Scored{Dataset: g.table.Datasets[d].Name, Row: g.table.Rows[row].Name}
-			for _, c := range g.cells(d, row) {
+		for _, method := range g.listed() {
+			own := Scored{Dataset: g.table.Datasets[d].Name, Method: g.table.Methods[method].Name}
+			for _, c := range g.runs(d, method) {
 				if len(c.Scores) == 0 {
 					continue
 				}
@@ -57,13 +57,13 @@ func (g *grid) scored() (all []Scored) {
 // confused are the confusion matrices, by dataset and then by row.
 func (g *grid) confused() (all []Confused) {
 	for d := range g.table.Datasets {
-		for _, row := range g.listed() {
+		for _, method := range g.listed() {
 			var sum [][]uint64
-			for _, c := range g.cells(d, row) {
+			for _, c := range g.runs(d, method) {
 				sum = added(sum, c)
 			}
 			if sum != nil {
-				all = append(all, Confused{g.table.Datasets[d].Name, g.table.Rows[row].Name, g.table.Datasets[d].Classes, sum})
+				all = append(all, Confused{g.table.Datasets[d].Name, g.table.Methods[method].Name, g.table.Datasets[d].Classes, sum})
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func (g *grid) confused() (all []Confused) {
 }
 
 // added is the sum of a matrix and that of a cell; a matrix of another size is left out.
-func added(sum [][]uint64, c *result.Cell) [][]uint64 {
+func added(sum [][]uint64, c *result.Run) [][]uint64 {
 	if sum == nil && len(c.Confusion) > 0 {
 		for range c.Confusion {
 			sum = append(sum, make([]uint64, len(c.Confusion)))
@@ -89,9 +89,9 @@ func added(sum [][]uint64, c *result.Cell) [][]uint64 {
 }
 
 // cells are the done cells of a row on a dataset, by repeat and fold.
-func (g *grid) cells(d, row int) (list []*result.Cell) {
+func (g *grid) runs(d, method int) (list []*result.Run) {
 	for _, p := range g.folds[d] {
-		if c := g.done[d][row][p]; c != nil {
+		if c := g.done[d][method][p]; c != nil {
 			list = append(list, c)
 		}
 	}
@@ -110,7 +110,7 @@ func scoreFigure(list []Scored, part string) Picture {
 	var names []string
 	var scores [][]float64
 	for _, own := range list {
-		names, scores = append(names, own.Row), append(scores, floatsOf(own.Within))
+		names, scores = append(names, own.Method), append(scores, floatsOf(own.Within))
 	}
 	dataset := list[0].Dataset
 	return Picture{
@@ -128,13 +128,13 @@ func (s *Summary) confusionFigures() (all []Picture) {
 		for i := range s.Confusion {
 			c := &s.Confusion[i]
 			at := slices.IndexFunc(lines, func(l Line) bool { return l.Place == 1 })
-			if at < 0 || c.Dataset != s.Datasets[d].Name || c.Row != lines[at].Row {
+			if at < 0 || c.Dataset != s.Datasets[d].Name || c.Method != lines[at].Method {
 				continue
 			}
 			names, numbered := s.classNames(d, len(c.Counts))
-			title := c.Dataset + ": " + c.Row
+			title := c.Dataset + ": " + c.Method
 			all = append(all, Picture{
-				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all folds.%s", c.Dataset, c.Row, numbered),
+				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all folds.%s", c.Dataset, c.Method, numbered),
 				draw: (&figure.Confusion{Title: title, Classes: names, Counts: c.Counts}).Figure,
 			})
 		}

@@ -10,19 +10,19 @@ import (
 // besides is a table of ages and of classes: two rows and two folds each.
 func besides() *result.Table {
 	t := &result.Table{
-		Name: "besides", Measures: []string{"kl"}, Rows: []result.Row{{Name: "one"}, {Name: "two"}},
+		Name: "besides", Measures: []string{"kl"}, Methods: []result.Method{{Name: "one"}, {Name: "two"}},
 		Datasets: []result.Dataset{{Name: "ages", Rows: 20, Folds: 2}, {Name: "digits", Rows: 20, Folds: 2}},
 	}
 	for d := range 2 {
 		for row := range 2 {
 			for fold := range 2 {
-				c := result.Cell{Dataset: d, Row: row, Fold: fold, State: result.Done, Values: []float64{.1 * float64(2-row)}, Mean: []float64{.3}, Rows: 10}
+				c := result.Run{Dataset: d, Method: row, Fold: fold, State: result.Done, Values: []float64{.1 * float64(2-row)}, Mean: []float64{.3}, Rows: 10}
 				if d == 0 {
 					c.Scores = []float64{.25 * float64(row), .5 + .5*float64(fold)}
 				} else {
 					c.Confusion = [][]uint64{{4, 1}, {uint64(row), 5}}
 				}
-				t.Cells = append(t.Cells, c)
+				t.Runs = append(t.Runs, c)
 			}
 		}
 	}
@@ -36,10 +36,10 @@ func TestBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Scores) != 2 || s.Scores[1].Row != "two" || s.Scores[1].Within[0] != .25 || s.Scores[1].Within[1] != .75 || s.Scores[1].Folds != 2 {
+	if len(s.Scores) != 2 || s.Scores[1].Method != "two" || s.Scores[1].Within[0] != .25 || s.Scores[1].Within[1] != .75 || s.Scores[1].Folds != 2 {
 		t.Errorf("%+v", s.Scores)
 	}
-	if len(s.Confusion) != 2 || s.Confusion[1].Row != "two" || s.Confusion[1].Counts[0][0] != 8 || s.Confusion[1].Counts[1][0] != 2 {
+	if len(s.Confusion) != 2 || s.Confusion[1].Method != "two" || s.Confusion[1].Counts[0][0] != 8 || s.Confusion[1].Counts[1][0] != 2 {
 		t.Errorf("%+v", s.Confusion)
 	}
 	figures, err := Figures(besides(), Options{})

@@ -15,15 +15,15 @@ import (
 
 // Shown are test rows of a dataset with what some rows of the table predict of them.
 type Shown struct {
-	Dataset string     `json:"dataset"`
-	Rows    []string   `json:"methods"` // of the table, the best first
-	Tested  []ShownRow `json:"tested"`
+	Dataset string        `json:"dataset"`
+	Methods []string      `json:"methods"` // of the table, the best first
+	Tested  []ShownMethod `json:"tested"`
 
 	axis *result.Labels
 }
 
 // ShownRow is a test row: from the one of which the best row's K-L is the least to that of the greatest.
-type ShownRow struct {
+type ShownMethod struct {
 	Number    uint32     `json:"number"` // in the file
 	Repeat    int        `json:"repeat,omitempty"`
 	Fold      int        `json:"fold"`
@@ -38,16 +38,16 @@ const mostShown = 3
 // shown are the predictions of each dataset that has some.
 func (s *Summary) shown(g *grid) (all []Shown) {
 	for d := range s.Datasets {
-		rows := s.rowsShown(g, d)
-		if len(rows) == 0 {
+		methods := s.methodsShown(g, d)
+		if len(methods) == 0 {
 			continue
 		}
 		own := Shown{Dataset: s.Datasets[d].Name, axis: s.Datasets[d].Axis}
-		for _, row := range rows {
-			own.Rows = append(own.Rows, s.Rows[row].Name)
+		for _, method := range methods {
+			own.Methods = append(own.Methods, s.Methods[method].Name)
 		}
-		tested := g.tested(d, rows)
-		slices.SortStableFunc(tested, func(a, b ShownRow) int { return cmp.Compare(a.KL[0], b.KL[0]) })
+		tested := g.tested(d, methods)
+		slices.SortStableFunc(tested, func(a, b ShownMethod) int { return cmp.Compare(a.KL[0], b.KL[0]) })
 		for _, place := range figure.Panels(len(tested)) {
 			own.Tested = append(own.Tested, tested[place])
 		}
@@ -58,46 +58,46 @@ func (s *Summary) shown(g *grid) (all []Shown) {
 
 // rowsShown are the rows of the table with predictions, the best ones by the first measure, as far as
 // they have rows of data in common.
-func (s *Summary) rowsShown(g *grid, d int) (rows []int) {
-	for _, row := range s.listed() {
-		if len(g.tested(d, []int{row})) > 0 {
-			rows = append(rows, row)
+func (s *Summary) methodsShown(g *grid, d int) (methods []int) {
+	for _, method := range s.listed() {
+		if len(g.tested(d, []int{method})) > 0 {
+			methods = append(methods, method)
 		}
 	}
-	means := make([]float64, len(s.Rows)) // the least is best
-	for row, l := range s.at(d, 0).Lines {
-		if means[row] = float64(l.Mean); higherIsBetter(s.Measures[0]) {
-			means[row] = -means[row]
+	means := make([]float64, len(s.Methods)) // the least is best
+	for method, l := range s.at(d, 0).Lines {
+		if means[method] = float64(l.Mean); higherIsBetter(s.Measures[0]) {
+			means[method] = -means[method]
 		}
 		if l.Mean.none() {
-			means[row] = math.Inf(1)
+			means[method] = math.Inf(1)
 		}
 	}
 	means = statistics.Merged(means)
-	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(means[a], means[b]) })
-	rows = rows[:min(len(rows), mostShown)]
-	for len(rows) > 1 && len(g.tested(d, rows)) == 0 {
-		rows = rows[:len(rows)-1]
+	slices.SortStableFunc(methods, func(a, b int) int { return cmp.Compare(means[a], means[b]) })
+	methods = methods[:min(len(methods), mostShown)]
+	for len(methods) > 1 && len(g.tested(d, methods)) == 0 {
+		methods = methods[:len(methods)-1]
 	}
-	return rows
+	return methods
 }
 
 // tested are the test rows that each of some rows of the table has predictions of, each once: of the
 // first repeat and fold.
-func (g *grid) tested(d int, rows []int) (list []ShownRow) {
+func (g *grid) tested(d int, methods []int) (list []ShownMethod) {
 	seen := make(map[uint32]bool)
 	for _, p := range g.folds[d] {
-		first := g.done[d][rows[0]][p]
+		first := g.done[d][methods[0]][p]
 		if first == nil {
 			continue
 		}
 		for i := range first.Predictions {
 			of := &first.Predictions[i]
-			own := ShownRow{Number: of.Row, Repeat: p.repeat, Fold: p.fold, True: numbersOf(of.True)}
-			for _, row := range rows {
-				own.add(g.done[d][row][p], of.Row)
+			own := ShownMethod{Number: of.Row, Repeat: p.repeat, Fold: p.fold, True: numbersOf(of.True)}
+			for _, method := range methods {
+				own.add(g.done[d][method][p], of.Row)
 			}
-			if len(own.Predicted) == len(rows) && !seen[of.Row] {
+			if len(own.Predicted) == len(methods) && !seen[of.Row] {
 				seen[of.Row] = true
 				list = append(list, own)
 			}
@@ -107,7 +107,7 @@ func (g *grid) tested(d int, rows []int) (list []ShownRow) {
 }
 
 // add adds what a cell predicts of the row with a number, if it is there.
-func (r *ShownRow) add(c *result.Cell, number uint32) {
+func (r *ShownMethod) add(c *result.Run, number uint32) {
 	if c == nil {
 		return
 	}
@@ -140,7 +140,7 @@ func (s *Summary) shownFigures() (all []Picture) {
 		all = append(all, Picture{
 			Name: of.Dataset + "-predictions",
 			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first.%s",
-				of.Dataset, of.Rows[0], of.folds()),
+				of.Dataset, of.Methods[0], of.folds()),
 			draw: of.figure().Figure,
 		})
 	}
@@ -161,7 +161,7 @@ func (s *Shown) folds() string {
 }
 
 func (s *Shown) figure() *figure.Distributions {
-	f := &figure.Distributions{Title: s.Dataset, Labels: figure.Axis{Name: "label"}, Methods: s.Rows}
+	f := &figure.Distributions{Title: s.Dataset, Labels: figure.Axis{Name: "label"}, Methods: s.Methods}
 	if a := s.axis; a != nil {
 		f.Names = a.Names
 		switch {

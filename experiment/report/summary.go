@@ -20,7 +20,7 @@ type Summary struct {
 	Deviations string           `json:"std_of"`
 	Level      float64          `json:"level"`
 	Datasets   []result.Dataset `json:"datasets"`
-	Rows       []result.Row     `json:"methods"`
+	Methods    []result.Method  `json:"methods"`
 	Measures   []string         `json:"measures"`
 	Clip       string           `json:"clip,omitempty"` // as in a table
 	Results    []Result         `json:"results"`        // by dataset, then by measure
@@ -34,7 +34,7 @@ type Summary struct {
 	Times           []Time             `json:"times,omitempty"` // by row, then by dataset
 	Growths         []Growth           `json:"growths,omitempty"`
 	Published       []result.Published `json:"published,omitempty"`
-	Cells           Cells              `json:"runs"`
+	Runs            Runs               `json:"runs"`
 
 	options Options
 }
@@ -81,7 +81,7 @@ type Figure struct {
 
 // Line is what one row of the table has.
 type Line struct {
-	Row string `json:"method"`
+	Method string `json:"method"`
 	// Same is the name of an earlier row with the same cells: the row is not compared with others.
 	Same string `json:"same_as,omitempty"`
 	Figure
@@ -117,8 +117,8 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 		return nil, err
 	}
 	s := &Summary{
-		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Rows: t.Rows, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
-		Cells: cellsOf(t, !o.NoTimes), options: o,
+		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Methods: t.Methods, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
+		Runs: runsOf(t, !o.NoTimes), options: o,
 	}
 	if o.Sample {
 		s.Deviations = "sample"
@@ -144,7 +144,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
 	if !o.NoTimes {
 		s.Times = timesOf(t)
-		s.Growths = s.growths(sweepsOf(s.Rows))
+		s.Growths = s.growths(sweepsOf(s.Methods))
 	}
 	return s, nil
 }
@@ -157,9 +157,9 @@ func (s *Summary) at(dataset, measure int) *Result {
 // result computes one measure on one dataset.
 func (s *Summary) result(g *grid, d, m int) Result {
 	r := Result{Dataset: s.Datasets[d].Name, Measure: s.Measures[m], MeanPredictor: s.figure(finiteOf(g.means(d, m)))}
-	for row := range s.Rows {
-		l := Line{Row: s.Rows[row].Name, Same: s.Rows[row].Same, Wanted: len(g.divided[d])}
-		l.Figure = s.figure(finiteOf(g.values(d, row, m)))
+	for method := range s.Methods {
+		l := Line{Method: s.Methods[method].Name, Same: s.Methods[method].Same, Wanted: len(g.divided[d])}
+		l.Figure = s.figure(finiteOf(g.values(d, method, m)))
 		r.Lines = append(r.Lines, l)
 	}
 	r.NotMeasured = g.anyDone(d) && r.MeanPredictor.Folds == 0 && !slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Folds > 0 })

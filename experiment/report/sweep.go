@@ -27,26 +27,26 @@ type sweep struct {
 
 // point is a row of a sweep: the number of the setting.
 type point struct {
-	row   int
-	value float64
+	method int
+	value  float64
 }
 
 // sweepsOf finds the sweeps among rows: by algorithm, preset and the other settings, in the order
 // of their first rows. A value that stands twice, in rows that
 // are not the same, is no sweep.
-func sweepsOf(rows []result.Row) (all []sweep) {
+func sweepsOf(methods []result.Method) (all []sweep) {
 	at := make(map[string]int)
-	for i := range rows {
-		for _, setting := range slices.Sorted(maps.Keys(rows[i].Settings)) {
-			value, ok := numberOf(rows[i].Settings[setting])
+	for i := range methods {
+		for _, setting := range slices.Sorted(maps.Keys(methods[i].Settings)) {
+			value, ok := numberOf(methods[i].Settings[setting])
 			if !ok {
 				continue
 			}
-			others := othersOf(&rows[i], setting)
-			key := strings.Join([]string{rows[i].Algorithm, setting, settingsText(others)}, "\x00")
+			others := othersOf(&methods[i], setting)
+			key := strings.Join([]string{methods[i].Algorithm, setting, settingsText(others)}, "\x00")
 			if _, ok := at[key]; !ok {
 				at[key] = len(all)
-				all = append(all, sweep{algorithm: rows[i].Algorithm, setting: setting, others: others})
+				all = append(all, sweep{algorithm: methods[i].Algorithm, setting: setting, others: others})
 			}
 			s := &all[at[key]]
 			s.points = append(s.points, point{i, value})
@@ -55,7 +55,9 @@ func sweepsOf(rows []result.Row) (all []sweep) {
 	for i := range all {
 		s := &all[i]
 		slices.SortStableFunc(s.points, func(a, b point) int { return cmp.Compare(a.value, b.value) })
-		s.points = slices.CompactFunc(s.points, func(a, b point) bool { return a.value == b.value && rows[a.row].Same+rows[b.row].Same != "" })
+		s.points = slices.CompactFunc(s.points, func(a, b point) bool {
+			return a.value == b.value && methods[a.method].Same+methods[b.method].Same != ""
+		})
 	}
 	return slices.DeleteFunc(all, func(s sweep) bool { return !s.valid() })
 }
@@ -67,7 +69,7 @@ func numberOf(setting string) (float64, bool) {
 }
 
 // othersOf are the preset and the settings of a row without one.
-func othersOf(r *result.Row, but string) map[string]string {
+func othersOf(r *result.Method, but string) map[string]string {
 	others := maps.Clone(r.Settings)
 	delete(others, but)
 	if r.Preset != "" {

@@ -18,12 +18,12 @@ func swept() *result.Table {
 	t := &result.Table{Name: "swept", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Rows: 20, Folds: 2}}}
 	for _, trees := range []string{"100", "1", "10", "many"} {
 		for _, depth := range []string{"3", "5"} {
-			t.Rows = append(t.Rows, result.Row{Name: "trees " + trees + " depth " + depth, Algorithm: "rf", Preset: "paper", Settings: map[string]string{"trees": trees, "depth": depth}})
+			t.Methods = append(t.Methods, result.Method{Name: "trees " + trees + " depth " + depth, Algorithm: "rf", Preset: "paper", Settings: map[string]string{"trees": trees, "depth": depth}})
 		}
 	}
-	for row := range t.Rows {
+	for method := range t.Methods {
 		for fold := range 2 {
-			t.Cells = append(t.Cells, result.Cell{Row: row, Fold: fold, State: result.Done, Values: []float64{.1 + .01*float64(row+fold)}, Mean: []float64{.3}, Rows: 10})
+			t.Runs = append(t.Runs, result.Run{Method: method, Fold: fold, State: result.Done, Values: []float64{.1 + .01*float64(method+fold)}, Mean: []float64{.3}, Rows: 10})
 		}
 	}
 	return t
@@ -32,10 +32,10 @@ func swept() *result.Table {
 // TestSweeps: rows that differ in one number alone, three of them or more, in the order of the number.
 func TestSweeps(t *testing.T) {
 	var got []string
-	for _, s := range sweepsOf(swept().Rows) {
+	for _, s := range sweepsOf(swept().Methods) {
 		text := s.algorithm + ", " + settingsText(s.others) + " " + s.setting
 		for _, p := range s.points {
-			text += fmt.Sprintf(" %v:%d", p.value, p.row)
+			text += fmt.Sprintf(" %v:%d", p.value, p.method)
 		}
 		got = append(got, fmt.Sprint(text, " ", family{s}.axis().Log))
 	}
@@ -43,7 +43,7 @@ func TestSweeps(t *testing.T) {
 	if strings.Join(got, "; ") != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	twice := swept().Rows
+	twice := swept().Methods
 	twice[2].Settings["trees"] = "100"
 	if n := len(sweepsOf(twice)); n != 1 {
 		t.Errorf("a number stands twice, and there are %d sweeps, want 1", n)
@@ -53,14 +53,14 @@ func TestSweeps(t *testing.T) {
 // TestFamilies: sweeps that differ in one number stand in one figure, those that differ in another one in
 // another, and titles say what sets figures apart.
 func TestFamilies(t *testing.T) {
-	var rows []result.Row
+	var methods []result.Method
 	add := func(settings ...string) {
-		r := result.Row{Algorithm: "rf", Settings: make(map[string]string)}
+		r := result.Method{Algorithm: "rf", Settings: make(map[string]string)}
 		for _, s := range settings {
 			name, value, _ := strings.Cut(s, "=")
 			r.Settings[name] = value
 		}
-		rows = append(rows, r)
+		methods = append(methods, r)
 	}
 	for _, depth := range []string{"depth=1", "depth=2", "depth=3"} {
 		for _, ratio := range []string{"ratio=.5", "ratio=1"} {
@@ -71,7 +71,7 @@ func TestFamilies(t *testing.T) {
 		}
 		add(depth, "ratio=1", "trees=20", "way=other")
 	}
-	families := familiesOf(sweepsOf(rows))
+	families := familiesOf(sweepsOf(methods))
 	var got []string
 	for _, f := range families {
 		text := f.title(families) + ":"
@@ -97,9 +97,9 @@ func TestManyFigures(t *testing.T) {
 	table := swept()
 	for i := range mostFigures {
 		d := result.Dataset{Name: fmt.Sprint("set ", i), Rows: 20, Folds: 2}
-		for _, c := range swept().Cells {
+		for _, c := range swept().Runs {
 			c.Dataset = len(table.Datasets)
-			table.Cells = append(table.Cells, c)
+			table.Runs = append(table.Runs, c)
 		}
 		table.Datasets = append(table.Datasets, d)
 	}
@@ -124,7 +124,7 @@ func TestManyFigures(t *testing.T) {
 func TestOneFold(t *testing.T) {
 	table := swept()
 	table.Datasets[0].Folds = 1
-	table.Cells = slices.DeleteFunc(table.Cells, func(c result.Cell) bool { return c.Fold > 0 })
+	table.Runs = slices.DeleteFunc(table.Runs, func(c result.Run) bool { return c.Fold > 0 })
 	for _, format := range Formats() {
 		for _, deviation := range []bool{false, true} {
 			text := written(t, table, format, Options{NoTimes: true, Sample: deviation})
@@ -168,8 +168,8 @@ func TestSweepFigures(t *testing.T) {
 			t.Errorf("%s has a heading without figures", format)
 		}
 	}
-	for _, gone := range []struct{ cell, lines int }{{0, 1}, {2, 0}} {
-		lose(&table.Cells[gone.cell], result.Missing, "")
+	for _, gone := range []struct{ run, lines int }{{0, 1}, {2, 0}} {
+		lose(&table.Runs[gone.run], result.Missing, "")
 		page := written(t, table, "html", Options{})
 		if n := strings.Count(page, ">depth=3<") + strings.Count(page, ">depth=5<"); n != gone.lines {
 			t.Errorf("%d lines of methods with all folds, want %d", n, gone.lines)
@@ -180,8 +180,8 @@ func TestSweepFigures(t *testing.T) {
 // papered is swept with figures of papers.
 func papered() *result.Table {
 	table := swept()
-	for i, row := range []string{"trees 10 depth 3", "trees 50 depth 3", "trees 10 depth 5", "trees some depth 3", "tree 7", "trees 100 depth 5"} {
-		table.Published = append(table.Published, result.Published{Dataset: "Movie", Row: row, Measure: "kl", Value: .01 * float64(i+1), Source: "Fig. 4"})
+	for i, method := range []string{"trees 10 depth 3", "trees 50 depth 3", "trees 10 depth 5", "trees some depth 3", "tree 7", "trees 100 depth 5"} {
+		table.Published = append(table.Published, result.Published{Dataset: "Movie", Method: method, Measure: "kl", Value: .01 * float64(i+1), Source: "Fig. 4"})
 	}
 	table.Published[5].Source, table.Published[5].Deviation = "", .5
 	return table
@@ -196,7 +196,7 @@ func TestPapers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for i, sweep := range sweepsOf(s.Rows) {
+	for i, sweep := range sweepsOf(s.Methods) {
 		for _, p := range sweep.papers(s, s.at(0, 0), figure.Axis{}, i, "") {
 			got = append(got, fmt.Sprint(p.Name, p.X, p.Y, p.Deviation, p.Line))
 		}
@@ -229,16 +229,16 @@ func TestSweepFromZero(t *testing.T) {
 		{[]string{"-1", "0", "1", "100"}, figure.Axis{Name: "l2"}},
 		{[]string{"1", "10", "100"}, figure.Axis{Name: "l2", Log: true}},
 	} {
-		var rows []result.Row
+		var methods []result.Method
 		for _, v := range c.values {
-			rows = append(rows, result.Row{Name: v, Algorithm: "sa-bfgs", Settings: map[string]string{"l2": v}})
+			methods = append(methods, result.Method{Name: v, Algorithm: "sa-bfgs", Settings: map[string]string{"l2": v}})
 		}
-		if got := family(sweepsOf(rows)).axis(); got != c.want {
+		if got := family(sweepsOf(methods)).axis(); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.values, got, c.want)
 		}
 	}
-	rows := []result.Row{{Name: "a", Settings: map[string]string{"k": "3"}}, {Name: "b", Settings: map[string]string{"k": "03"}, Same: "a"}, {Name: "c", Settings: map[string]string{"k": "4"}}, {Name: "d", Settings: map[string]string{"k": "5"}}}
-	if all := sweepsOf(rows); len(all) != 1 || len(all[0].points) != 3 {
+	methods := []result.Method{{Name: "a", Settings: map[string]string{"k": "3"}}, {Name: "b", Settings: map[string]string{"k": "03"}, Same: "a"}, {Name: "c", Settings: map[string]string{"k": "4"}}, {Name: "d", Settings: map[string]string{"k": "5"}}}
+	if all := sweepsOf(methods); len(all) != 1 || len(all[0].points) != 3 {
 		t.Errorf("a value in two spellings: %+v", all)
 	}
 }

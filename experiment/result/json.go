@@ -68,9 +68,9 @@ func decode(b []byte, v any) error {
 }
 
 // plain is a Cell without its methods; cellJSON replaces its lists.
-type plain Cell
+type plain Run
 
-type cellJSON struct {
+type runJSON struct {
 	plain
 	Values      numbers `json:"values,omitempty"`
 	Mean        numbers `json:"mean,omitempty"`
@@ -78,17 +78,17 @@ type cellJSON struct {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (c Cell) MarshalJSON() ([]byte, error) {
-	return json.Marshal(cellJSON{plain(c), c.Values, c.Mean, c.CandidateKL})
+func (c Run) MarshalJSON() ([]byte, error) {
+	return json.Marshal(runJSON{plain(c), c.Values, c.Mean, c.CandidateKL})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (c *Cell) UnmarshalJSON(b []byte) error {
-	var v cellJSON
+func (c *Run) UnmarshalJSON(b []byte) error {
+	var v runJSON
 	if err := decode(b, &v); err != nil {
 		return err
 	}
-	*c = Cell(v.plain)
+	*c = Run(v.plain)
 	c.Values, c.Mean, c.CandidateKL = v.Values, v.Mean, v.CandidateKL
 	return nil
 }

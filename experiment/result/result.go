@@ -19,12 +19,12 @@ type Table struct {
 	Name     string    `json:"name"`
 	Datasets []Dataset `json:"datasets"`
 	// Rows are the rows of the printed table; rows of data are counted in Dataset.Rows.
-	Rows []Row `json:"methods"`
+	Methods []Method `json:"methods"`
 	// Measures are names of package measures, each once.
 	Measures []string `json:"measures"`
 	// Clip says whether they are of clipped degrees: measures.Clip.
 	Clip      string      `json:"clip,omitempty"`
-	Cells     []Cell      `json:"runs"`
+	Runs      []Run       `json:"runs"`
 	Published []Published `json:"published,omitempty"`
 	// Hyperparameters has the hyperparameters of the methods, by algorithm; empty: not recorded.
 	Hyperparameters []Hyperparameters `json:"hyperparameters,omitempty"`
@@ -91,7 +91,7 @@ type Predicted struct {
 }
 
 // Row is an algorithm with its settings.
-type Row struct {
+type Method struct {
 	Name      string            `json:"name"`
 	Algorithm string            `json:"algorithm"`
 	Preset    string            `json:"preset,omitempty"`
@@ -108,9 +108,9 @@ type Row struct {
 }
 
 // Cell is one job of an experiment.
-type Cell struct {
+type Run struct {
 	Dataset int    `json:"dataset"` // index into Table.Datasets
-	Row     int    `json:"method"`  // index into Table.Rows
+	Method  int    `json:"method"`  // index into Table.Rows
 	Repeat  int    `json:"repeat,omitempty"`
 	Fold    int    `json:"fold"`
 	State   string `json:"state"`
@@ -169,7 +169,7 @@ type Hyperparameters struct {
 
 // MethodValues are values of a method.
 type MethodValues struct {
-	Row int `json:"method"` // index into Table.Rows
+	Method int `json:"method"` // index into Table.Rows
 	ValuesOn
 }
 
@@ -183,7 +183,7 @@ type ValuesOn struct {
 // name that the table has no row of: a method that only the paper ran.
 type Published struct {
 	Dataset   string  `json:"dataset"`
-	Row       string  `json:"method"`
+	Method    string  `json:"method"`
 	Measure   string  `json:"measure"`
 	Value     float64 `json:"value"`
 	Deviation float64 `json:"std,omitempty"` // 0: the source prints none

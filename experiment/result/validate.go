@@ -14,7 +14,7 @@ var ErrTable = errors.New("the table of the experiment is not valid")
 // Validate returns an error, which names the field at fault, if a name is missing or stands
 // twice, an index is out of range, a list has the wrong length, or two cells are the same one.
 func (t *Table) Validate() error {
-	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkCells, t.checkPublished, t.checkHyperparameters} {
+	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkRuns, t.checkPublished, t.checkHyperparameters} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w: %w", err, ErrTable)
 		}
@@ -28,7 +28,7 @@ func (t *Table) checkNames() error {
 		names []string
 	}{
 		{"dataset", namesOf(t.Datasets, func(d *Dataset) string { return d.Name })},
-		{"method", namesOf(t.Rows, func(r *Row) string { return r.Name })},
+		{"method", namesOf(t.Methods, func(r *Method) string { return r.Name })},
 		{"measure", t.Measures},
 	} {
 		seen := make(map[string]bool, len(list.names))
@@ -66,9 +66,9 @@ func (t *Table) checkDatasets() error {
 			return fmt.Errorf("dataset %q is marked as having the data of %q, but no earlier dataset has that name", d.Name, d.SameData)
 		}
 	}
-	for i := range t.Rows {
-		r := &t.Rows[i]
-		if r.Same != "" && !slices.ContainsFunc(t.Rows[:i], func(of Row) bool { return of.Name == r.Same && of.Same == "" }) {
+	for i := range t.Methods {
+		r := &t.Methods[i]
+		if r.Same != "" && !slices.ContainsFunc(t.Methods[:i], func(of Method) bool { return of.Name == r.Same && of.Same == "" }) {
 			return fmt.Errorf("method %q is marked as the same as %q, but no earlier method has that name", r.Name, r.Same)
 		}
 	}
@@ -76,30 +76,30 @@ func (t *Table) checkDatasets() error {
 }
 
 // place is which cell a cell is.
-type place struct{ dataset, row, repeat, fold int }
+type place struct{ dataset, method, repeat, fold int }
 
-func (t *Table) checkCells() error {
-	seen := make(map[place]int, len(t.Cells))
-	for i := range t.Cells {
-		c := &t.Cells[i]
-		if err := t.checkCell(c); err != nil {
+func (t *Table) checkRuns() error {
+	seen := make(map[place]int, len(t.Runs))
+	for i := range t.Runs {
+		c := &t.Runs[i]
+		if err := t.checkRun(c); err != nil {
 			return fmt.Errorf("run %d: %w", i, err)
 		}
-		p := place{c.Dataset, c.Row, c.Repeat, c.Fold}
+		p := place{c.Dataset, c.Method, c.Repeat, c.Fold}
 		if first, twice := seen[p]; twice {
-			return fmt.Errorf("run %d is listed twice, first as run %d: %s", i, first, t.CellName(c))
+			return fmt.Errorf("run %d is listed twice, first as run %d: %s", i, first, t.RunName(c))
 		}
 		seen[p] = i
 	}
 	return nil
 }
 
-func (t *Table) checkCell(c *Cell) error {
+func (t *Table) checkRun(c *Run) error {
 	switch {
 	case c.Dataset < 0 || c.Dataset >= len(t.Datasets):
 		return fmt.Errorf("there is no dataset %d, counted from 0: the table has %d datasets", c.Dataset, len(t.Datasets))
-	case c.Row < 0 || c.Row >= len(t.Rows):
-		return fmt.Errorf("there is no method %d, counted from 0: the table has %d methods", c.Row, len(t.Rows))
+	case c.Method < 0 || c.Method >= len(t.Methods):
+		return fmt.Errorf("there is no method %d, counted from 0: the table has %d methods", c.Method, len(t.Methods))
 	case c.Repeat < 0:
 		return fmt.Errorf("want a repeat of at least 0, got %d", c.Repeat)
 	case c.Fold < 0 || c.Fold >= t.Datasets[c.Dataset].Folds:
@@ -113,7 +113,7 @@ func (t *Table) checkCell(c *Cell) error {
 }
 
 // checkBeside checks cumulative scores and the confusion matrix, where they are there.
-func (c *Cell) checkBeside() error {
+func (c *Run) checkBeside() error {
 	for i, v := range c.Scores {
 		if !(v >= 0 && v <= 1) {
 			return fmt.Errorf("cumulative score %d is %v, want 0 to 1", i, v)
@@ -131,7 +131,7 @@ func (c *Cell) checkBeside() error {
 }
 
 // checkRecorded checks the curve and the predictions of a dataset with so many labels, where they are there.
-func (c *Cell) checkRecorded(labels int) error {
+func (c *Run) checkRecorded(labels int) error {
 	if c.State != Done && (c.Curve != nil || len(c.Predictions) > 0) {
 		return fmt.Errorf("the run is %s, but has a learning curve or predictions", c.State)
 	}
@@ -154,7 +154,7 @@ func (c *Cell) checkRecorded(labels int) error {
 	return nil
 }
 
-func (t *Table) checkState(c *Cell) error {
+func (t *Table) checkState(c *Run) error {
 	want := 0
 	switch c.State {
 	case Done:
@@ -167,8 +167,8 @@ func (t *Table) checkState(c *Cell) error {
 	default:
 		return fmt.Errorf("unknown state %q: want %s, %s, %s or %s", c.State, Done, Failed, Missing, Running)
 	}
-	if n := len(c.CandidateKL); n > 0 && (want == 0 || n != len(t.Rows[c.Row].Candidates)) {
-		return fmt.Errorf("the run is %s and has K-L values of %d candidates, but its method has %d candidates; only finished runs have such values", c.State, n, len(t.Rows[c.Row].Candidates))
+	if n := len(c.CandidateKL); n > 0 && (want == 0 || n != len(t.Methods[c.Method].Candidates)) {
+		return fmt.Errorf("the run is %s and has K-L values of %d candidates, but its method has %d candidates; only finished runs have such values", c.State, n, len(t.Methods[c.Method].Candidates))
 	}
 	if len(c.Values) != want || len(c.Mean) != want {
 		return fmt.Errorf("the run is %s and has %d values and %d values of the mean baseline, want %d of each", c.State, len(c.Values), len(c.Mean), want)
@@ -185,7 +185,7 @@ func (t *Table) checkPublished() error {
 			return fmt.Errorf("published value %d: the table has no dataset %q", i, p.Dataset)
 		case !slices.Contains(t.Measures, p.Measure):
 			return fmt.Errorf("published value %d: the table has no measure %q", i, p.Measure)
-		case p.Row == "":
+		case p.Method == "":
 			return fmt.Errorf("published value %d names no method", i)
 		case math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || !(p.Deviation >= 0 && p.Deviation <= math.MaxFloat64):
 			return fmt.Errorf("published value %d: want a finite number and a standard deviation of at least 0, got %v ± %v", i, p.Value, p.Deviation)
@@ -195,22 +195,22 @@ func (t *Table) checkPublished() error {
 }
 
 func (t *Table) checkHyperparameters() error {
-	type at struct{ row, dataset int }
+	type at struct{ method, dataset int }
 	seen := make(map[at]bool)
 	for i := range t.Hyperparameters {
 		h := &t.Hyperparameters[i]
 		for _, m := range h.Methods {
-			if m.Row < 0 || m.Row >= len(t.Rows) {
-				return fmt.Errorf("hyperparameters of %s: there is no method %d, counted from 0: the table has %d methods", h.Algorithm, m.Row, len(t.Rows))
+			if m.Method < 0 || m.Method >= len(t.Methods) {
+				return fmt.Errorf("hyperparameters of %s: there is no method %d, counted from 0: the table has %d methods", h.Algorithm, m.Method, len(t.Methods))
 			}
 			if err := h.check(&m.ValuesOn, len(t.Datasets), len(h.Names)-len(h.Shared)); err != nil {
 				return err
 			}
 			for _, d := range m.Datasets {
-				if seen[at{m.Row, d}] {
-					return fmt.Errorf("hyperparameters of method %q on dataset %q are listed twice", t.Rows[m.Row].Name, t.Datasets[d].Name)
+				if seen[at{m.Method, d}] {
+					return fmt.Errorf("hyperparameters of method %q on dataset %q are listed twice", t.Methods[m.Method].Name, t.Datasets[d].Name)
 				}
-				seen[at{m.Row, d}] = true
+				seen[at{m.Method, d}] = true
 			}
 		}
 		for k := range h.Paper {

@@ -131,10 +131,10 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 	}
 	on := e.datasets()
 	sub := &Submission{Name: e.Name, Plan: describe(s, nil, layout, known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout, jobs: e.states()}
-	spent := make([]float64, len(s.Rows)) // of budgets, which there are not
+	spent := make([]float64, len(s.Methods)) // of budgets, which there are not
 	for i := range outline.Sets {
 		set, d := &outline.Sets[i], &outline.Table.Datasets[i]
-		p := &experiment.Plan{Dataset: experiment.Dataset{Name: d.Name}, Job: set.Job, Rows: set.Rows, Tested: set.Tested, Repeats: set.Repeats, Folds: d.Folds}
+		p := &experiment.Plan{Dataset: experiment.Dataset{Name: d.Name}, Job: set.Job, Methods: set.Methods, Tested: set.Tested, Repeats: set.Repeats, Folds: d.Folds}
 		before := len(sub.Jobs)
 		if err := e.addJob(sub, s, Plan{p, on[d.Name]}, known, spent); err != nil {
 			return nil, err
@@ -150,37 +150,37 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 // addJob adds a job for the new runs of a dataset, if there are any. spent are the seconds that the runs of each method
 // have taken.
 func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *knownRuns, spent []float64) error {
-	cells, err := p.Cells()
+	runs, err := p.Runs()
 	if err != nil {
 		return err
 	}
 	planned := make(map[string]bool)
-	cells = slices.DeleteFunc(cells, func(c experiment.Cell) bool { // an equal method has the run
+	runs = slices.DeleteFunc(runs, func(c experiment.Run) bool { // an equal method has the run
 		again := planned[c.Key]
 		planned[c.Key] = true
 		return again
 	})
-	j, rows := p.Only(cells, func(c *experiment.Cell) bool { return known.isNew(c.Key) })
+	j, methods := p.Only(runs, func(c *experiment.Run) bool { return known.isNew(c.Key) })
 	if j == nil {
 		return nil
 	}
 	ended := make(map[int]experiment.Ended) // of the dataset, and not repeated, by method
-	for i := range cells {
-		c := &cells[i]
+	for i := range runs {
+		c := &runs[i]
 		switch r := known.records[c.Key]; {
 		case known.has[c.Key] && r != nil:
-			ended[c.Row] = ended[c.Row].Plus(r)
+			ended[c.Method] = ended[c.Method].Plus(r)
 		case known.isNew(c.Key) && known.again[c.Key]:
 			j.Cells.Again++
 		}
 	}
-	s.Bound(j, rows, spent, ended)
+	s.Bound(j, methods, spent, ended)
 	if p.Assigned != nil {
 		sub.Blobs = append(sub.Blobs, dataset.EncodeFolds(p.Assigned))
 	}
 	kept := experiment.JobSpec{Dataset: p.Dataset.Name, Tested: p.Tested}
-	for _, row := range rows {
-		kept.Rows = append(kept.Rows, s.Rows[row].Name)
+	for _, method := range methods {
+		kept.Methods = append(kept.Methods, s.Methods[method].Name)
 	}
 	spec, err := json.Marshal(kept)
 	if err != nil {
@@ -217,13 +217,13 @@ func describe(s *experiment.Spec, before, now *experiment.Layout, known *knownRu
 
 // Refusals lists the methods that do not go with a dataset, and why.
 func Refusals(t *result.Table) (list []string) {
-	type pair struct{ dataset, row int }
+	type pair struct{ dataset, method int }
 	seen := make(map[pair]bool)
-	for i := range t.Cells {
-		c := &t.Cells[i]
-		if at := (pair{c.Dataset, c.Row}); c.State == result.Failed && !seen[at] {
+	for i := range t.Runs {
+		c := &t.Runs[i]
+		if at := (pair{c.Dataset, c.Method}); c.State == result.Failed && !seen[at] {
 			seen[at] = true
-			list = append(list, fmt.Sprintf("%s, %s: %s", t.Datasets[c.Dataset].Name, t.Rows[c.Row].Name, c.Error))
+			list = append(list, fmt.Sprintf("%s, %s: %s", t.Datasets[c.Dataset].Name, t.Methods[c.Method].Name, c.Error))
 		}
 	}
 	return list
@@ -289,7 +289,7 @@ func (e *Experiment) known(ctx context.Context, s *experiment.Spec, o Options) (
 	}
 	recorded := make(map[string]bool) // runs with the data that the spec records
 	for _, j := range e.Jobs {
-		runs, err := j.Cells()
+		runs, err := j.Runs()
 		if err != nil {
 			return nil, err
 		}

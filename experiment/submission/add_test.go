@@ -109,7 +109,7 @@ func (c *cluster) submit(t *testing.T, text string, o Options, fails string, sta
 		}
 		for run, cell := range r.Job.Cells.All() {
 			outcome := &pipeline.Outcome{}
-			if of.Rows[cell.Row] == fails {
+			if of.Methods[cell.Row] == fails {
 				outcome.Error = "it failed"
 			}
 			if run < runs {
@@ -192,8 +192,8 @@ func TestStates(t *testing.T) {
 		if !slices.Equal(leftOut, without) {
 			t.Errorf("%+v: left out are %v, want %v", step, leftOut, without)
 		}
-		for i := range want.Cells {
-			g, w := &got.Cells[i], &want.Cells[i]
+		for i := range want.Runs {
+			g, w := &got.Runs[i], &want.Runs[i]
 			if g.State != w.State || g.Error != w.Error || got.NameOf(g) != want.NameOf(w) {
 				t.Errorf("%+v: run %d: %+v, want %+v", step, i, g, w)
 			}
@@ -297,8 +297,8 @@ func TestAdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	table, leftOut, err := e.Table(t.Context(), l)
-	if n := experiment.Count(table); err != nil || n.Done != 4 || len(table.Cells) != 4 || len(leftOut) != 15 {
-		t.Errorf("%+v of %d runs, left out are %v, error %v", n, len(table.Cells), leftOut, err)
+	if n := experiment.Count(table); err != nil || n.Done != 4 || len(table.Runs) != 4 || len(leftOut) != 15 {
+		t.Errorf("%+v of %d runs, left out are %v, error %v", n, len(table.Runs), leftOut, err)
 	}
 	none, err := Read(t.Context(), c, "none")
 	if err != nil || len(none.Jobs) != 0 {
@@ -409,7 +409,7 @@ func FuzzOutcome(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if n := experiment.Count(table); run < 0 || run > 1 || n.Done+n.Failed != 1 || table.Cells[run].State == result.Missing {
+			if n := experiment.Count(table); run < 0 || run > 1 || n.Done+n.Failed != 1 || table.Runs[run].State == result.Missing {
 				t.Fatalf("run %d: %+v", run, n)
 			}
 		})

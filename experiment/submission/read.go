@@ -144,7 +144,7 @@ func (e *Experiment) datasets() map[string]string {
 func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result.Table, leftOut []result.Name, err error) {
 	filling, others := l.Filling(), make(map[string]result.Name)
 	for _, j := range e.Jobs {
-		err := e.eachRecord(ctx, j, l.Record.Any(), func(run *experiment.Cell, r *experiment.Record) {
+		err := e.eachRecord(ctx, j, l.Record.Any(), func(run *experiment.Run, r *experiment.Record) {
 			if counts, has := filling.Put(r); counts && !has {
 				others[r.Key] = j.NameOf(run)
 			}
@@ -158,8 +158,8 @@ func (e *Experiment) Table(ctx context.Context, l *experiment.Layout) (t *result
 
 // eachRecord calls take with the record of each run of a job that has ended. With records, the outcomes have the learning
 // curves and predictions that the job keeps.
-func (e *Experiment) eachRecord(ctx context.Context, j *experiment.ClusterJob, records bool, take func(*experiment.Cell, *experiment.Record)) error {
-	runs, err := j.Cells()
+func (e *Experiment) eachRecord(ctx context.Context, j *experiment.ClusterJob, records bool, take func(*experiment.Run, *experiment.Record)) error {
+	runs, err := j.Runs()
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (e *Experiment) States(ctx context.Context, l *experiment.Layout) (t *resul
 	}
 	ended := make(map[string]end, len(l.Keys))
 	for _, j := range e.Jobs {
-		runs, err := j.Cells()
+		runs, err := j.Runs()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -214,9 +214,9 @@ func (e *Experiment) States(ctx context.Context, l *experiment.Layout) (t *resul
 		}
 	}
 	t = l.Fill(nil, nil)
-	for i := range t.Cells {
+	for i := range t.Runs {
 		if end, ok := ended[l.Keys[i]]; ok {
-			c := &t.Cells[i]
+			c := &t.Runs[i]
 			c.Error, c.State = end.why, result.Done
 			if end.why != "" {
 				c.State, c.Attempts = result.Failed, end.attempts
@@ -247,7 +247,7 @@ func (e *Experiment) ended(ctx context.Context, records bool, of func(*experimen
 		if !of(j) {
 			continue
 		}
-		err := e.eachRecord(ctx, j, records, func(_ *experiment.Cell, r *experiment.Record) {
+		err := e.eachRecord(ctx, j, records, func(_ *experiment.Run, r *experiment.Record) {
 			before, attempts := all[r.Key].Record, 1
 			if before != nil {
 				attempts += before.Attempts

@@ -22,7 +22,7 @@ type study struct {
 	task   task   // of its one job
 	spec   string // its text, with the verb %s for the name
 	layout *experiment.Layout
-	cells  []experiment.Cell // by task
+	cells  []experiment.Run // by task
 	report []byte            // undisturbed, without times
 }
 
@@ -54,7 +54,7 @@ func newStudy(ctx context.Context, data *local.Data, steps int) (*study, error) 
 	if y.layout, err = experiment.NewLayout(s, []*experiment.Plan{plan}, nil); err != nil {
 		return nil, err
 	}
-	if y.cells, err = plan.Cells(); err != nil {
+	if y.cells, err = plan.Runs(); err != nil {
 		return nil, err
 	}
 	o, err := local.Run(ctx, plan.Job, data, local.Options{Lanes: 1})

@@ -79,13 +79,13 @@ methods:
 }
 
 // checkAlone runs the command of each run of a table, and compares what comes of it.
-func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Cell) (string, error)) {
+func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Run) (string, error)) {
 	t.Helper()
-	for i := range table.Cells {
-		c := &table.Cells[i]
+	for i := range table.Runs {
+		c := &table.Runs[i]
 		line, err := command(c)
 		if err != nil {
-			t.Fatalf("%s: %v", table.CellName(c), err)
+			t.Fatalf("%s: %v", table.RunName(c), err)
 		}
 		words := cmdtest.Words(t, line)
 		if c.State == tables.Failed {
@@ -102,7 +102,7 @@ func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Cell) (s
 			values[name] = s.Mean
 		}
 		if alone.ModelDigest != c.Digest || math.Abs(values[name]-c.Values[0]) > 1e-12 || alone.Rows.Test != c.Rows {
-			t.Errorf("%s, %s: digest %s, %s %v of %d samples, want %s, %v of %d", table.CellName(c), line, alone.ModelDigest, name, values[name], alone.Rows.Test, c.Digest, c.Values[0], c.Rows)
+			t.Errorf("%s, %s: digest %s, %s %v of %d samples, want %s, %v of %d", table.RunName(c), line, alone.ModelDigest, name, values[name], alone.Rows.Test, c.Digest, c.Values[0], c.Rows)
 		}
 	}
 }
@@ -133,14 +133,14 @@ func TestRunsAlone(t *testing.T) {
 		for _, args := range [][]string{{spec, "--dir", moved}, {moved}} {
 			var shown struct{ Table *tables.Table }
 			cmdtest.JSON(t, &shown, append([]string{"experiment", "show"}, args...)...)
-			for i := range shown.Table.Cells {
-				c := &shown.Table.Cells[i]
+			for i := range shown.Table.Runs {
+				c := &shown.Table.Runs[i]
 				want := ""
 				if c.State == tables.Failed {
 					want, _ = commands.Alone(c)
 				}
 				if c.Command != want || c.NoCommand != "" {
-					t.Errorf("%v: %s: %q, want %q", args, table.CellName(c), c.Command, want)
+					t.Errorf("%v: %s: %q, want %q", args, table.RunName(c), c.Command, want)
 				}
 			}
 		}
@@ -214,7 +214,7 @@ func TestAttempts(t *testing.T) {
 		report   string
 		attempts int
 	}{{again, 2}, {cmdtest.Works(t, "experiment", "report", spec, "--format", "json"), 2}, {cmdtest.Works(t, "experiment", "report", spec, "--format", "json", "--no-times"), 0}} {
-		var got struct{ Runs reporting.Cells }
+		var got struct{ Runs reporting.Runs }
 		if err := json.Unmarshal([]byte(c.report), &got); err != nil || len(got.Runs.Failures) != 6 {
 			t.Fatalf("%v: %s", err, c.report)
 		}
@@ -246,11 +246,11 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 	var shown struct{ Table *tables.Table }
 	cmdtest.JSON(t, &shown, on("experiment", "show", spec)...)
 	failed := 0
-	for i := range shown.Table.Cells {
-		if c := &shown.Table.Cells[i]; c.State == tables.Failed {
+	for i := range shown.Table.Runs {
+		if c := &shown.Table.Runs[i]; c.State == tables.Failed {
 			failed++
-			if want := map[string]int{"ranking": 0, "aa-knn k=39": 2}[shown.Table.Rows[c.Row].Name]; c.Attempts != want {
-				t.Errorf("%s: %d attempts, want %d", shown.Table.CellName(c), c.Attempts, want)
+			if want := map[string]int{"ranking": 0, "aa-knn k=39": 2}[shown.Table.Methods[c.Method].Name]; c.Attempts != want {
+				t.Errorf("%s: %d attempts, want %d", shown.Table.RunName(c), c.Attempts, want)
 			}
 		}
 	}
@@ -258,26 +258,26 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 		t.Errorf("%d runs failed", failed)
 	}
 	only := *shown.Table // some runs of each dataset and method
-	only.Cells = slices.DeleteFunc(slices.Clone(only.Cells), func(c tables.Cell) bool { return c.Fold != 1 })
-	checkAlone(t, &only, func(c *tables.Cell) (string, error) {
+	only.Runs = slices.DeleteFunc(slices.Clone(only.Runs), func(c tables.Run) bool { return c.Fold != 1 })
+	checkAlone(t, &only, func(c *tables.Run) (string, error) {
 		if c.State == tables.Failed {
 			return c.Command, nil
 		}
 		// The command of a failed run with the algorithm of this one.
-		i := slices.IndexFunc(only.Cells, func(o tables.Cell) bool {
-			return o.Dataset == c.Dataset && o.Repeat == c.Repeat && o.State == tables.Failed && o.Row == 1
+		i := slices.IndexFunc(only.Runs, func(o tables.Run) bool {
+			return o.Dataset == c.Dataset && o.Repeat == c.Repeat && o.State == tables.Failed && o.Method == 1
 		})
-		return strings.Replace(only.Cells[i].Command, "--algorithm aa-knn --set k=39", "--algorithm structrf --set trees=2", 1), nil
+		return strings.Replace(only.Runs[i].Command, "--algorithm aa-knn --set k=39", "--algorithm structrf --set trees=2", 1), nil
 	})
 	// A job of one fold is trained by a cluster, too.
 	fold := []string{"--dataset", "second", "--algorithm", "structrf", "--set", "trees=2", "--folds", "sklearn:4", "--fold-seed", "3", "--fold", "1"}
 	var alone cmdtest.Trained
 	cmdtest.JSON(t, &alone, on(append([]string{"train"}, fold...)...)...)
-	i := slices.IndexFunc(only.Cells, func(c tables.Cell) bool {
-		return only.NameOf(&c) == tables.Name{Dataset: "second", Row: "structrf trees=2", Fold: 1}
+	i := slices.IndexFunc(only.Runs, func(c tables.Run) bool {
+		return only.NameOf(&c) == tables.Name{Dataset: "second", Method: "structrf trees=2", Fold: 1}
 	})
-	if alone.ModelDigest != only.Cells[i].Digest {
-		t.Errorf("on the cluster: digest %s, want %s", alone.ModelDigest, only.Cells[i].Digest)
+	if alone.ModelDigest != only.Runs[i].Digest {
+		t.Errorf("on the cluster: digest %s, want %s", alone.ModelDigest, only.Runs[i].Digest)
 	}
 	text := cmdtest.Works(t, on("experiment", "show", "c")...)
 	for _, want := range []string{
@@ -289,7 +289,7 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 		}
 	}
 	for noTimes, want := range map[string]string{"false": "coppice train --local --dataset second --algorithm aa-knn --set k=39 --folds sklearn:4 --fold-seed 4 --fold 0 --seed 2", "true": ""} {
-		var report struct{ Runs reporting.Cells }
+		var report struct{ Runs reporting.Runs }
 		b, err := c.Client().Experiments().Report(t.Context(), "c", url.Values{"format": {"json"}, "no_times": {noTimes}})
 		if err == nil {
 			err = json.Unmarshal(b, &report)
@@ -297,7 +297,7 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(report.Runs.Failures, func(f reporting.Failure) bool { return f.Cell == "second, aa-knn k=39, fold 0 of repeat 1" })
+		i := slices.IndexFunc(report.Runs.Failures, func(f reporting.Failure) bool { return f.Run == "second, aa-knn k=39, fold 0 of repeat 1" })
 		if f := report.Runs.Failures[i]; f.Command != want || (f.Attempts == 2) != (want != "") {
 			t.Errorf("without times %s: %+v", noTimes, f)
 		}

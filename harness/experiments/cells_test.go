@@ -123,12 +123,12 @@ func TestRecordedCells(t *testing.T) {
 			t.Errorf("%s: %s", where, e.Stderr)
 		}
 		table := tableOf(t, on(where, "--record", "curve,predictions", "--record-again")...)
-		for i, c := range table.Cells {
-			if c.Digest != bare.Cells[i].Digest || len(c.Predictions) != 6 || bare.Cells[i].Predictions != nil {
+		for i, c := range table.Runs {
+			if c.Digest != bare.Runs[i].Digest || len(c.Predictions) != 6 || bare.Runs[i].Predictions != nil {
 				t.Errorf("%s: %+v", where, c)
 			}
-			if (c.Curve != nil) != (c.Row == 1) { // of neighbours there are no steps
-				t.Errorf("%s: row %d has the curve %+v", where, c.Row, c.Curve)
+			if (c.Curve != nil) != (c.Method == 1) { // of neighbours there are no steps
+				t.Errorf("%s: row %d has the curve %+v", where, c.Method, c.Curve)
 			}
 		}
 		recorded = append(recorded, asJSON(t, table))
@@ -170,7 +170,7 @@ func cellsOfTwoRuns(t *testing.T, n int) {
 		return cmdtest.Write(t, dir, "e.yaml", fmt.Sprintf("name: e\ndatasets: [tiny.csv]\nfolds: {k: 10, repeats: %d}\nmeasures: [kl]\nmethods: [%s]\n", repeats, rows))
 	}
 	there := tableOf(t, "experiment", "run", spec(n/20, "aa-knn, {algorithm: aa-knn, settings: {k: 3}}"), "--server", server)
-	if got := len(there.Cells); got != n {
+	if got := len(there.Runs); got != n {
 		t.Fatalf("%d runs", got)
 	}
 	more := spec(n/20+n/40, "{algorithm: aa-knn, settings: {k: 7}}, aa-knn")
@@ -201,7 +201,7 @@ func TestModelsOfCells(t *testing.T) {
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%d models, error %v", len(files), err)
 	}
-	for i, c := range there.Cells {
+	for i, c := range there.Runs {
 		if c.State != tables.Done {
 			continue
 		}
@@ -213,7 +213,7 @@ func TestModelsOfCells(t *testing.T) {
 		b, err := os.ReadFile(out)
 		kept, missing := os.ReadFile(filepath.Join(dir, "e.experiment", "models", c.Digest+".model"))
 		if err != nil || missing != nil || !bytes.Equal(b, kept) {
-			t.Errorf("%s: %d bytes on the cluster, %d in the folder, errors %v and %v", there.CellName(&c), len(b), len(kept), err, missing)
+			t.Errorf("%s: %d bytes on the cluster, %d in the folder, errors %v and %v", there.RunName(&c), len(b), len(kept), err, missing)
 		}
 	}
 	if text := cmdtest.Works(t, "model", "list", "--server", server); strings.Count(text, "e.tiny/") != 4 {

@@ -58,12 +58,12 @@ func TestExperimentLocal(t *testing.T) {
 	table := tableOf(t, "experiment", "run", spec, "--local", "--threads", "2")
 	var alone cmdtest.Trained
 	cmdtest.JSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "first.csv"), "--algorithm", "structrf", "--set", "trees=3", "--folds", "3", "--seed", "5")
-	if len(table.Cells) != 2*(3+4) {
-		t.Fatalf("%d runs", len(table.Cells))
+	if len(table.Runs) != 2*(3+4) {
+		t.Fatalf("%d runs", len(table.Runs))
 	}
-	for _, c := range table.Cells {
+	for _, c := range table.Runs {
 		switch {
-		case c.Row == 1:
+		case c.Method == 1:
 			if c.State != tables.Failed || !strings.Contains(c.Error, "ranking predicts numbers") {
 				t.Errorf("%+v", c)
 			}
@@ -109,7 +109,7 @@ func TestOtherMeasures(t *testing.T) {
 		var alone cmdtest.Trained
 		cmdtest.JSON(t, &alone, "train", "--local", "--data", filepath.Join(dir, "first.csv"), "--algorithm", "structrf", "--set", "trees=2", "--set", "min_samples=2",
 			"--folds", "3", "--measures", "all", "--clip", clip)
-		for i, c := range table.Cells {
+		for i, c := range table.Runs {
 			o := alone.Folds[i]
 			kl, _ := o.Measures.Get("kl")
 			clark, _ := o.MeanPredictor.Get("clark")
@@ -133,7 +133,7 @@ func TestFoldAsListed(t *testing.T) {
 	if err != nil || len(models) != 7 {
 		t.Fatalf("%d models, error %v", len(models), err)
 	}
-	c := table.Cells[6+3] // second.csv, repeat 1, fold 1
+	c := table.Runs[6+3] // second.csv, repeat 1, fold 1
 	if c.Dataset != 1 || c.Repeat != 1 || c.Fold != 1 {
 		t.Fatalf("%+v", c)
 	}
@@ -269,9 +269,9 @@ func TestExperimentOnCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range timed.Cells {
+	for _, c := range timed.Runs {
 		if (c.Seconds > 0) != (c.State == tables.Done) {
-			t.Errorf("%s took %v s", timed.CellName(&c), c.Seconds)
+			t.Errorf("%s took %v s", timed.RunName(&c), c.Seconds)
 		}
 	}
 	if here, there := cmdtest.Works(t, "experiment", "report", spec, "--no-times"), cmdtest.Works(t, on("experiment", "report", "e", "--no-times")...); here != there {
@@ -372,8 +372,8 @@ func orderedPairs(texts ...string) iter.Seq2[string, string] {
 
 // withoutTimes sets the seconds of a table's cells to 0.
 func withoutTimes(t *tables.Table) *tables.Table {
-	for i := range t.Cells {
-		c := &t.Cells[i]
+	for i := range t.Runs {
+		c := &t.Runs[i]
 		c.Seconds, c.Attempts, c.Command, c.NoCommand = 0, 0, "", ""
 	}
 	return t
@@ -461,7 +461,7 @@ func TestShippedExperiments(t *testing.T) {
 	cmdtest.ArtificialFile(t, dir, "second.csv", 150, 2)
 	t.Chdir(t.TempDir())
 	table := tableOf(t, "experiment", "run", "small", "--data", dir, "--local")
-	if n := len(table.Cells); n != 7*(3+6) {
+	if n := len(table.Runs); n != 7*(3+6) {
 		t.Errorf("%d runs", n)
 	}
 	if report := cmdtest.Works(t, "experiment", "report", "small"); !strings.Contains(report, "Their spec is small") {
@@ -472,7 +472,7 @@ func TestShippedExperiments(t *testing.T) {
 			t.Errorf("the spec of %s:\n%s", name, text)
 		}
 	}
-	for _, c := range table.Cells {
+	for _, c := range table.Runs {
 		if c.State != tables.Done || !(c.Values[0] < c.Mean[0]*1.1) {
 			t.Errorf("%+v", c)
 		}

@@ -8,7 +8,7 @@ import (
 const mostNamed = 100
 
 // Cells counts the cells by their state, and names those without measures.
-type Cells struct {
+type Runs struct {
 	All     int `json:"all"`
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
@@ -21,7 +21,7 @@ type Cells struct {
 
 // Failure is a failed cell with its error.
 type Failure struct {
-	Cell      string `json:"run"`
+	Run       string `json:"run"`
 	Error     string `json:"error"`
 	Attempts  int    `json:"attempts,omitempty"`
 	Command   string `json:"command,omitempty"`
@@ -30,10 +30,10 @@ type Failure struct {
 
 // cellsOf counts the cells. Without history, failures have no attempts and commands: these differ between two runs of one
 // experiment.
-func cellsOf(t *result.Table, history bool) Cells {
-	n := Cells{All: len(t.Cells)}
-	for i := range t.Cells {
-		c := &t.Cells[i]
+func runsOf(t *result.Table, history bool) Runs {
+	n := Runs{All: len(t.Runs)}
+	for i := range t.Runs {
+		c := &t.Runs[i]
 		switch c.State {
 		case result.Done:
 			n.Done++
@@ -41,7 +41,7 @@ func cellsOf(t *result.Table, history bool) Cells {
 		case result.Failed:
 			n.Failed++
 			if len(n.Failures) < mostNamed {
-				f := Failure{Cell: t.CellName(c), Error: c.Error}
+				f := Failure{Run: t.RunName(c), Error: c.Error}
 				if history {
 					f.Attempts, f.Command, f.NoCommand = c.Attempts, c.Command, c.NoCommand
 				}
@@ -54,15 +54,15 @@ func cellsOf(t *result.Table, history bool) Cells {
 			n.Running++
 		}
 		if len(n.Gaps) < mostNamed {
-			n.Gaps = append(n.Gaps, t.CellName(c)+" ("+c.State+budgetOf(t, c)+")")
+			n.Gaps = append(n.Gaps, t.RunName(c)+" ("+c.State+budgetOf(t, c)+")")
 		}
 	}
 	return n
 }
 
 // budgetOf says the budget that a missing cell was left out for, if its row has one.
-func budgetOf(t *result.Table, c *result.Cell) string {
-	if b := t.Rows[c.Row].Budget; b != "" && c.State == result.Missing {
+func budgetOf(t *result.Table, c *result.Run) string {
+	if b := t.Methods[c.Method].Budget; b != "" && c.State == result.Missing {
 		return "; the budget is " + b
 	}
 	return ""
@@ -70,24 +70,24 @@ func budgetOf(t *result.Table, c *result.Cell) string {
 
 // Time is how long the done cells of a row took on a dataset, in seconds of computing.
 type Time struct {
-	Row     string `json:"method"`
+	Method  string `json:"method"`
 	Dataset string `json:"dataset"`
-	Cells   int    `json:"runs"`
+	Runs    int    `json:"runs"`
 	Total   number `json:"total_seconds"`
 }
 
 // timesOf adds up times by row and dataset.
 func timesOf(t *result.Table) []Time {
-	times := make([]Time, 0, len(t.Rows)*len(t.Datasets))
-	for r := range t.Rows {
+	times := make([]Time, 0, len(t.Methods)*len(t.Datasets))
+	for r := range t.Methods {
 		for d := range t.Datasets {
-			times = append(times, Time{Row: t.Rows[r].Name, Dataset: t.Datasets[d].Name})
+			times = append(times, Time{Method: t.Methods[r].Name, Dataset: t.Datasets[d].Name})
 		}
 	}
-	for i := range t.Cells {
-		if c := &t.Cells[i]; c.State == result.Done {
-			own := &times[c.Row*len(t.Datasets)+c.Dataset]
-			own.Cells++
+	for i := range t.Runs {
+		if c := &t.Runs[i]; c.State == result.Done {
+			own := &times[c.Method*len(t.Datasets)+c.Dataset]
+			own.Runs++
 			own.Total += number(c.Seconds)
 		}
 	}

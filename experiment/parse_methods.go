@@ -16,21 +16,21 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-var rowKeys = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose", "budget"}
+var keysOfMethod = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose", "budget"}
 
 // rows reads one item of methods: an algorithm, or a mapping, which is a method for each point of
 // its grid or its search. An item with a mistake is no method.
-func (s *parser) rows(n ast.Node) {
+func (s *parser) methods(n ast.Node) {
 	before := len(s.mistakes)
-	r := Row{At: placeOf(n)}
+	r := Method{At: placeOf(n)}
 	if name, ok := yamltree.Scalar(n); ok {
 		r.Algorithm = s.algorithm(r.At, name)
 		r.trained = r.Algorithm
-		s.addRow(r, nil)
+		s.addMethod(r, nil)
 		return
 	}
 	at := make(map[string]entry)
-	for _, e := range s.mapping(n, "a method", rowKeys) {
+	for _, e := range s.mapping(n, "a method", keysOfMethod) {
 		at[e.key] = e
 	}
 	e, ok := at["algorithm"]
@@ -40,7 +40,7 @@ func (s *parser) rows(n ast.Node) {
 	r.Algorithm = s.algorithm(e.valueAt, s.text(e))
 	r.trained = r.Algorithm
 	if e, ok := at["name"]; ok {
-		s.try(func() { r.Name = s.rowNameOf(e) })
+		s.try(func() { r.Name = s.methodNameOf(e) })
 	}
 	var settings []param.Pair
 	if e, ok := at["preset"]; ok {
@@ -69,7 +69,7 @@ func (s *parser) rows(n ast.Node) {
 		return
 	}
 	for _, point := range points {
-		s.addRow(r, slices.Concat(settings, point))
+		s.addMethod(r, slices.Concat(settings, point))
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *reader) algorithm(at yamltree.Place, name string) string {
 var inBraces = regexp.MustCompile(`\{[\p{L}_][\p{L}\p{N}_]*\}`)
 
 // filled returns the name of a row with the values of settings in the place of their names.
-func (s *reader) filled(r *Row, settings []param.Pair) string {
+func (s *reader) filled(r *Method, settings []param.Pair) string {
 	return inBraces.ReplaceAllStringFunc(r.Name, func(word string) string {
 		var keys []string
 		for _, p := range settings {
@@ -140,10 +140,10 @@ func (s *reader) filled(r *Row, settings []param.Pair) string {
 	})
 }
 
-func (s *parser) addRow(r Row, settings []param.Pair) {
+func (s *parser) addMethod(r Method, settings []param.Pair) {
 	switch {
 	case r.Name == "":
-		r.Name = rowName(r.Algorithm, settings)
+		r.Name = methodName(r.Algorithm, settings)
 	default: // of a grid each point has a name of its own
 		r.Name = s.filled(&r, settings)
 	}
@@ -154,9 +154,9 @@ func (s *parser) addRow(r Row, settings []param.Pair) {
 		}
 		r.Settings[p.Key] = p.Value
 	}
-	if len(s.Rows) == MaxMethods {
+	if len(s.Methods) == MaxMethods {
 		s.fail(r.At, "the experiment has more than %s methods", units.Count(MaxMethods))
 	}
 	goOn(s.ctx)
-	s.Rows = append(s.Rows, r)
+	s.Methods = append(s.Methods, r)
 }
