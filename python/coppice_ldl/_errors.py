@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any, Iterator, Sequence
 
-from ._texts import text_of
+from ._texts import plain, text_of
 
 
 class CoppiceError(Exception):
@@ -111,11 +111,11 @@ def failure(notes: str, code: int) -> Exception:
         if isinstance(value, dict) and "error" in value:
             said = value
             break
-    message = said.get("error") or notes.strip() or f"the command ended with exit code {code}"
+    message = plain(said.get("error") or "") or notes.strip() or f"the command ended with exit code {code}"
     kind = said.get("kind", "failed")
     if said.get("form"):
         message = text_of(said["form"]["text"])
-    mistakes = list(said.get("mistakes", []))
+    mistakes = [plain(text) for text in said.get("mistakes", [])]
     for i, form in enumerate(said.get("mistake_forms", [])):
         if form:
             mistakes[i] = text_of(form["text"])

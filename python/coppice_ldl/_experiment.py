@@ -21,7 +21,7 @@ from ._process import Folder, run
 from ._progress import Progress
 from ._spec import SpecFile, has_files
 from ._tables import frame
-from ._texts import notes_of
+from ._texts import notes_of, plain
 
 if TYPE_CHECKING:
     from ._base import Estimator
@@ -76,6 +76,8 @@ class Report:
             row = {**names, "repeat": one.get("repeat", 0), **{key: one[key] for key in one if key not in (*names, "repeat", "values", "mean")}}
             if "against_mean_baseline" in row:
                 row["against_mean_baseline"] = row["against_mean_baseline"].get("verdict")
+            if row.get("error"):
+                row["error"] = plain(row["error"])
             none = [np.nan] * len(found["measures"])  # of a run that failed
             row.update(zip(found["measures"], one.get("values") or none))
             row.update(zip((f"{measure}_mean_baseline" for measure in found["measures"]), one.get("mean") or none))
@@ -254,7 +256,7 @@ def experiment(
     result = progress.result
     failed = [one for one in result.get("runs", ()) if one.get("state") == "failed"]
     if failed:
-        first = failed[0].get("error", "")
+        first = plain(failed[0].get("error", ""))
         warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {file.named(first) if file else first}", stacklevel=2)
     if where:
         return Report._of(str(result["name"]), where)

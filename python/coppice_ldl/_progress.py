@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._errors import InputError
-from ._texts import notes_of
+from ._texts import notes_of, plain
 
 QUIET = 2.0  # seconds; a call that ends sooner shows nothing
 
@@ -93,7 +93,7 @@ class Progress:
         """Say why a job does not continue: at once if it is paused, and otherwise after two seconds."""
         paused = job.get("state") == "paused"
         reason = "paused" if paused else job.get("waiting_for", "")
-        self.waits = job.get("waiting", "")
+        self.waits = plain(job.get("waiting", ""))
         if reason == self.reason:
             return
         self.reason = reason
@@ -138,7 +138,7 @@ class Progress:
             self.percent, self.runs = True, at["runs"]
             more = [f"{at['runs_done']} of {at['runs']} runs"]
             more += [f"{at['seconds_left']:.0f} s left"] if at.get("seconds_left") else []
-            more += [f"waits: {at['waiting']}"] if at.get("waiting") else []
+            more += [f"waits: {plain(at['waiting'])}"] if at.get("waiting") else []
             self._show(100 * at["runs_done"] // max(1, at["runs"]), 100, ", ".join(more))
             return
         loss = at.get("loss", -1)
