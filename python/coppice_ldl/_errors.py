@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from typing import Any, Iterator, Sequence
 
@@ -86,6 +87,23 @@ def shown(value: Any) -> str:
 def typed(value: Any) -> str:
     """Return a value with its type for a message."""
     return f"{shown(value)} ({type(value).__name__})"
+
+
+def path_of(call: str, path: Any, what: str) -> Any:
+    """Return an argument of `call` that must be the path of a file or a folder, as a text.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a text nor a path, such as an open file.
+    InputError
+        If it is empty.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{call}: want the path of {what}, got {typed(path)}")
+    if not os.fspath(path):
+        raise InputError(f"{call}: the path is empty; give the path of {what}")
+    return os.fspath(path)
 
 
 def not_fitted(estimator: Any) -> Exception:
