@@ -163,7 +163,7 @@ var crossSite = http.NewCrossOriginProtection()
 func (g *Gate) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.TLS == nil && !g.isHost(r.Host) {
-			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for the host %.80q, which is not a name of this server; to accept it, start the server with --allow-host (of coppice coordinator or coppice worker)", r.Host))
+			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for the host %.80q, which is not a name of this server; to accept it, start the server with --allow-host", r.Host))
 			return
 		}
 		caller, err := g.caller(r)

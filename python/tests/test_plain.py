@@ -88,7 +88,7 @@ COMMANDS = (
     *("generate", "job", "jobcurve", "measures", "modelfile", "outfile", "output", "predict", "predictions", "progress", "specflags", "submit", "train"),
 )
 # Flags of commands that operate a cluster. They follow the name of their command.
-OPERATED = re.compile(r"coppice (coordinator|worker|certs client|token create)( [A-Z]+)?( --[a-z-]+)|give --slots, --memory and --kept-memory to coppice worker|--memory SIZE|--metrics-token-file|--allow-host \(of coppice coordinator or coppice worker\)")
+OPERATED = re.compile(r"coppice (coordinator|worker|certs client|token create)( [A-Z]+)?( --[a-z-]+)|give --slots, --memory and --kept-memory to coppice worker|--memory SIZE|--metrics-token-file|start the server with --allow-host")
 
 
 def texts_of_sources() -> list[tuple[str, str]]:
