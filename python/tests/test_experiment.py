@@ -205,7 +205,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"methods": ["strutrf", {"algorithm": "sa-bfgs", "settings": {"iteration": 3}}], "folds": 1, "sed": 3},
         ['folds: "1"', r'methods\[0\]: .*"strutrf" is unknown', r'methods\[1\]\.settings\.iteration: .*did you mean "iterations"', 'sed: .*did you mean "seed"'],
     ),
-    "values of estimators": ({"methods": [SABFGS(iterations=-3), StructRF(trees="many")]}, [r'methods\[0\]\.settings\.iterations: "-3"', r'methods\[1\]\.settings\.trees: "many"']),
+    "values of estimators": ({"methods": [SABFGS(iterations=-3), StructRF(trees="many")]}, [r'methods\[0\]\.iterations: "-3"', r'methods\[1\]\.trees: "many"']),
     "no methods": ({"methods": []}, ["methods: the list is empty"]),
     "a missing file": ({"datasets": ["none.csv"]}, [r"datasets\[0\]: dataset none: .*none.csv: no such file; name another folder with `data`, "]),
     "a key in a list of lists": ({"measures": ["kl", "klx"]}, [r'measures\[1\]: unknown measure "klx"']),
