@@ -151,7 +151,7 @@ func (st *status) jobWaits(s *state.State) map[uint64]jobs.Wait {
 	switch {
 	case st.nats.conn.Connected():
 	case st.nats.server == nil:
-		f.NATS = "the leader is not connected to the NATS server of --nats; start that server again"
+		f.NATS = "the leader is not connected to the NATS server of coppice coordinator --nats; start that server again"
 	default:
 		f.NATS = "the leader is not connected to its NATS server"
 	}

@@ -185,7 +185,7 @@ func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := idle(map[string]protocol.IdleReason{"w0": "", "w1": protocol.IdleMemory})
-	for _, part := range []string{"job forest: ", "needs up to ", "--memory of worker w1 is 1.0 KiB", "larger --memory"} {
+	for _, part := range []string{"job forest: ", "needs up to ", "but worker w1 has 1.0 KiB (coppice worker --memory)", "larger --memory"} {
 		if !strings.Contains(texts["w1"], part) {
 			t.Errorf("%q is missing in %q", part, texts["w1"])
 		}

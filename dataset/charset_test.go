@@ -159,7 +159,7 @@ func TestEncodingOfModels(t *testing.T) {
 		t.Errorf("a mark, packed: %v", err)
 	}
 	_, _, err = openFor(t, "new.csv", text, OpenOptions{}, s)
-	mustContain(t, err, "read with the options of the model's file: --encoding iso-8859-1 (--encoding utf-8 if the file is UTF-8; flags override these options)")
+	mustContain(t, err, "read with the options of the training file: --encoding iso-8859-1 (--encoding utf-8 if the file is UTF-8; options that are given override these)")
 }
 
 // TestLibsvmIsUTF8: classes and names of rows in a libsvm file are text, as those of a CSV file are.

@@ -569,7 +569,7 @@ func (o *OpenOptions) numberNotes(names []string) (notes []errtext.Text) {
 				continue
 			}
 			seen[part] = true
-			notes = append(notes, errtext.Sprintf("column %s in a flag means the column with the name %q, which is column %d (counted from 0); column %d is called %q", part, part, at, number, names[number]))
+			notes = append(notes, errtext.Sprintf("column %s in an option means the column with the name %q, which is column %d (counted from 0); column %d is called %q", part, part, at, number, names[number]))
 		}
 	}
 	return notes

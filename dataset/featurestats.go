@@ -314,7 +314,7 @@ func (f *roundedFeatures) add(r *Row) {
 }
 
 // lines says of each feature that loses values how many, up to a bound.
-func (f *roundedFeatures) lines() (lines []string) {
+func (f *roundedFeatures) lines() (lines []errtext.Text) {
 	more := 0
 	for i := range f.columns {
 		line := f.line(&f.columns[i])
@@ -327,13 +327,13 @@ func (f *roundedFeatures) lines() (lines []string) {
 		}
 	}
 	if more > 0 {
-		lines = append(lines, fmt.Sprintf("%s more features have different values that become equal when rounded to float32", units.Count(more)))
+		lines = append(lines, errtext.Sprintf("%s more features have different values that become equal when rounded to float32", units.Count(more)))
 	}
 	return lines
 }
 
 // line says what float32 makes of the values of a feature; it is empty if fewer than one in a hundred are lost.
-func (f *roundedFeatures) line(c *roundedColumn) string {
+func (f *roundedFeatures) line(c *roundedColumn) errtext.Text {
 	if c.tiny {
 		if line := f.tinyLine(c); line != "" || !c.coarse {
 			return line
@@ -350,17 +350,17 @@ func (f *roundedFeatures) line(c *roundedColumn) string {
 		return ""
 	}
 	s := Suspect{Feature: c.feature, Name: nameAt(f.info.FeatureNames, c.feature)}
-	advice := fmt.Sprintf("subtract an offset, such as %s, from the values", units.InFull(offset))
+	advice := errtext.Sprintf("subtract an offset, such as %s, from the values", units.InFull(offset))
 	if len(moved)-len(stored) < lost/2 || len(moved) == len(stored) {
-		advice = "no offset keeps the values apart: split the column in two, such as day and second, or leave it out with --drop if it numbers the rows"
+		advice = errtext.Sprintf("no offset keeps the values apart: split the column in two, such as day and second, or leave it out with {drop} if it numbers the rows")
 	}
-	return fmt.Sprintf("%s different values of %s, from %s to %s, are rounded to %s in float32; %s",
+	return errtext.Sprintf("%s different values of %s, from %s to %s, are rounded to %s in float32; %s",
 		units.Count(n), s.title(), units.InFull(c.low), units.InFull(c.high), counted(len(stored), "number"), advice)
 }
 
 // tinyLine says how many of the values of a feature that are almost 0 are 0 or one number as float32, and which numbers to
 // write instead. It is empty if float32 tells them apart from each other and from 0.
-func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
+func (f *roundedFeatures) tinyLine(c *roundedColumn) errtext.Text {
 	stored, n, zeros, low, high, least := map[float32]bool{}, 0, 0, math.Inf(1), math.Inf(-1), leastNormal
 	for v := range c.values {
 		if v == 0 || math.Abs(v) >= leastNormal {
@@ -376,14 +376,14 @@ func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
 	if len(stored) == n {
 		return ""
 	}
-	advice := "take logarithms of the values, or leave the feature out with --drop"
+	advice := errtext.Sprintf("take logarithms of the values, or leave the feature out with {drop}")
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(least, 'e', -1, 64), "e-")
 	power, _ := strconv.Atoi(exponent)
 	factor, err := strconv.ParseFloat(fmt.Sprintf("1e%d", power), 64)
 	if err == nil && max(math.Abs(c.low), math.Abs(c.high))*factor < math.MaxFloat32 {
-		advice = fmt.Sprintf("multiply the feature by 1e%d", power)
+		advice = errtext.Sprintf("multiply the feature by 1e%d", power)
 	} else if c.low < 0 {
-		advice = "no factor keeps the values different from 0: leave the feature out with --drop, or write it in another unit"
+		advice = errtext.Sprintf("no factor keeps the values different from 0: leave the feature out with {drop}, or write it in another unit")
 	}
 	s := Suspect{Feature: c.feature, Name: nameAt(f.info.FeatureNames, c.feature)}
 	what := fmt.Sprintf("%s of %s, %s", counted(n, "different value"), s.title(), units.InFull(low))
@@ -400,7 +400,7 @@ func (f *roundedFeatures) tinyLine(c *roundedColumn) string {
 	default:
 		what += fmt.Sprintf(", are rounded to 0 and %s", counted(len(stored), "other number"))
 	}
-	return what + " in float32; " + advice
+	return errtext.Sprintf("%s in float32; %s", what, advice)
 }
 
 // The kinds of suspects.

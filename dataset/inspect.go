@@ -180,7 +180,7 @@ func inspect(path string, o OpenOptions, io ImportOptions) (*Inspection, error) 
 	}
 	found := s.finish()
 	if rounded != nil {
-		found.Warnings = append(found.Warnings, rounded.lines()...)
+		found.Warnings = append(found.Warnings, errtext.Strings(rounded.lines())...)
 	}
 	if note != "" {
 		found.Notes = append(found.Notes, note)

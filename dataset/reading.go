@@ -416,7 +416,7 @@ func (o *OpenOptions) chooseAsTrained() {
 }
 
 // overrides says that flags override the options of a model's file.
-const overrides errtext.Text = "flags override these options"
+const overrides errtext.Text = "options that are given override these"
 
 // note lists the options that come from the model's file, and then the advice. It is empty if there are no such options.
 func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
@@ -430,10 +430,10 @@ func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
 	if len(all) == 0 {
 		return ""
 	}
-	return errtext.Sprintf("read with the options of the model's file: %s (%s)", errtext.Join(all, " "), advice)
+	return errtext.Sprintf("read with the options of the training file: %s (%s)", errtext.Join(all, " "), advice)
 }
 
-// remedy says which options are those of the model's file and how flags override these options; empty: none. It is for errors.
+// remedy says which options are those of the model's file and how options that are given override these; empty: none. It is for errors.
 func (o *OpenOptions) remedy() errtext.Text {
 	if o.taken == nil {
 		return ""

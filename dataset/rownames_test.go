@@ -116,7 +116,7 @@ func TestHeadersThatAreNumbers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); strings.Count(notes, `column 0 in a flag means the column with the name "0", which is column 1 (counted from 0); column 0 is called "2"`) != 1 {
+		if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); strings.Count(notes, `column 0 in an option means the column with the name "0", which is column 1 (counted from 0); column 0 is called "2"`) != 1 {
 			t.Errorf("%+v: %s", o, notes)
 		}
 	}

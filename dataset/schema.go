@@ -117,7 +117,7 @@ func (s *Schema) headerHint(line *firstLine, known *knownColumns) errtext.Text {
 		}
 		return errtext.Sprintf("the first line has no column name of the model: give {header=no} if the first line is a row")
 	}
-	return errtext.Sprintf("the model's file had a header, but this file is read without a header: add a first line with the column names of the model's file%s", s.columnsOfFile())
+	return errtext.Sprintf("the training file had a header, but this file is read without a header: add a first line with the column names of the training file%s", s.columnsOfFile())
 }
 
 // columnsOfFile lists the names of the columns of the model's file that are known.

@@ -356,7 +356,7 @@ func headerDoubt(first []string, rest [][]string, m marks, listed []string) stri
 	far := farFromRest(first, rest, m)
 	switch named := namedByNumber(first, listed); {
 	case named > 1 || named == 1 && far:
-		return "the first line has the numbers by which flags name columns, and could be a header"
+		return "the first line has the numbers by which options name columns, and could be a header"
 	case far:
 		return "the first line has numbers far from the numbers below, and could be a header"
 	case evenlySpaced(first) && !slices.ContainsFunc(rest, evenlySpaced):

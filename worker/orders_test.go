@@ -91,7 +91,7 @@ func TestUnable(t *testing.T) {
 	run.Payload = [][]byte{nil}
 	l.to(w, run)
 	f := receive(t, "a failure", l.fails)
-	if !f.Unable || f.Permanent || f.NonFinite || !strings.Contains(f.Reason, "--memory of worker") {
+	if !f.Unable || f.Permanent || f.NonFinite || !strings.Contains(f.Reason, "(coppice worker --memory)") {
 		t.Errorf("got %+v", f)
 	}
 }

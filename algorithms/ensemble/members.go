@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // The number of members that an ensemble has.
@@ -42,8 +43,9 @@ func (k kin) parse(text string) ([]member, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(items) < leastMembers || len(items) > mostMembers {
-		return nil, fmt.Errorf("got %d members, want %d to %d", len(items), leastMembers, mostMembers)
+	wrong := fmt.Errorf("got %s, want %d to %d", units.Plural(len(items), "member"), leastMembers, mostMembers)
+	if len(items) > mostMembers {
+		return nil, wrong
 	}
 	members, labels := make([]member, len(items)), labelled(names(items))
 	for i, item := range items {
@@ -55,6 +57,9 @@ func (k kin) parse(text string) ([]member, error) {
 		if m.values, err = valuesOf(m.Params(), item.Set); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.label, err)
 		}
+	}
+	if len(items) < leastMembers { // a wrong name is said first
+		return nil, wrong
 	}
 	return members, nil
 }

@@ -39,7 +39,7 @@ func checkGiven(line *kong.Context) error {
 		}
 		seen[f] = true
 		if isEmpty(line.FlagValue(f)) && !f.Tag.Has(mayBeEmpty) {
-			return usagef("%s has an empty value; give a value, or leave the flag out", errtext.Option(f.Name, ""))
+			return usagef("%s has an empty value; give a value, or leave it out", errtext.Option(f.Name, ""))
 		}
 	}
 	return nil

@@ -176,7 +176,7 @@ func (h *auditHandlers) revoke(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !h.secure {
-		return nil, fmt.Errorf("%w: this cluster is in the clear, so it checks no certificates and revokes none; start it with --tls-dir", errBad)
+		return nil, fmt.Errorf("%w: this cluster is in the clear, so it checks no certificates and revokes none; start its coordinators with coppice coordinator --tls-dir", errBad)
 	}
 	if e.Identity != "" {
 		if _, err := certs.ParseIdentity(e.Identity); err != nil {

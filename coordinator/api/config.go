@@ -96,14 +96,14 @@ func (q *Quotas) checkMemory(j *round.Job, m *dataset.Manifest) error {
 		return bad{err}
 	}
 	if q.Message > 0 && need.Message > q.Message {
-		return fmt.Errorf("%w: messages between the leader and workers take about %s for this job, want at most %s (--message-memory)",
+		return fmt.Errorf("%w: messages between the leader and workers take about %s for this job, want at most %s (coppice coordinator --message-memory)",
 			errQuota, units.Format(need.Message), units.Format(q.Message))
 	}
 	total := need.State + need.Tree
 	if q.JobMemory <= 0 || total <= q.JobMemory {
 		return nil
 	}
-	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), want at most %s (--max-job-memory)",
+	return fmt.Errorf("%w: the job takes about %s of memory on the leader (%s of training state, %s of sums), want at most %s (coppice coordinator --max-job-memory)",
 		errQuota, units.Format(total), units.Format(need.State), units.Format(need.Tree), units.Format(q.JobMemory))
 }
 

@@ -509,7 +509,7 @@ func (q *blobQuota) reserve(n int64) (done func(stored bool), err error) {
 	}
 	used := q.used + q.stored + q.reserved
 	if n > q.limit-used {
-		return nil, fmt.Errorf("%w: no room for blobs of %s: blobs already take %s of at most %s (--max-blob-bytes)",
+		return nil, fmt.Errorf("%w: no room for blobs of %s: blobs already take %s of at most %s (coppice coordinator --max-blob-bytes)",
 			errBlobQuota, units.Format(n), units.Format(used), units.Format(q.limit))
 	}
 	q.reserved += n

@@ -78,7 +78,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			_ = writeJSON(w, http.StatusServiceUnavailable, protocol.Problem{
-				Error: fmt.Sprintf("%v: this coordinator serves at most %s at once, and fewer of one caller (--max-connections); try again", errBusy, excess),
+				Error: fmt.Sprintf("%v: this coordinator serves at most %s at once, and fewer of one caller (coppice coordinator --max-connections); try again", errBusy, excess),
 			})
 			return
 		}

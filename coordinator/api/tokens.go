@@ -33,7 +33,7 @@ func (h *tokenHandlers) create(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !h.secure {
-		return nil, fmt.Errorf("%w: this cluster is in the clear, so everybody may do everything and tokens are of no use; start it with --tls-dir", errBad)
+		return nil, fmt.Errorf("%w: this cluster is in the clear, so everybody may do everything and tokens are of no use; start its coordinators with coppice coordinator --tls-dir", errBad)
 	}
 	if req.Owner == protocol.NoCaller {
 		return nil, fmt.Errorf("%w: owner: no user has the name %q, which stands for an unknown caller", errBad, req.Owner)

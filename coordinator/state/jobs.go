@@ -198,7 +198,7 @@ func submit(s *State, e *protocol.SubmitEntry) (any, error) {
 		return nil, fmt.Errorf("%w for %s: this user has %s that did not end, and the quota of the token or certificate is %d; cancel some, or ask an admin", ErrQueue, e.Owner, units.Plural(owned, "job"), e.MaxOwned)
 	}
 	if e.MaxQueue > 0 && unended >= int(e.MaxQueue) {
-		return nil, fmt.Errorf("%w: the cluster already has %s queued, running or paused, and at most %d are possible (--max-queue)", ErrQueue, units.Plural(unended, "job"), e.MaxQueue)
+		return nil, fmt.Errorf("%w: the cluster already has %s queued, running or paused, and at most %d are possible (coppice coordinator --max-queue)", ErrQueue, units.Plural(unended, "job"), e.MaxQueue)
 	}
 	return queue(s, e)
 }

@@ -183,7 +183,7 @@ func (r *Reader) each(ctx context.Context, mistakes experiment.Errors, onCluster
 			}
 			skipped = append(skipped, d.Name)
 		case errors.Is(err, fs.ErrNotExist):
-			err = r.Spec.Error(d.At, "dataset %s: %s: no such file; name another folder with {data}, or skip missing files with \"missing: skip\" in the spec", d.Name, path)
+			err = r.Spec.Error(d.At, "dataset %s: %s: no such file; name another folder with {data}, or skip missing files with {key missing=skip} in the spec", d.Name, path)
 		case err != nil:
 			err = r.located(d, err)
 		case len(mistakes) == 0:

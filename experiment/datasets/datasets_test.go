@@ -3,6 +3,7 @@ package datasets
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // newReader returns a reader of a spec in a folder with data files, and the notes that it prints. It refuses flags about the
@@ -181,5 +183,12 @@ func TestKeysError(t *testing.T) {
 		if got := (&keysError{errors.New(text)}).Error(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	formed := &keysError{errtext.Errorf(errtext.WrongOption, "{sigma} needs {labels=age}, {decimal=,} or {label-columns=a b}; see {server}")}
+	if got, want := formed.Error(), `sigma needs labels: age, decimal: "," or label_columns: "a b"; see --server`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if f := errtext.Of("dataset d: "+formed.Error(), fmt.Errorf("dataset d: %w", formed)); f == nil || f.Code != errtext.WrongOption || len(f.Text) != 10 || f.Text[3].Value != "age" {
+		t.Errorf("the form %v lacks places", f)
 	}
 }

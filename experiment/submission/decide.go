@@ -106,7 +106,7 @@ func planAll(ctx context.Context, on Cluster, s *experiment.Spec, r *protocol.Ex
 		sent := r.Datasets[d.Name]
 		if sent.Missing && d.On == "" {
 			if !s.SkipMissing {
-				mistakes.Add(s.Error(d.At, "dataset %s: its file is missing; missing files can be skipped with \"missing: skip\" in the spec", d.Name))
+				mistakes.Add(s.Error(d.At, "dataset %s: its file is missing; missing files can be skipped with {key missing=skip} in the spec", d.Name))
 			}
 			skipped = append(skipped, d.Name)
 			continue

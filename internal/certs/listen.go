@@ -413,7 +413,7 @@ func Refuses(err error) bool {
 }
 
 // ErrClear is wrapped by the error about a server that does not speak TLS.
-var ErrClear = errors.New("the server is in the clear, but this process uses TLS; start the server with --tls-dir too")
+var ErrClear = errors.New("the server is in the clear, but this process uses TLS; the server needs certificates too: coppice coordinator --tls-dir")
 
 // explain says what to do about an error of a handshake.
 func (s *Source) explain(address string, err error) error {

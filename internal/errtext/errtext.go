@@ -5,6 +5,7 @@ package errtext
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,8 @@ const (
 	kindBoth    = 'b' // the name of an option and its value
 	kindValue   = 'v' // a value of an option, without the name
 	kindCommand = 'c' // a command
+	kindKey     = 'N' // kindName, but the place is spelled as a key of a spec
+	kindKeyBoth = 'B' // kindBoth, but the place is spelled as a key of a spec
 )
 
 // Part is a part of a text in JSON: a string, or an object for a place.
@@ -33,6 +36,7 @@ type Part struct {
 	Value   string
 	HasName bool   // false for a value without the name of its option
 	HasVal  bool   // false for a name without value
+	Key     bool   // true if the command line spells the place as a key of a spec: missing: drop
 	Command string // without the name of the program, such as dataset import
 }
 
@@ -41,6 +45,7 @@ type place struct {
 	Option  string  `json:"option,omitempty"`
 	ValueOf *string `json:"value_of,omitempty"`
 	Value   *string `json:"value,omitempty"`
+	Key     bool    `json:"key,omitempty"`
 	Command string  `json:"command,omitempty"`
 }
 
@@ -50,9 +55,9 @@ func (p Part) MarshalJSON() ([]byte, error) {
 	case p.Command != "":
 		return json.Marshal(place{Command: p.Command})
 	case p.HasName && p.HasVal:
-		return json.Marshal(place{Option: p.Option, Value: &p.Value})
+		return json.Marshal(place{Option: p.Option, Value: &p.Value, Key: p.Key})
 	case p.HasName:
-		return json.Marshal(place{Option: p.Option})
+		return json.Marshal(place{Option: p.Option, Key: p.Key})
 	case p.HasVal:
 		return json.Marshal(place{ValueOf: &p.Option, Value: &p.Value})
 	}
@@ -70,6 +75,7 @@ func (p *Part) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	p.Option, p.HasName, p.HasVal, p.Command = at.Option, at.Option != "", at.Value != nil, at.Command
+	p.Key = p.HasName && at.Key
 	if at.ValueOf != nil {
 		p.Option = *at.ValueOf
 	}
@@ -87,6 +93,7 @@ func (p *Part) UnmarshalJSON(b []byte) error {
 //	{:true}           a value that belongs to no option: true
 //	{set=bias}        a hyperparameter: --set bias
 //	{coppice predict} a command: coppice predict
+//	{key missing=skip} a key of a spec with a value: missing: skip
 //
 // A place may contain verbs, and {{ and }} are braces. An argument that is a Text or an error, or has a method Text, keeps its places;
 // all others have none. %w is %v.
@@ -138,11 +145,12 @@ func parsePlace(inner string) Part {
 	if command, ok := strings.CutPrefix(inner, "coppice "); ok {
 		return Part{Command: command}
 	}
+	inner, key := strings.CutPrefix(inner, "key ")
 	at := strings.IndexAny(inner, "=:")
 	if at < 0 {
-		return Part{Option: inner, HasName: true}
+		return Part{Option: inner, HasName: true, Key: key}
 	}
-	return Part{Option: inner[:at], Value: inner[at+1:], HasName: inner[at] == '=', HasVal: true}
+	return Part{Option: inner[:at], Value: inner[at+1:], HasName: inner[at] == '=', HasVal: true, Key: key}
 }
 
 // text returns a place, or a literal, as a Text.
@@ -151,8 +159,12 @@ func (p Part) text() Text {
 	switch {
 	case p.Command != "":
 		kind, name = kindCommand, p.Command
+	case p.HasName && p.HasVal && p.Key:
+		kind = kindKeyBoth
 	case p.HasName && p.HasVal:
 		kind = kindBoth
+	case p.HasName && p.Key:
+		kind = kindKey
 	case p.HasName:
 		kind = kindName
 	case !p.HasVal:
@@ -212,7 +224,8 @@ func (t Text) Parts() []Part {
 			continue
 		}
 		kind, name := name[0], name[1:]
-		p := Part{Option: name, Value: value, HasName: kind == kindName || kind == kindBoth, HasVal: kind == kindValue || kind == kindBoth}
+		both, key := kind == kindBoth || kind == kindKeyBoth, kind == kindKey || kind == kindKeyBoth
+		p := Part{Option: name, Value: value, HasName: both || key || kind == kindName, HasVal: both || kind == kindValue, Key: key}
 		if kind == kindCommand {
 			p = Part{Command: name}
 		}
@@ -230,6 +243,8 @@ func (t Text) String() string {
 		switch {
 		case p.Command != "":
 			b.WriteString("coppice " + p.Command)
+		case p.Key:
+			b.WriteString(p.key())
 		case p.HasName && p.HasVal:
 			b.WriteString("--" + p.Option + " " + word(p.Value))
 		case p.HasName:
@@ -239,6 +254,31 @@ func (t Text) String() string {
 		}
 	}
 	return b.String()
+}
+
+// key returns a place as a key of a spec, and its value as YAML has it.
+func (p Part) key() string {
+	name := strings.ReplaceAll(p.Option, "-", "_")
+	switch {
+	case !p.HasVal:
+		return name
+	case plainScalar.MatchString(p.Value):
+		return name + ": " + p.Value
+	}
+	return name + ": " + strconv.Quote(p.Value)
+}
+
+// plainScalar matches values that need no quotes in YAML. It does not match all of them.
+var plainScalar = regexp.MustCompile(`^[\pL\pN_-](?:[\pL\pN_.:,/-]*[\pL\pN_.])?$`)
+
+// Keys returns the text with places that String spells as keys of a spec, if has returns true for the key.
+func (t Text) Keys(has func(key string) bool) Text {
+	var b strings.Builder
+	for _, p := range t.Parts() {
+		p.Key = p.Key || p.HasName && has(strings.ReplaceAll(p.Option, "-", "_"))
+		b.WriteString(string(p.text()))
+	}
+	return Text(b.String())
 }
 
 // word writes a value as a shell reads it, or, if it is not printable, as Go writes it.

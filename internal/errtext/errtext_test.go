@@ -29,6 +29,9 @@ func TestSprintf(t *testing.T) {
 		{Sprintf("f: %w", fmt.Errorf("row 1: %w", inner)), "f: row 1: --missing drop leaves it out", `["f: row 1: ",{"option":"missing","value":"drop"}," leaves it out"]`},
 		{Sprintf("%s", "\x02nset\x1f\x03"), "nset", `["nset"]`},
 		{Text("\x02nset"), "nset", `["nset"]`},
+		{Sprintf("with {key missing=skip}, {key label-columns}"), "with missing: skip, label_columns", `["with ",{"option":"missing","value":"skip","key":true},", ",{"option":"label-columns","key":true}]`},
+		{Sprintf("{decimal=,} and {range=0:9}, {drop}").Keys(func(key string) bool { return key != "drop" }), `decimal: "," and range: 0:9, --drop`,
+			`[{"option":"decimal","value":",","key":true}," and ",{"option":"range","value":"0:9","key":true},", ",{"option":"drop"}]`},
 	} {
 		b, err := json.Marshal(test.text.Parts())
 		if got := test.text.String(); got != test.want || string(b) != test.json || err != nil {
@@ -86,6 +89,7 @@ func TestCodes(t *testing.T) {
 // FuzzForm reads forms as a client does: a form that can be read is written in the same way, and its text has no marks.
 func FuzzForm(f *testing.F) {
 	f.Add([]byte(`{"code":"wrong-row","text":["a",{"option":"missing","value":"drop"},{"value_of":"","value":"true"},{"command":"predict"}]}`))
+	f.Add([]byte(`{"text":["a",{"option":"missing","value":"drop","key":true},{"option":"label-columns","key":true},{"value_of":"range","value":"0:9","key":true}]}`))
 	f.Add([]byte(`{"text":["\u0002nset\u001f\u0003",null,{}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var form Form

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _arrays, _frames, _inputs
 from ._arrays import Files
-from ._errors import InputError, not_fitted, typed
+from ._errors import InputError, not_fitted, path_of
 from ._models import curve_of, describe
 from ._options import READING, argument_of
 from ._parameters import cluster_flags, flags, is_same, missing_flag, seed_flag, threads, training_flags, value_of
@@ -450,11 +450,10 @@ class Estimator:
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Write the model to a file, which ``coppice predict --model`` and `load` read."""
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"save: want the path of a file, got {typed(path)}")
+        where = path_of("save", path, "a file")
         if not hasattr(self, "model_"):
             raise not_fitted(self)
-        with open(path, "wb") as file:
+        with open(where, "wb") as file:
             file.write(self.model_)
 
 

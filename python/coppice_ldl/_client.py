@@ -9,7 +9,7 @@ from typing import Any, Mapping, Optional
 from . import _checks, _inputs
 from ._arrays import Files
 from ._base import Estimator
-from ._errors import InputError, JobTimeoutError, NotFoundError, OptionError, within
+from ._errors import InputError, NotFoundError, OptionError, within
 from ._experiment import Report
 from ._models import curve_of, download
 from ._options import OPTIONS
@@ -17,6 +17,7 @@ from ._parameters import cluster_flags, flags, given, seconds, seed_flag, traini
 from ._process import run
 from ._progress import Progress
 from ._tables import table, time_of
+from ._texts import plain
 
 
 class Client:
@@ -290,11 +291,8 @@ class Job(Mapping[str, Any]):
         if timeout is not None:
             with within(f"timeout={timeout!r}"):
                 args.append(f"--timeout={seconds(timeout, 1e-3)}")
-        try:
-            with Progress(self.name, verbose, self.name) as progress:
-                run(args, (), progress.line, progress.note)
-        except JobTimeoutError as error:
-            raise JobTimeoutError(str(error).replace(f"coppice job resume {self.name}", "the method resume"), error.kind) from None
+        with Progress(self.name, verbose, self.name) as progress:
+            run(args, (), progress.line, progress.note)
         return self.refresh()
 
     def _change(self, verb: str, **options: Any) -> "Job":
@@ -338,7 +336,7 @@ class Job(Mapping[str, Any]):
     def _repr_html_(self) -> str:
         from ._display import table as html_table
 
-        rows = [(key, self._info.get(key)) for key in ("name", "state", "owner", "waiting", "error") if self._info.get(key)]
+        rows = [(key, plain(self._info[key])) for key in ("name", "state", "owner", "waiting", "error") if self._info.get(key)]
         result = self._info.get("result") or {}
         for name, value in (result.get("measures") or {}).items():
             rows.append((name, value.get("mean")))

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _arrays, _checks
 from ._arrays import Files
-from ._errors import InputError
+from ._errors import InputError, path_of
 from ._parameters import flags, utf8
 from ._process import run
 
@@ -101,6 +101,8 @@ def load(path: Union[str, "os.PathLike[str]", Mapping[str, Any]], **options: Any
     ------
     InputError
         If the file or an option is not valid. The text names the row and the column.
+    TypeError
+        If `path` is neither a path nor a dict, such as an open file.
     """
     _checks.options("load", "dataset convert", options)
     where = json.dumps({name: _path(one) for name, one in path.items()}) if isinstance(path, Mapping) else _path(path)
@@ -117,6 +119,8 @@ def load(path: Union[str, "os.PathLike[str]", Mapping[str, Any]], **options: Any
 
 def _path(path: Union[str, "os.PathLike[str]"]) -> str:
     """Return the absolute path of a file that can be read twice."""
+    if not isinstance(path, bytes):
+        path = path_of("load", path, "a data file")
     if "://" in os.fsdecode(path):
         raise InputError(f"{os.fsdecode(path)}: a URL is not read; download the file, and give its path")
     where = os.path.abspath(os.fsdecode(path))

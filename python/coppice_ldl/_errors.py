@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from typing import Any, Iterator, Sequence
 
-from ._texts import text_of
+from ._texts import plain, text_of
 
 
 class CoppiceError(Exception):
@@ -88,6 +89,23 @@ def typed(value: Any) -> str:
     return f"{shown(value)} ({type(value).__name__})"
 
 
+def path_of(call: str, path: Any, what: str) -> Any:
+    """Return an argument of `call` that must be the path of a file or a folder, as a text.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a text nor a path, such as an open file.
+    InputError
+        If it is empty.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{call}: want the path of {what}, got {typed(path)}")
+    if not os.fspath(path):
+        raise InputError(f"{call}: the path is empty; give the path of {what}")
+    return os.fspath(path)
+
+
 def not_fitted(estimator: Any) -> Exception:
     """Return the error about an estimator that is not fitted. If scikit-learn is imported, it is scikit-learn's error too."""
     message = f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."
@@ -111,11 +129,11 @@ def failure(notes: str, code: int) -> Exception:
         if isinstance(value, dict) and "error" in value:
             said = value
             break
-    message = said.get("error") or notes.strip() or f"the command ended with exit code {code}"
+    message = plain(said.get("error") or "") or notes.strip() or f"the command ended with exit code {code}"
     kind = said.get("kind", "failed")
     if said.get("form"):
         message = text_of(said["form"]["text"])
-    mistakes = list(said.get("mistakes", []))
+    mistakes = [plain(text) for text in said.get("mistakes", [])]
     for i, form in enumerate(said.get("mistake_forms", [])):
         if form:
             mistakes[i] = text_of(form["text"])

@@ -7,21 +7,20 @@ import json
 import os
 import re
 import shutil
-import sys
 import warnings
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _checks
-from ._errors import CoppiceError, InputError, NotFoundError, typed
+from ._errors import CoppiceError, InputError, NotFoundError, path_of, typed
 from ._models import download, load
 from ._parameters import cluster_flags, flags, threads
 from ._process import Folder, run
-from ._progress import Progress
+from ._progress import Progress, write
 from ._spec import SpecFile, has_files
 from ._tables import frame
-from ._texts import notes_of
+from ._texts import notes_of, plain
 
 if TYPE_CHECKING:
     from ._base import Estimator
@@ -33,6 +32,8 @@ _SUFFIXES = {".html": "html", ".md": "md", ".csv": "csv", ".tex": "latex", ".jso
 
 class Report:
     """The report of an experiment. It reads the folder or asks the cluster at each use, and shows what later runs add or replace.
+
+    A pickle of a report has the results if they are in a temporary folder, and otherwise the path of the folder or the name on the cluster.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class Report:
     """
 
     def __init__(self, folder: Union[str, "os.PathLike[str]"]) -> None:
-        self._name = os.path.join(os.path.abspath(folder), "")  # it is no name on a cluster
+        self._name = os.path.join(os.path.abspath(path_of("Report", folder, "the folder of an experiment")), "")  # it is no name on a cluster
         self._flags: list[str] = []
         self._kept: Any = None  # a temporary folder with the results; it is deleted with this object
         run(["experiment", "report", "-o", "json", "--", self._name])
@@ -76,6 +77,8 @@ class Report:
             row = {**names, "repeat": one.get("repeat", 0), **{key: one[key] for key in one if key not in (*names, "repeat", "values", "mean")}}
             if "against_mean_baseline" in row:
                 row["against_mean_baseline"] = row["against_mean_baseline"].get("verdict")
+            if row.get("error"):
+                row["error"] = plain(row["error"])
             none = [np.nan] * len(found["measures"])  # of a run that failed
             row.update(zip(found["measures"], one.get("values") or none))
             row.update(zip((f"{measure}_mean_baseline" for measure in found["measures"]), one.get("mean") or none))
@@ -133,7 +136,7 @@ class Report:
             As for `table`.
         """
         _checks.options("save", "experiment report", options)
-        kind = _SUFFIXES.get(os.path.splitext(os.fspath(path))[1].lower())
+        kind = _SUFFIXES.get(os.path.splitext(path_of("save", path, "a file"))[1].lower())
         if kind is None:
             raise InputError(f"{os.fspath(path)}: the suffix decides the kind of the report; give one of {', '.join(_SUFFIXES)}")
         text = self.table(kind, **options)
@@ -142,6 +145,7 @@ class Report:
 
     def figures(self, folder: Union[str, "os.PathLike[str]"]) -> list[str]:
         """Draw the figures of the report to a folder, each as .svg and .png, and return their paths."""
+        folder = path_of("figures", folder, "a folder")
         os.makedirs(folder, exist_ok=True)
         with Folder("coppice-figures-") as drawn:
             args = ["experiment", "report", *self._flags, "--format", "md", f"--figures={drawn}", f"--out={os.path.join(drawn, 'report.md')}"]
@@ -150,6 +154,31 @@ class Report:
             if notes and not names:
                 warnings.warn(notes, stacklevel=2)
             return [shutil.move(os.path.join(drawn, name), os.path.join(os.fspath(folder), name)) for name in names]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled. A report of a temporary folder has the files of the folder."""
+        state = dict(self.__dict__)
+        if self._kept is not None:
+            files = {}
+            for folder, _, names in os.walk(self._name):
+                for name in names:
+                    path = os.path.join(folder, name)
+                    with open(path, "rb") as file:
+                        files[os.path.relpath(path, self._name)] = file.read()
+            state["_kept"] = files
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled report. The files of a temporary folder are written to a new one."""
+        self.__dict__.update(state)
+        if self._kept is not None:
+            files, self._kept = self._kept, Folder("coppice-experiment-")
+            self._name = os.path.join(self._kept.name, "")
+            for name, data in files.items():
+                path = os.path.join(self._name, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(data)
 
     def __repr__(self) -> str:
         return f"<Report {self._name.rstrip(os.sep)}>"
@@ -187,7 +216,8 @@ def experiment(
     folder : str or path, optional
         Folder for the results of an experiment without a cluster. They stay there: runs with a result are not repeated, and
         ``Report(folder)`` reads them again (default: a temporary folder, which is deleted with the report; after an
-        interrupt it stays, and a line on the standard error names it).
+        interrupt, the runs that ended are in a folder whose name ends with ``-kept``. A line on the standard error names it, and this
+        folder does the other runs).
     server, context, token_file, ca_file, tls_dir : str, optional
         The cluster, as for `Client`. Without them, the experiment runs on this machine.
     n_jobs : int, optional
@@ -228,7 +258,7 @@ def experiment(
     if where and folder is not None:
         raise InputError("folder is for an experiment without a cluster; leave it out")
     kept = None if where or folder is not None else Folder("coppice-experiment-")
-    base = os.path.abspath(folder) if folder is not None else kept.name if kept else ""
+    base = os.path.abspath(path_of("experiment, folder", folder, "a folder")) if folder is not None else kept.name if kept else ""
     with Progress("experiment", verbose) as progress, Folder("coppice-data-") as data:
         file: Optional[SpecFile] = None
         try:
@@ -236,7 +266,7 @@ def experiment(
                 if has_files(spec) and options.get("data") is None:
                     options["data"] = os.getcwd()
                 file = SpecFile(spec, data, options.get("data") is not None)
-            path = file.path if file else os.fspath(spec)  # type: ignore[arg-type]
+            path = file.path if file else path_of("experiment", spec, "a spec")
             args = ["experiment", "run", "-o", "jsonl", *flags({**options, "yes": bool(replace)}), *(where or ["--local", "--dir", base, *local])]
             run([*args, "--", path], (), progress.line, progress.note)
         except BaseException as error:
@@ -254,7 +284,7 @@ def experiment(
     result = progress.result
     failed = [one for one in result.get("runs", ()) if one.get("state") == "failed"]
     if failed:
-        first = failed[0].get("error", "")
+        first = plain(failed[0].get("error", ""))
         warnings.warn(f"{len(failed)} of {len(result['runs'])} runs failed; the first: {file.named(first) if file else first}", stacklevel=2)
     if where:
         return Report._of(str(result["name"]), where)
@@ -262,13 +292,16 @@ def experiment(
 
 
 def _keep(folder: str) -> None:
-    """Keep the results of an experiment that was interrupted, and say where they are. The process does not delete the new folder."""
-    with contextlib.suppress(OSError):  # the process has deleted it, or there is nothing in it
-        if os.listdir(folder):
+    """Keep the results of an experiment that was interrupted, and say where they are. The process does not delete the new folder.
+
+    If no run has ended, nothing is kept.
+    """
+    with contextlib.suppress(OSError):  # the process has deleted it, or has written nothing
+        if os.path.getsize(os.path.join(folder, "cells.log")):
             other = f"{folder}-kept"
             os.rename(folder, other)
             text = f"experiment: interrupted; the results of runs that ended are in {other}; experiment(spec, folder={other!r}) does the other runs"
-            print(text, file=sys.stderr, flush=True)
+            write(text)
 
 
 def _named(error: CoppiceError, file: Optional[SpecFile], temporary: str, other: str) -> CoppiceError:

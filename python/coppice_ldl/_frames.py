@@ -15,13 +15,15 @@ def is_pandas(X: Any) -> bool:
 
 
 def known(X: Any) -> Any:
-    """Return X, or a Frame if X is a frame of a library other than pandas. A lazy frame is computed.
+    """Return X, or a Frame if X is a frame of a library other than pandas, or a structured array of NumPy. A lazy frame is computed.
 
     Raises
     ------
     InputError
-        If X is a frame, but the package that reads it is not installed, or does not know it.
+        If X is a frame, but the package that reads it is not installed, or does not know it, or a structured array is no table.
     """
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        return Frame(_fields(X))
     if type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "compute"):
         return X.compute()
     return Frame(_read(X)) if _is_other(X) else X
@@ -67,6 +69,16 @@ def _is_other(X: Any) -> bool:
     if has("columns"):
         return has("dtypes", "schema", "collect")
     return has("__arrow_c_stream__") and not has("dtype", "chunks", "type")  # a column has these
+
+
+def _fields(X: np.ndarray) -> list[tuple[str, Any]]:
+    """Return the names and the columns of a structured array."""
+    names = list(X.dtype.names or ())
+    wrong = [name for name in names if X.dtype[name].shape or X.dtype[name].names]
+    if X.ndim != 1 or wrong:
+        what = f"the field {wrong[0]!r} has the type {X.dtype[wrong[0]]}" if wrong else f"the shape is {X.shape}"
+        raise InputError(f"the structured array is not numbers in named columns: {what}; give an array of numbers")
+    return [(name, X[name]) for name in names]
 
 
 def _read(X: Any) -> list[tuple[str, Any]]:
@@ -118,7 +130,7 @@ class Frame:
         """Return the values as an array of objects. A missing value is None, NaN or NA of pandas."""
         array = np.empty(self.shape, dtype=object)
         for i, column in enumerate(self._columns):
-            array[:, i] = column.to_list()
+            array[:, i] = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
         return array
 
     def numbers(self, called: str) -> np.ndarray:
@@ -142,6 +154,12 @@ def _numbers(column: Any, name: Any, called: str) -> np.ndarray:
     """Return a column as an array of numbers: integers, booleans or floats."""
     kind = column.dtype
     try:
+        if isinstance(column, np.ndarray):  # of a structured array
+            if kind.kind not in "biufO":
+                raise TypeError("it has no numbers")
+            if isinstance(column, np.ma.MaskedArray):
+                return np.asarray(np.ma.filled(column.astype(np.float64), np.nan))
+            return column if kind.kind in "iu" or kind in (np.float16, np.float32, np.float64) else column.astype(np.float64)
         if hasattr(column, "iloc"):  # of pandas
             if isinstance(kind, np.dtype) and kind.kind in "iuf":
                 return np.asarray(column.to_numpy())
@@ -159,6 +177,6 @@ def _numbers(column: Any, name: Any, called: str) -> np.ndarray:
             column = column.cast(nw.Float64)
         return np.asarray(column.to_numpy())
     except (TypeError, ValueError) as error:
-        texts = str(kind).partition("(")[0].lower() in ("object", "str", "string", "category", "categorical", "enum")
+        texts = getattr(kind, "kind", "") in ("S", "U") or str(kind).partition("(")[0].lower() in ("object", "str", "string", "category", "categorical", "enum")
         advice = "encode it, for example with pandas.get_dummies" if texts else "make it a column of numbers, or leave it out"
         raise InputError(f"{called}: the column {name!r} has the type {kind}, not numbers; {advice} ({error})") from error

@@ -53,7 +53,14 @@ def dataset(
     if labels == "class":
         array = class_texts(D)[0]
     else:
-        array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "D")
+        try:
+            array = np.asarray(D.toarray()) if _arrays.is_sparse(D) else _arrays.numbers(D, "D")
+        except InputError as error:
+            text = _text_in(D)
+            if text is None:
+                raise
+            advice = 'labels="class" takes the class of each sample' + (f', labels="{labels}" takes numbers' if labels in ("age", "counts") else "")
+            raise InputError(f"D has texts, such as {text!r}; {advice}") from error
     if labels in ("class", "age"):
         if array.ndim == 2 and array.shape[1] == 1:
             array = array.ravel()
@@ -87,6 +94,19 @@ def dataset(
     if names is not None and labels in ("distributions", "counts"):
         arrays["label_names"] = np.asarray(names, dtype=str)
     return arrays
+
+
+def _text_in(D: Any) -> Optional[str]:
+    """Return a text of D that is no number if D has one value for each sample, and otherwise None."""
+    frame = _frames.of(D)
+    values = frame.objects() if frame is not None else np.asarray(D)
+    if values.ndim > 2 or values.ndim == 2 and values.shape[1] != 1:
+        return None
+    for value in values.ravel().tolist():
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        if isinstance(text, str) and text.strip().lower() not in _MISSING and _number(text.strip()) is None:
+            return text
+    return None
 
 
 def _caller() -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, Literal, Optional, Union, overload
 
 import numpy as np
 
 from . import _arrays, _frames, _inputs
 from ._arrays import Files
-from ._errors import InputError
+from ._errors import InputError, typed
 from ._parameters import flags
 from ._process import run
 
@@ -78,9 +79,20 @@ class class_scorer:
     ----------
     scoring : str or scorer
         As scikit-learn takes it, such as "accuracy", "f1_macro" or "neg_log_loss".
+
+    Raises
+    ------
+    InputError
+        If scikit-learn has no scorer of this name.
+    TypeError
+        If `scoring` is neither a text nor a scorer.
     """
 
     def __init__(self, scoring: Any = "accuracy") -> None:
+        if isinstance(scoring, str):
+            _check_scorer(scoring)
+        elif not callable(scoring):
+            raise TypeError(f"class_scorer: {typed(scoring)} is not a scorer; give the name of a scorer of scikit-learn, such as 'accuracy'")
         self.scoring = scoring
 
     def __call__(self, estimator: Any, X: Any, y: Any, **parameters: Any) -> float:
@@ -90,6 +102,19 @@ class class_scorer:
         if hasattr(estimator, "steps"):
             X, estimator = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X, estimator[-1]
         return float(get_scorer(self.scoring)(_Classifier(estimator), X, y, **parameters))
+
+
+def _check_scorer(name: str) -> None:
+    """Raise InputError if scikit-learn is installed and has no scorer of this name."""
+    try:
+        from sklearn.metrics import get_scorer_names  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return
+    known = get_scorer_names()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, 1)
+        advice = f"did you mean {close[0]!r}?" if close else "sklearn.metrics.get_scorer_names() lists the names"
+        raise InputError(f"class_scorer: scikit-learn has no scorer {name!r}; {advice}")
 
 
 class _Classifier:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 import numpy as np
 
 from ._arrays import Files
-from ._errors import InputError
+from ._errors import InputError, path_of
 from ._options import COMMON, READING, argument_of
 from ._parameters import value_of
 from ._process import run
@@ -34,6 +34,12 @@ def load(model: Any) -> Estimator:
 
     Raises
     ------
+    TypeError
+        If `model` is none of these, such as an open file.
+    InputError
+        If the path is empty.
+    OSError
+        If the file cannot be read.
     CoppiceError
         If the file is no model, or this version cannot read it. The text says which version reads it.
     """
@@ -46,7 +52,7 @@ def load(model: Any) -> Estimator:
     elif isinstance(model, str) and "://" in model:
         raise InputError(f"{model}: a URL is not read; download the file, and give its path")
     else:
-        with open(model, "rb") as file:
+        with open(path_of("load", model, "a model file, or its contents in bytes"), "rb") as file:
             data = file.read()
     shown = describe(data)
     job = shown["job"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import threading
@@ -12,7 +13,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._errors import InputError
-from ._texts import notes_of
+from ._texts import notes_of, plain
 
 QUIET = 2.0  # seconds; a call that ends sooner shows nothing
 
@@ -49,12 +50,16 @@ class Progress:
         self.reason = ""  # why the job does not continue, in a word
         self.waits = ""  # and in a sentence
         self.timer: Optional[threading.Timer] = None
-        self.shown = _visible() if self.verbose == "auto" else bool(verbose)
+        self.shown = sys.stderr is not None and (_visible() if self.verbose == "auto" else bool(verbose))
         self.began = time.monotonic()
         self.bar: Any = None
         self.percent = False  # True if the progress is of an experiment, in percent
         self.runs = 0  # of the experiment
         self.last = 0.0
+        self.at: Optional[str] = None  # the last line that could be shown, if there is no bar
+        self.reached = 0.0  # the part of the bar that was full, from 0 to 1
+        self.total: Optional[int] = None  # the last total that was known
+        self.most = 0  # the largest step, if no total is known
         self.rest = ""  # the begin of a line
         self.result: dict[str, Any] = {}
         self.warnings: list[str] = []
@@ -67,6 +72,10 @@ class Progress:
         with self.lock:
             self.closed = True
         if self.bar is None:
+            if self.last:
+                ended = "done" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
+                at = f"{self.runs} of {self.runs} runs" if self.percent and kind is None else self.at
+                write(f"{self.title}: {ended} after {time.monotonic() - self.began:.0f} s{', ' if at else ''}{at}")
             return
         if kind is None:  # early stopping is success too, and the bar ends full
             self.bar.n = (self.bar.total if self.percent else self.bar.n) or 1
@@ -93,7 +102,7 @@ class Progress:
         """Say why a job does not continue: at once if it is paused, and otherwise after two seconds."""
         paused = job.get("state") == "paused"
         reason = "paused" if paused else job.get("waiting_for", "")
-        self.waits = job.get("waiting", "")
+        self.waits = plain(job.get("waiting", ""))
         if reason == self.reason:
             return
         self.reason = reason
@@ -130,7 +139,7 @@ class Progress:
             self.said = text
             if self.bar is not None:
                 self.bar.clear()
-            print(f"{self.title}: {text}", file=sys.stderr, flush=True)
+            write(f"{self.title}: {text}")
 
     def _put(self, at: dict[str, Any]) -> None:
         """Show the progress of a training, or of an experiment."""
@@ -138,7 +147,7 @@ class Progress:
             self.percent, self.runs = True, at["runs"]
             more = [f"{at['runs_done']} of {at['runs']} runs"]
             more += [f"{at['seconds_left']:.0f} s left"] if at.get("seconds_left") else []
-            more += [f"waits: {at['waiting']}"] if at.get("waiting") else []
+            more += [f"waits: {plain(at['waiting'])}"] if at.get("waiting") else []
             self._show(100 * at["runs_done"] // max(1, at["runs"]), 100, ", ".join(more))
             return
         loss = at.get("loss", -1)
@@ -148,22 +157,32 @@ class Progress:
     def _show(self, step: int, total: Optional[int], more: str) -> None:
         """Show how far the call is: `step` of `total` steps, or percent of an experiment."""
         now = time.monotonic()
-        if not self.shown or now - self.began < QUIET:
+        total = self.total = total or self.total
+        step = self._forward(step, total)
+        if not self.shown or sys.stderr is None or now - self.began < QUIET:
             return
         if self.bar is None:
             try:
                 from tqdm.auto import tqdm  # type: ignore[import-not-found, import-untyped, unused-ignore]
             except ImportError:
+                parts = ([] if self.percent else [f"step {step}"]) + ([more] if more else [])
+                self.at = ", ".join(parts)
                 if now - self.last >= QUIET:
                     self.last = now
-                    parts = [f"{100 * step / total:.0f} %"] if total else []
-                    parts += ([] if self.percent else [f"step {step}"]) + ([more] if more else [])
-                    print(f"{self.title}: {', '.join(parts)}", file=sys.stderr)
+                    write(f"{self.title}: {', '.join(([f'{100 * step / total:.0f} %'] if total else []) + parts)}")
                 return
             self.bar = tqdm(total=total, desc=self.title, unit="%" if self.percent else "step")
         self.bar.n = step
         self._of(total)
         self.bar.set_postfix_str(more)
+
+    def _forward(self, step: int, total: Optional[int]) -> int:
+        """Return the step to show. The steps of an ensemble are estimates, and its next estimate may be smaller."""
+        if total:
+            self.reached = max(self.reached, min(1.0, step / total))
+            return max(step, round(self.reached * total))
+        self.most = max(self.most, step)
+        return self.most
 
     def _of(self, total: Optional[int]) -> None:
         """Set the total of the bar, which changes while a call runs. The bar of a notebook reads its total only once."""
@@ -172,6 +191,13 @@ class Progress:
         self.bar.total = total
         if hasattr(self.bar, "container"):
             self.bar.container.children[1].max = total
+
+
+def write(text: str) -> None:
+    """Write a line to the standard error, if there is one."""
+    if sys.stderr is not None:  # it is None in a program without a terminal, and print would then write to the standard output
+        with contextlib.suppress(ValueError):  # it is closed
+            print(text, file=sys.stderr, flush=True)
 
 
 def _visible() -> bool:

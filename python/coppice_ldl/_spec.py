@@ -33,6 +33,8 @@ class SpecFile:
         self.path = os.path.join(folder, "spec.yaml")
         self._names: dict[str, str] = {}  # of files, for messages
         self._keys: list[str] = []  # the path of the key of each line
+        # Methods whose hyperparameters are parameters of an estimator.
+        self._estimators = [i for i, one in enumerate(spec["methods"]) if isinstance(one, Estimator) or isinstance(one, Mapping) and "estimator" in one]
         plain = dict(spec)
         plain["methods"], plain["datasets"] = [], []
         for i, one in enumerate(spec["methods"]):
@@ -95,6 +97,8 @@ class SpecFile:
 
         def key_of(line: str) -> str:
             key = self._keys[int(line) - 1] if 0 < int(line) <= len(self._keys) else ""
+            for i in self._estimators:
+                key = key.replace(f"methods[{i}].settings.", f"methods[{i}].", 1)
             parent, dot, last = key.rpartition(".")
             return parent + dot + argument_of(last)
 

@@ -135,7 +135,7 @@ def test_wait_ends_in_time(client: Client, capfd: pytest.CaptureFixture[str]) ->
         assert seconds <= time.monotonic() - began < seconds + 20
     assert capfd.readouterr().err == ""
     job.pause()
-    with pytest.raises(TimeoutError, match=r"job waited-for is still paused; to resume it: the method resume"):
+    with pytest.raises(TimeoutError, match=r'job waited-for is still paused; to resume it: Client\.job\("waited-for"\)\.resume\(\)$'):
         job.wait(3)
     assert capfd.readouterr().err == 'waited-for: job waited-for is paused; Client.job("waited-for").resume() lets it continue\n'
     with pytest.raises(TimeoutError):

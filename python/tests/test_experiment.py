@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import pickle
 import re
+import shutil
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -200,7 +205,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"methods": ["strutrf", {"algorithm": "sa-bfgs", "settings": {"iteration": 3}}], "folds": 1, "sed": 3},
         ['folds: "1"', r'methods\[0\]: .*"strutrf" is unknown', r'methods\[1\]\.settings\.iteration: .*did you mean "iterations"', 'sed: .*did you mean "seed"'],
     ),
-    "values of estimators": ({"methods": [SABFGS(iterations=-3), StructRF(trees="many")]}, [r'methods\[0\]\.settings\.iterations: "-3"', r'methods\[1\]\.settings\.trees: "many"']),
+    "values of estimators": ({"methods": [SABFGS(iterations=-3), StructRF(trees="many")]}, [r'methods\[0\]\.iterations: "-3"', r'methods\[1\]\.trees: "many"']),
     "no methods": ({"methods": []}, ["methods: the list is empty"]),
     "a missing file": ({"datasets": ["none.csv"]}, [r"datasets\[0\]: dataset none: .*none.csv: no such file; name another folder with `data`, "]),
     "a key in a list of lists": ({"measures": ["kl", "klx"]}, [r'measures\[1\]: unknown measure "klx"']),
@@ -271,3 +276,47 @@ def test_html_of_a_report() -> None:
     with pytest.raises(CoppiceError, match="none.yaml: no such file"):
         experiment("none.yaml", verbose=False)
     assert coppice_ldl.Report is type(report)
+
+
+STOPPED = """
+import os, signal, sys, threading, time
+import numpy as np
+import coppice_ldl
+X = np.random.RandomState(0).rand(200, 4)
+spec = {"name": "e", "folds": 2, "datasets": [{"name": "d", "X": X, "D": X / X.sum(axis=1, keepdims=True)}],
+        "methods": [coppice_ldl.LDLForest(steps=1000000, patience=1000000)]}
+threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    coppice_ldl.experiment(spec, n_jobs=1)
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
+def test_an_interrupt_before_a_run_has_ended_keeps_nothing(tmp_path) -> None:
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    found = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, env=variables, timeout=120, check=False)
+    assert found.returncode == 7 and "results of runs" not in found.stderr, found.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_pickled_report_has_its_results(tmp_path) -> None:
+    """A report of a temporary folder is pickled with its results. A report of a folder of the user names the folder."""
+    X, D = make(40)
+    spec = {"name": "e", "folds": 2, "datasets": [{"name": "d", "X": X, "D": D}], "methods": ["aa-knn"]}
+    report = coppice_ldl.experiment(spec, verbose=False)
+    values, folder = report.runs["kl"].tolist(), report._name
+    pickled = pickle.dumps(report)
+    del report
+    assert not os.path.exists(folder)
+    again = pickle.loads(pickled)
+    assert again.runs["kl"].tolist() == values and again._name != folder
+    folder = again._name
+    del again
+    assert not os.path.exists(folder)
+    report = coppice_ldl.experiment(spec, folder=tmp_path / "f", verbose=False)
+    pickled = pickle.dumps(report)
+    assert pickle.loads(pickled).runs["kl"].tolist() == values
+    shutil.rmtree(tmp_path / "f")
+    with pytest.raises(coppice_ldl.NotFoundError, match="f: no such file or folder"):
+        _ = pickle.loads(pickled).runs

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from conftest import make
 
-from coppice_ldl import SABFGS, InputError, LDLForest, metrics
+from coppice_ldl import AAKNN, SABFGS, InputError, LDLForest, metrics
 
 FEATURES = ["width", "height", "depth", "mass", "age"]
 LABELS = ["joy", "fear", "anger", "calm"]
@@ -151,3 +151,32 @@ def test_pipelines(frames):
     X, D = frames
     model = make_pipeline(StandardScaler().set_output(transform="polars"), SABFGS(iterations=3)).fit(X, D)
     assert list(model[-1].feature_names_in_) == FEATURES
+
+
+def test_structured_arrays() -> None:
+    """A structured array of NumPy is a frame: its fields are columns, which are matched by name."""
+    X, D = make(40, 3, 3)
+    names, labels = ["a", "b", "c"], ["x", "y", "z"]
+    structured, own = (np.rec.fromarrays(values.T, names=fields) for values, fields in ((X, names), (D, labels)))
+    model = AAKNN().fit(structured, own)
+    assert model.feature_names_in_.tolist() == names and model.label_names_.tolist() == labels
+    plain = AAKNN().fit(X, D)
+    other = structured[["c", "a", "b"]]
+    assert np.array_equal(model.predict(other), plain.predict(X))
+    assert metrics.kl(own, own[["z", "x", "y"]]) == 0
+    with pytest.raises(InputError, match="unseen at fit time:\n- d\n"):
+        model.predict(np.rec.fromarrays(X.T, names=["a", "b", "d"]))
+    masked = np.ma.array(np.array(structured), mask=False)
+    masked["b"][3] = np.ma.masked
+    with pytest.raises(InputError, match='row 3, feature 1 "b"'):
+        AAKNN().fit(masked, D)
+    classes = np.array([("u",), ("v",)] * 20, dtype=[("kind", "U1")])
+    assert AAKNN(labels="class").fit(structured, classes).classes_.tolist() == ["u", "v"]
+    wrong = (
+        (np.zeros(40, [("a", float, (2,))]), "the field 'a' has the type"),
+        (np.zeros((40, 2), [("a", float)]), r"the shape is \(40, 2\)"),
+        (np.zeros(40, [("a", float), ("b", "U3")]), "the column 'b' has the type <U3, not numbers; encode it"),
+    )
+    for array, text in wrong:
+        with pytest.raises(InputError, match=text):
+            AAKNN().fit(array, D)

@@ -237,3 +237,31 @@ def test_failed_runs_are_told() -> None:
     with pytest.warns(UserWarning, match="2 of 2 runs failed; the first: .*39 neighbours"):
         report = coppice_ldl.experiment(spec)
     assert report.runs["kl"].isna().all() and set(report.runs["state"]) == {"failed"}
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array(["cat", "dog"] * 30),
+        np.array(["cat", "dog"] * 30, dtype=object),
+        np.array([b"cat", b"dog"] * 30),
+        np.array(["cat", "dog"] * 30).reshape(-1, 1),
+        ["cat", "dog"] * 30,
+        ["1", "cat"] * 30,
+    ],
+)
+def test_classes_need_the_parameter_labels(classes) -> None:
+    with pytest.raises(InputError, match="""^D has texts, such as 'cat'; labels="class" takes the class of each sample$"""):
+        AAKNN().fit(make(60)[0], classes)
+    with pytest.raises(InputError, match="""labels="class" takes the class of each sample, labels="age" takes numbers$"""):
+        AAKNN(labels="age", sigma=1, range=(0, 9)).fit(make(60)[0], classes)
+
+
+def test_other_texts_as_labels() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, D = make(60)
+    for classes in (pandas.Series(["cat", "dog"] * 30), pandas.Series(["cat", "dog"] * 30, dtype="category"), pandas.DataFrame({"kind": ["cat", "dog"] * 30})):
+        with pytest.raises(InputError, match='D has texts, such as .cat.; labels="class" takes'):
+            AAKNN().fit(X, classes)
+    with pytest.raises(InputError, match="could not convert string"):
+        AAKNN().fit(X, np.full((60, 3), "cat", dtype=object))

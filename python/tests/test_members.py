@@ -88,7 +88,7 @@ def test_spelling() -> None:
         ([SABFGS(), ""], r"members\[1\]: the text is empty"),
         ([SABFGS(), "strutrf"], 'did you mean "structrf"'),
         ([SABFGS(), {"algorithm": "aa-knn", "kk": 3}], "kk"),
-        ([SABFGS()], "got 1 members, want 2 to 20"),
+        ([SABFGS()], "got 1 member, want 2 to 20"),
     ],
 )
 def test_wrong_members(members: Any, text: str) -> None:
@@ -118,3 +118,10 @@ def test_members_in_a_search() -> None:
         Ensemble().set_params(structrf__trees=3)
     with pytest.raises(ValueError, match="Invalid parameter 'leaves'"):
         estimator.set_params(structrf__leaves=3)
+
+
+def test_a_single_unknown_member() -> None:
+    """A name that no algorithm has is said, not the number of members."""
+    for members in (["typo"], "typo", ["typo", "aa-knn"]):
+        with pytest.raises(InputError, match='algorithm "typo" is unknown; possible members are ldlf, structrf, '):
+            Ensemble(members=members).fit(*make(40))

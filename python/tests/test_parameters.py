@@ -41,7 +41,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a member with data": (lambda: Ensemble(members=[AAKNN(normalize=True), "rf"]).fit(X, D), r"members\[0\]: .* has normalize, which the ensemble decides"),
     "numbers of an algorithm": (lambda: MLPRegression().fit(X, D), 'MLPRegression predicts numbers; give labels="age"'),
     "a method": (lambda: experiment(spec(methods=[AAKNN(), StructRF(trees=[1])])), r"the spec, methods\[1\]: trees=\[1\]: want one value"),
-    "a keyword": (lambda: experiment(spec(methods=[Ranking(lambda_=-1)])), r"the spec, methods\[0\]\.settings\.lambda_: "),
+    "a keyword": (lambda: experiment(spec(methods=[Ranking(lambda_=-1)])), r"the spec, methods\[0\]\.lambda_: "),
     "two methods": (lambda: experiment(spec(methods=["rf", "rf"])), r"the spec, methods\[1\]: two methods have the name \"rf\", the first at methods\[0\]:"),
     "a time": (lambda: experiment(spec(), wait=True), "wait=True: want seconds from 0"),
     "no cluster": (lambda: experiment(spec(), wait=3), "`wait` needs a cluster, but server=None uses none"),

@@ -204,3 +204,82 @@ def test_save_takes_a_path(tmp_path: Path) -> None:
         file.write(b"still open")
     with pytest.raises(OptionError, match="did you mean rows?"):
         datasets.generate(row=10)
+
+
+NO_STDERR = """
+import os, sys
+out = os.dup(1)
+sys.stderr = None
+import numpy as np
+import coppice_ldl
+from coppice_ldl import _progress
+_progress.QUIET = 0
+X = np.random.RandomState(0).rand(60, 4)
+D = X / X.sum(axis=1, keepdims=True)
+coppice_ldl.SABFGS(verbose=True).fit(X, D)
+coppice_ldl.experiment({"name": "e", "folds": 2, "datasets": [{"name": "d", "X": X, "D": D}], "methods": [coppice_ldl.AAKNN()]}, verbose=True)
+os.write(out, b"done")
+"""
+
+
+def test_progress_without_a_standard_error():
+    """verbose=True shows nothing if there is no standard error, as in a program without a terminal."""
+    found = subprocess.run([sys.executable, "-c", NO_STDERR], capture_output=True, text=True, timeout=120, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "done", "")
+
+
+def test_lines_end_with_how_the_call_ended(monkeypatch, capsys):
+    """Without tqdm, the last line says how the call has ended."""
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    monkeypatch.setattr("coppice_ldl._progress.QUIET", 0)
+    for error, ended in ((None, "done"), (KeyError, "failed"), (KeyboardInterrupt, "interrupted")):
+        try:
+            with Progress("ldlf", True) as progress:
+                progress.line('{"progress": {"step": 40, "most_steps": 80, "loss": 0.1}}\n')
+                if error:
+                    raise error
+        except (KeyError, KeyboardInterrupt):
+            pass
+        assert capsys.readouterr().err == f"ldlf: 50 %, step 40, K-L 0.10000\nldlf: {ended} after 0 s, step 40, K-L 0.10000\n"
+    with Progress("experiment", True) as progress:
+        progress.line('{"progress": {"runs": 20, "runs_done": 7}}\n')
+    assert capsys.readouterr().err.endswith("\nexperiment: done after 0 s, 20 of 20 runs\n")
+    with Progress("ldlf", True):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_bars_do_not_move_backwards(monkeypatch):
+    """The steps of an ensemble are estimates: a later estimate may have a larger total, or a smaller step."""
+    tqdm = pytest.importorskip("tqdm.auto")
+    monkeypatch.setattr("coppice_ldl._progress.QUIET", 0)
+    bars = []
+    own = tqdm.tqdm
+    monkeypatch.setattr(tqdm, "tqdm", lambda *args, **options: bars.append(own(*args, **options)) or bars[-1])
+    parts = []
+    with Progress("ensemble", True) as progress:
+        for step, steps in ((100, 400), (300, 400), (200, 800), (500, 800), (500, 600), (550, 0), (560, 600)):
+            progress.line(f'{{"progress": {{"step": {step}, "steps": {steps}}}}}\n')
+            parts.append(bars[0].n / bars[0].total)
+    assert parts == sorted(parts) and parts[1] == 0.75 and parts[-1] < 1, parts
+
+
+def test_paths_that_are_none(tmp_path: Path) -> None:
+    """What is not a path is refused. A number is not read as a descriptor, and an empty path is not the working directory."""
+    model = SABFGS().fit(*make(60))
+    report = coppice_ldl.experiment({"name": "e", "folds": 2, "datasets": [dict(zip(("name", "X", "D"), ("d", *make(40))))], "methods": ["aa-knn"]}, verbose=False)
+    calls = {
+        "load": coppice_ldl.load,
+        "datasets.load": datasets.load,
+        "save": model.save,
+        "report.save": report.save,
+        "figures": report.figures,
+        "Report": coppice_ldl.Report,
+    }
+    with open(tmp_path / "file", "w+b") as file:
+        for name, call in calls.items():
+            for wrong in (0, None, file):
+                with pytest.raises(TypeError, match="want the path of .*, got"):
+                    call(wrong)  # type: ignore[arg-type]
+            with pytest.raises(InputError, match="the path is empty; give the path of"):
+                call("")

@@ -489,3 +489,13 @@ def test_scorers_of_classes() -> None:
     assert np.isfinite(losses).all() and losses.max() < 0
     with pytest.raises(InputError, match='labels="class"'):
         metrics.class_scorer()(StructRF(trees=2).fit(X, D), X, y)
+
+
+def test_class_scorer_checks_its_scorer() -> None:
+    """A wrong name is an error at once, not a score of nan for each fold."""
+    with pytest.raises(InputError, match="class_scorer: scikit-learn has no scorer 'acuracy'; did you mean 'accuracy'?"):
+        metrics.class_scorer("acuracy")
+    with pytest.raises(InputError, match="get_scorer_names"):
+        metrics.class_scorer("")
+    with pytest.raises(TypeError, match=r"class_scorer: 3 \(int\) is not a scorer"):
+        metrics.class_scorer(3)

@@ -6,6 +6,7 @@ import pathlib
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import coppice_ldl
@@ -131,3 +132,26 @@ def test_a_failed_run_of_arrays_has_no_command(tmp_path: pathlib.Path) -> None:
     assert all(re.search(r"the file arrays-1\.npz .* an experiment of the dataset d and the method far repeats the run, with this fold in the key only of folds", one["no_command"]) for one in failures)
     with pytest.warns(UserWarning, match="1 of 1 runs failed; the first: k: 1000 neighbours"):
         experiment(spec(methods=methods, folds={"k": 2, "only": [1]}), verbose=False)
+
+
+HOLES = np.where(np.arange(X.size).reshape(X.shape) == 13, np.nan, X)
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ({"datasets": [{**SET, "sigma": 2}]}, '`sigma` needs labels="age"'),
+        ({"datasets": [{**SET, "X": HOLES}]}, 'missing="drop" leaves such samples out, missing=0 replaces'),
+        ({"datasets": [{**SET, "D": np.arange(60) % 3}]}, 'labels="class" reads them as classes; labels="age", with `sigma` and `range`, reads'),
+        ({"datasets": [{**SET, "D": 2 * D}]}, "normalize=True divides"),
+        ({"datasets": [SET, "nothing.csv"]}, 'or skip missing files with missing="skip" in the spec'),
+        ({"methods": [AAKNN(k=0)]}, 'the spec, methods[0].k: "0": want auto'),
+        ({"methods": [SABFGS(), {"estimator": AAKNN(k=0), "name": "none"}]}, 'the spec, methods[1].k: "0": want auto'),
+        ({"methods": [{"algorithm": "aa-knn", "settings": {"k": 0}}]}, 'the spec, methods[0].settings.k: "0": want auto'),
+    ],
+)
+def test_mistakes_in_the_words_of_python(keys: dict[str, Any], text: str) -> None:
+    """A mistake names keys and values as Python writes them, not as YAML does, and a parameter of an estimator where it was given."""
+    with pytest.raises(InputError) as error:
+        experiment(spec(**keys), verbose=False)
+    assert text in str(error.value) and "--" not in str(error.value)

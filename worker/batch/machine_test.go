@@ -245,7 +245,7 @@ func TestTooLarge(t *testing.T) {
 		_, x.b.job = opened(Config{Worker: "w", Memory: x.limit})
 		x.b.job.demand.arrays, x.b.job.demand.purpose = 5000, "2 matrices"
 		err := x.b.tooLarge()
-		if (err == nil) != x.ok || err != nil && (!FailureOf(err).Unable || !strings.Contains(err.Error(), "(2 matrices), but --memory of worker w is")) {
+		if (err == nil) != x.ok || err != nil && (!FailureOf(err).Unable || !strings.Contains(err.Error(), "(2 matrices), but worker w has ")) {
 			t.Errorf("limit %d: %v", x.limit, err)
 		}
 	}

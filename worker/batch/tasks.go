@@ -292,7 +292,7 @@ func (b *Batch) tooLarge() error {
 	if need <= c.Memory {
 		return nil
 	}
-	return Unable(fmt.Errorf("worker: a task on the whole dataset needs up to %s%s, but --memory of worker %s is %s",
+	return Unable(fmt.Errorf("worker: a task on the whole dataset needs up to %s%s, but worker %s has %s (coppice worker --memory)",
 		units.Format(need), what, c.Worker, units.Format(c.Memory)))
 }
 
