@@ -131,7 +131,7 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 	}
 	r.Note(fmt.Sprintf("%s to do, %s ended before", units.Plural(p.Runs, "run"), units.Plural(p.Kept, "run")))
 	r.notes(experiment.LackingNote(lacking))
-	err = r.compute(ctx, works, folder, records)
+	err = r.runMissing(ctx, works, folder, records)
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
@@ -149,8 +149,8 @@ func (r *Run) notes(list []string) {
 	}
 }
 
-// runCells computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.
-func (r *Run) compute(ctx context.Context, works []*work, folder *experiment.Folder, records map[string]*experiment.Record) error {
+// runMissing computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.
+func (r *Run) runMissing(ctx context.Context, works []*work, folder *experiment.Folder, records map[string]*experiment.Record) error {
 	t := r.Layout.Fill(records, nil)
 	g, runs := overview.GridOf(t), make(map[string][]*result.Run) // of the runs of each key
 	for i := range t.Runs {
