@@ -7,14 +7,14 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// NoBudgets takes the budgets out of the spec, so that all cells are run.
+// NoBudgets takes the budgets out of the spec, so that all runs are computed.
 func (s *Spec) NoBudgets() {
 	for i := range s.Methods {
 		s.Methods[i].Budget = nil
 	}
 }
 
-// HasBudgets reports whether a row has one.
+// HasBudgets reports whether a method has one.
 func (s *Spec) HasBudgets() bool {
 	for i := range s.Methods {
 		if s.Methods[i].Budget != nil {
@@ -24,10 +24,10 @@ func (s *Spec) HasBudgets() bool {
 	return false
 }
 
-// Spent returns the seconds of computing that the cells of each row have taken, by the row's number.
+// Spent returns the seconds of computing that the runs of each method have taken, by the method's number.
 func (l *Layout) Spent(records map[string]*Record) []float64 {
 	spent := make([]float64, len(l.Table.Methods))
-	counted := make(map[string]bool) // keys: a cell may stand in two rows
+	counted := make(map[string]bool) // keys: a run may stand in two methods
 	for i := range l.Table.Runs {
 		key := l.Keys[i]
 		if r := records[key]; r != nil && key != "" && !counted[key] {
@@ -38,16 +38,16 @@ func (l *Layout) Spent(records map[string]*Record) []float64 {
 	return spent
 }
 
-// Ended are cells of a row on a dataset that have ended, and their seconds of computing.
+// Ended are runs of a method on a dataset that have ended, and their seconds of computing.
 type Ended struct {
 	Runs    int
 	Seconds float64
-	// Well are the cells of these that ended well, and WellSeconds their seconds.
+	// Well are the runs of these that ended well, and WellSeconds their seconds.
 	Well        int
 	WellSeconds float64
 }
 
-// Plus returns what has ended with one more cell.
+// Plus returns what has ended with one more run.
 func (e Ended) Plus(r *Record) Ended {
 	e.Runs, e.Seconds = e.Runs+1, e.Seconds+r.Seconds
 	if r.Outcome.Error == "" {
@@ -56,8 +56,8 @@ func (e Ended) Plus(r *Record) Ended {
 	return e
 }
 
-// Bound puts the budgets of the spec into a job of some of its cells: rows has, for each row of the
-// job, its number in the spec. spent are the seconds that cells of each row of the spec have taken
+// Bound puts the budgets of the spec into a job of some of its runs: methods has, for each method of the
+// job, its number in the spec. spent are the seconds that runs of each method of the spec have taken
 // (Layout.Spent), and ended is what has ended of each on the job's dataset.
 func (s *Spec) Bound(j *round.Job, methods []int, spent []float64, ended map[int]Ended) {
 	number := make(map[*Budget]int)
@@ -85,7 +85,7 @@ func (s *Spec) budgetOfRuns(b *Budget, spent []float64) round.CellBudget {
 	return of
 }
 
-// NotRun says which cells of rows with a budget are missing: how many of which row on which dataset.
+// NotRun says which runs of methods with a budget are missing: how many of which method on which dataset.
 func NotRun(t *result.Table) (list []string) {
 	type where struct{ dataset, method int }
 	counts, order := make(map[where]int), []where(nil)

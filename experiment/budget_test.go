@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// TestBudgets: the rows of an algorithm share a budget, rows of an item with one of its own another.
+// TestBudgets: the methods of an algorithm share a budget, methods of an item with one of its own another.
 func TestBudgets(t *testing.T) {
 	s, err := Parse(t.Context(), "s.yaml", []byte(`name: a
 datasets: [b]
@@ -38,7 +38,7 @@ methods:
 	}
 }
 
-// TestSpentAndNotRun: a cell that stands in two rows is counted once, and what is missing is named.
+// TestSpentAndNotRun: a run that stands in two methods is counted once, and what is missing is named.
 func TestSpentAndNotRun(t *testing.T) {
 	l := &Layout{
 		Table: &result.Table{

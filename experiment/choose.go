@@ -9,17 +9,17 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 )
 
-// chooseKeys are the keys of choose: one of the first two says which rows score the candidates.
+// chooseKeys are the keys of choose: one of the first two says which samples score the candidates.
 var chooseKeys = []string{"inner", "validation", "measure"}
 
-// choice says how the cells of a row choose their settings: by inner folds, of which all score
+// choice says how the runs of a method choose their settings: by inner folds, of which all score
 // the candidates, or with validation only the first.
 type choice struct {
 	folds      string
 	validation bool
 }
 
-// choose adds the row whose cells choose among points by rows that their candidates were not
+// choose adds the method whose runs choose among points by samples that their candidates were not
 // trained on: an ensemble of which the best member has all the weight.
 func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]param.Pair) {
 	c := s.choice(e)
@@ -76,13 +76,13 @@ func (s *parser) choice(e entry) choice {
 	return c
 }
 
-// The parts of the training rows of which one may score candidates.
+// The parts of the training samples of which one may score candidates.
 const (
 	leastParts = 2
 	mostParts  = 20
 )
 
-// part reads a share of the training rows, such as 0.1 or 1/9, and returns how many such parts
+// part reads a share of the training samples, such as 0.1 or 1/9, and returns how many such parts
 // there are.
 func (s *reader) part(e entry) int {
 	text := s.text(e)

@@ -6,8 +6,8 @@ import "github.com/coppice-ldl/coppice/experiment/result"
 // times as much memory as the table.
 type Filling struct {
 	layout *Layout
-	first  map[string]int32  // the number of the first cell with a key
-	next   []int32           // by cell: the number of the next one with the same key; 0: there is none
+	first  map[string]int32  // the number of the first run with a key
+	next   []int32           // by run: the number of the next one with the same key; 0: there is none
 	filled map[string]filled // of the runs that have a record
 }
 
@@ -23,8 +23,8 @@ func (l *Layout) Filling() *Filling {
 	return f
 }
 
-// Put fills the cells of a run, unless an earlier record of the run is as good: see BetterThan. counts is false then, and
-// has is false if the table does not have the run.
+// Put fills the runs of the table that have the key of a record, unless an earlier record with the key is as good: see
+// BetterThan. counts is false then, and has is false if no run has the key.
 func (f *Filling) Put(r *Record) (counts, has bool) {
 	i, has := f.first[r.Key]
 	before, again := f.filled[r.Key]
@@ -33,8 +33,8 @@ func (f *Filling) Put(r *Record) (counts, has bool) {
 	}
 	before.attempts++
 	f.filled[r.Key] = before
-	for cells := f.layout.Table.Runs; has; {
-		c := &cells[i]
+	for runs := f.layout.Table.Runs; has; {
+		c := &runs[i]
 		if counts {
 			*c = result.Run{Dataset: c.Dataset, Method: c.Method, Repeat: c.Repeat, Fold: c.Fold, State: result.Missing}
 			f.layout.fill(c, r)
@@ -49,7 +49,7 @@ func (f *Filling) Put(r *Record) (counts, has bool) {
 	return counts, has
 }
 
-// filled is the record that fills the cells of a run, and how many records there were.
+// filled is the record that fills the runs with a key, and how many records had the key.
 type filled struct {
 	content
 	attempts int

@@ -24,10 +24,10 @@ const (
 // ErrFolder is wrapped by errors about what is in a folder.
 var ErrFolder = errors.New("the folder does not hold an experiment, or a file of the experiment is damaged")
 
-// ErrNoPlan is wrapped by the error of a folder that has cells and no plan.
+// ErrNoPlan is wrapped by the error of a folder that has runs and no plan.
 var ErrNoPlan = errors.New("plan.json is missing, though cells.log has runs")
 
-// Folder keeps the records of cells that ended. One process writes to it at a time. It is safe
+// Folder keeps the records of runs that ended. One process writes to it at a time. It is safe
 // for concurrent use.
 type Folder struct {
 	dir  string
@@ -38,7 +38,7 @@ type Folder struct {
 	end  int64    // of the last record: a piece behind it, of a write that failed, is written over
 	have map[string]*Record
 
-	// Damaged are the numbers of lines of the records that cannot be read: their cells have no record.
+	// Damaged are the numbers of lines of the records that cannot be read: their runs have no record.
 	Damaged []int
 }
 
@@ -127,7 +127,7 @@ func ReadFolder(dir string) (*FolderContent, error) {
 	return c, nil
 }
 
-// Begun reports whether a run began in a folder: it has a plan or cells.
+// Begun reports whether a run began in a folder: it has a plan or runs.
 func Begun(dir string) bool {
 	if _, err := os.Stat(filepath.Join(dir, layoutFile)); err == nil {
 		return true
@@ -173,7 +173,7 @@ func (f *Folder) Records() map[string]*Record {
 	return records
 }
 
-// Put records a cell. If it has a model, Put writes the file models/DIGEST.model. Both are on the
+// Put records a run. If it has a model, Put writes the file models/DIGEST.model. Both are on the
 // disk when Put returns.
 func (f *Folder) Put(r *Record) error {
 	if model := r.Outcome.Model; len(model) > 0 {

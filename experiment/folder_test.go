@@ -206,7 +206,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// FuzzLayout: a layout is one whose cells have keys, or an error.
+// FuzzLayout: a layout is one whose runs have keys, or an error.
 func FuzzLayout(f *testing.F) {
 	f.Add([]byte(`{"table":{"name":"a","datasets":[],"rows":[],"measures":[],"cells":[]},"keys":[]}`))
 	f.Add([]byte(`{"keys":["a"]}`))
@@ -219,7 +219,7 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// FuzzJobSpec: what a job keeps of an experiment is read, or refused, and then its cells are.
+// FuzzJobSpec: what a job keeps of an experiment is read, or refused, and then its runs are.
 func FuzzJobSpec(f *testing.F) {
 	f.Add([]byte(`{"dataset":"d","rows":["a","b"],"tested":["x"]}`))
 	f.Add([]byte(`{"dataset":"d","rows":["a"]}`))
@@ -240,7 +240,7 @@ func FuzzJobSpec(f *testing.F) {
 	})
 }
 
-// FuzzOutline: an outline makes a layout of at most a million cells, or an error.
+// FuzzOutline: an outline makes a layout of at most a million runs, or an error.
 func FuzzOutline(f *testing.F) {
 	s, p := planned(f, "name: a\ndatasets: [b]\nmethods: [ranking, rf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
 	b, err := json.Marshal(NewOutline(s, []*Plan{p}, []string{"x"}))

@@ -8,10 +8,10 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// JobSpec is what a job of an experiment keeps of it: by that its cells have names and keys.
+// JobSpec is what a job of an experiment keeps of it: by that its runs have names and keys.
 type JobSpec struct {
 	Dataset string   `json:"dataset"`          // as the experiment names it
-	Methods []string `json:"rows"`             // the name of each row of the job's cells
+	Methods []string `json:"rows"`             // the name of each method of the job's runs
 	Tested  []string `json:"tested,omitempty"` // as in a Set
 }
 
@@ -30,7 +30,7 @@ type ClusterJob struct {
 	Spec *JobSpec
 }
 
-// Cells lists the job's cells by unit; their rows are those of the job.
+// Runs lists the job's runs by unit; their methods are those of the job.
 func (j *ClusterJob) Runs() ([]Run, error) {
 	if j.Job == nil || j.Job.Cells == nil || len(j.Spec.Methods) != len(j.Job.Cells.Rows) {
 		return nil, fmt.Errorf("%w: job %s has no runs, or another number of methods than its spec, which names %d", ErrFolder, j.Name, len(j.Spec.Methods))
@@ -46,7 +46,7 @@ func (j *ClusterJob) Runs() ([]Run, error) {
 	return runs, nil
 }
 
-// NameOf returns the name of one of the job's cells.
+// NameOf returns the name of one of the job's runs.
 func (j *ClusterJob) NameOf(c *Run) result.Name {
 	return result.Name{Dataset: j.Spec.Dataset, Method: j.Spec.Methods[c.Method], Repeat: c.Repeat, Fold: c.Fold}
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// Layout is the table of an experiment without results, and the key of each of its cells: all
+// Layout is the table of an experiment without results, and the key of each of its runs: all
 // that a report needs beside the records.
 type Layout struct {
 	Table *result.Table `json:"table"`
-	// Keys are those of the table's cells; empty: a cell that was refused.
+	// Keys are those of the table's runs; empty: a run that was refused.
 	Keys []string `json:"keys"`
 	// Skipped are the datasets whose files are not there.
 	Skipped []string `json:"skipped,omitempty"`
 	// Clip says whether the measures are of clipped degrees: measures.Clip.
 	Clip string `json:"clip,omitempty"`
-	// Record says what the table has of the cells beside their outcomes.
+	// Record says what the table has of the runs beside their outcomes.
 	Record Recorded `json:"record,omitzero"`
-	// Numerics is the round.Numerics by which the cells are computed; 0: not known.
+	// Numerics is the round.Numerics by which the runs are computed; 0: not known.
 	Numerics int `json:"numerics,omitempty"`
 	// Text is the text of the spec.
 	Text string `json:"spec_text,omitempty"`
@@ -91,7 +91,7 @@ func methodOf(r *Method) result.Method {
 	return method
 }
 
-// Has returns the keys of the layout's cells.
+// Has returns the keys of the layout's runs.
 func (l *Layout) Has() map[string]bool {
 	known := make(map[string]bool, len(l.Keys))
 	for _, key := range l.Keys {
@@ -101,7 +101,7 @@ func (l *Layout) Has() map[string]bool {
 	return known
 }
 
-// Strange counts the records that are of no cell of the layout.
+// Strange counts the records that are of no run of the layout.
 func (l *Layout) Strange(records map[string]*Record) int {
 	known, n := l.Has(), 0
 	for key := range records {
@@ -112,7 +112,7 @@ func (l *Layout) Strange(records map[string]*Record) int {
 	return n
 }
 
-// Ended returns the keys of the cells that have a record, by name.
+// Ended returns the keys of the runs that have a record, by name.
 func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
 	ended := make(map[result.Name]string)
 	for i := range l.Table.Runs {
@@ -123,7 +123,7 @@ func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
 	return ended
 }
 
-// Again lists the cells that ended before under another key and have none that ended now, where
+// Again lists the runs that ended before under another key and have none that ended now, where
 // ended tells: of another content of the dataset, other settings, folds or numerics. before are
 // the keys of those that ended before, by name.
 func (l *Layout) Again(before map[result.Name]string, ended func(key string) bool) (list []result.Name) {

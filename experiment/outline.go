@@ -17,11 +17,11 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 
-// Outline is an experiment in short form: its table without cells, and of what the key of each
-// cell is made. A cluster keeps that of the last submission in a blob, so that a report needs
+// Outline is an experiment in short form: its table without runs, and of what the key of each
+// run is made. A cluster keeps that of the last submission in a blob, so that a report needs
 // neither the spec nor the data.
 type Outline struct {
-	Table *result.Table `json:"table"` // without cells
+	Table *result.Table `json:"table"` // without runs
 	Sets  []Set         `json:"sets"`  // of the table's datasets
 	// Skipped are the datasets whose files are not there.
 	Skipped []string `json:"skipped,omitempty"`
@@ -30,12 +30,12 @@ type Outline struct {
 	Text    string   `json:"spec_text,omitempty"` // as in a Layout
 }
 
-// Set says of a dataset which cells each row has.
+// Set says of a dataset which runs each method has.
 type Set struct {
 	Repeats int `json:"repeats"`
-	// Refused says, by the number of a row, why it does not go with the dataset.
+	// Refused says, by the number of a method, why it does not go with the dataset.
 	Refused map[int]string `json:"refused,omitempty"`
-	// Job is the job of all cells; nil: no row goes with the dataset. Rows lists, for each row of
+	// Job is the job of all runs; nil: no method goes with the dataset. Methods lists, for each method of
 	// Job.Cells, its number in the table.
 	Job     *round.Job `json:"job,omitempty"`
 	Methods []int      `json:"rows,omitempty"`
@@ -92,7 +92,7 @@ func DecodeOutline(b []byte) (*Outline, error) {
 	return o, nil
 }
 
-// Place is which cell a cell is, by the numbers of dataset and row in the table.
+// Place says which run of the table a run is. Dataset and Method are numbers in the table.
 type Place struct{ Dataset, Method, Repeat, Fold int }
 
 // Layout returns the layout of the experiment.
@@ -136,7 +136,7 @@ func (o *Outline) check() (runs int, err error) {
 	return runs, nil
 }
 
-// keys returns the keys of the cells of dataset d, in a table of so many rows.
+// keys returns the keys of the runs of dataset d, in a table of so many methods.
 func (s *Set) keys(d, methods int) (map[Place]string, error) {
 	if s.Job == nil {
 		if len(s.Methods) > 0 {
@@ -160,7 +160,7 @@ func (s *Set) keys(d, methods int) (map[Place]string, error) {
 	return keys, nil
 }
 
-// addRow adds the cells of a row on a dataset: by repeat, then by fold.
+// addMethod adds the runs of a method on a dataset: by repeat, then by fold.
 func (l *Layout) addMethod(at Place, set *Set, keys map[Place]string) {
 	why, refused := set.Refused[at.Method]
 	for at.Repeat = range max(0, set.Repeats) {
@@ -178,8 +178,8 @@ func (l *Layout) addMethod(at Place, set *Set, keys map[Place]string) {
 	}
 }
 
-// markSame names, in the table of the outline's layout, the first row with the settings of a later row on every
-// dataset, and the first dataset whose cells have the keys of a later dataset's.
+// markSame names, in the table of the outline's layout, the first method with the settings of a later method on every
+// dataset, and the first dataset whose runs have the keys of a later dataset's.
 func (o *Outline) markSame(l *Layout) {
 	t := l.Table
 	methods, sets := newSameKeys(len(t.Methods)), newSameKeys(len(t.Datasets))
@@ -289,10 +289,10 @@ func plainNumbers(value any) any {
 	return value
 }
 
-// sameKeys finds rows, or datasets, whose cells have the same keys.
+// sameKeys finds methods, or datasets, whose runs have the same keys.
 type sameKeys struct {
 	sums  []hash.Hash    // of the keys
-	any   []bool         // true if there is a key: not all cells were refused
+	any   []bool         // true if there is a key: not all runs were refused
 	first map[string]int // by sum
 	buf   []byte
 }
@@ -368,7 +368,7 @@ func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
 	return list
 }
 
-// addMethod adds the values of a row on a dataset. The rows come one after another.
+// addMethod adds the values of a method on a dataset. The methods come one after another.
 func addMethod(h *result.Hyperparameters, method, dataset int, values map[string]string) {
 	for i := len(h.Methods) - 1; i >= 0 && h.Methods[i].Method == method; i-- {
 		if m := &h.Methods[i]; maps.Equal(m.Values, values) {

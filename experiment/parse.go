@@ -116,7 +116,7 @@ func (s *parser) read(list []entry) {
 	s.checkSize()
 }
 
-// checkNames refuses two datasets or rows of one name, or of names that look alike in a report.
+// checkNames refuses two datasets or methods of one name, or of names that look alike in a report.
 func (s *parser) checkNames() {
 	names := make(map[string]int)
 	for _, d := range s.Datasets {
@@ -158,7 +158,7 @@ func (s *parser) measures(e entry) []string {
 	return names
 }
 
-// checkSize refuses more than MaxRuns cells. Groups and files are counted when the data is there.
+// checkSize refuses more than MaxRuns runs. Groups and files are counted when the data is there.
 func (s *parser) checkSize() {
 	runs := 0
 	for _, d := range s.Datasets {
@@ -212,7 +212,7 @@ func (s *parser) published(n ast.Node) {
 	}
 }
 
-// setBudgets gives the rows without a budget of their own that of their algorithm: one for all rows
+// setBudgets gives the methods without a budget of their own that of their algorithm: one for all methods
 // of an algorithm.
 func (s *parser) setBudgets(e entry) {
 	limit := s.duration(e)

@@ -18,7 +18,7 @@ import (
 
 var keysOfMethod = []string{"algorithm", "name", "preset", "settings", "grid", "search", "choose", "budget"}
 
-// rows reads one item of methods: an algorithm, or a mapping, which is a method for each point of
+// methods reads one item of methods: an algorithm, or a mapping, which is a method for each point of
 // its grid or its search. An item with a mistake is no method.
 func (s *parser) methods(n ast.Node) {
 	before := len(s.mistakes)
@@ -118,10 +118,10 @@ func (s *reader) algorithm(at yamltree.Place, name string) string {
 	return name
 }
 
-// inBraces finds what stands for the value of a setting in the name of a row.
+// inBraces finds what stands for the value of a setting in the name of a method.
 var inBraces = regexp.MustCompile(`\{[\p{L}_][\p{L}\p{N}_]*\}`)
 
-// filled returns the name of a row with the values of settings in the place of their names.
+// filled returns the name of a method with the values of settings in the place of their names.
 func (s *reader) filled(r *Method, settings []param.Pair) string {
 	return inBraces.ReplaceAllStringFunc(r.Name, func(word string) string {
 		var keys []string

@@ -169,7 +169,7 @@ func TestDocumentedSpec(t *testing.T) {
 	}
 }
 
-// FuzzParse: any text is a spec whose rows and datasets have names, or an error of the file.
+// FuzzParse: any text is a spec whose methods and datasets have names, or an error of the file.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte("name: a\ndatasets: [b]\nmethods: [{algorithm: ensemble, settings: {members: [rf, structrf]}}]\nfolds: {file: x}"))

@@ -27,7 +27,7 @@ import (
 // Data is what a plan must know of a dataset.
 type Data struct {
 	Manifest *dataset.Manifest
-	Groups   []uint16           // the group of each row; nil: there are none
+	Groups   []uint16           // the group of each sample; nil: there are none
 	Splits   *dataset.SplitList // of the file that the folds name; nil: they name none
 	MaxList  int64              // bytes of a list of splits that the plan may make; 0: any number
 }
@@ -36,11 +36,11 @@ type Data struct {
 type Plan struct {
 	Dataset  Dataset
 	Manifest *dataset.Manifest
-	// Job is the job of the cells; nil: no row goes with the dataset.
+	// Job is the job of the runs; nil: no method goes with the dataset.
 	Job *round.Job
-	// Rows lists, for each row of Job.Cells, its index in Spec.Rows.
+	// Methods lists, for each method of Job.Cells, its index in Spec.Methods.
 	Methods []int
-	// Refused says why a row of Spec.Rows does not go with the dataset: its cells have failed.
+	// Refused says why a method of Spec.Methods does not go with the dataset: its runs have failed.
 	Refused map[int]string
 	// Assigned is the list that Job.Split.Assigned names, or nil, and Tested, where its splits
 	// overlap, the SHA-256 of which rows each of them tests.
@@ -48,7 +48,7 @@ type Plan struct {
 	Tested   []string
 	// Paper has, by algorithm, the resolved settings of its preset paper, if the preset goes with the dataset.
 	Paper map[string]json.RawMessage
-	// Repeats and Folds are those of each row.
+	// Repeats and Folds are those of each method.
 	Repeats, Folds int
 	// Divisions numbers the folds of all repeats as result.Dataset.Divisions does.
 	Divisions []int
@@ -63,7 +63,7 @@ func (s *Spec) overlapping(f *Folds) bool {
 }
 
 // NewPlan makes the plan of a spec for one of its datasets. Errors name the dataset's place in
-// the spec: folds that the rows cannot be divided into, or too many cells. If ctx is done first, the error
+// the spec: folds that the rows cannot be divided into, or too many runs. If ctx is done first, the error
 // is ctx's.
 func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error) {
 	split, list, err := s.split(&d.Folds, data)
@@ -168,7 +168,7 @@ func testedRows(l *dataset.SplitList) []string {
 	return list
 }
 
-// cellsOfRow lists the folds of all repeats that are run, as round.CellRow.Only does.
+// runsOfMethod lists the folds of all repeats that are run, as round.CellRow.Only does.
 func (p *Plan) runsOfMethod() (list []int) {
 	if len(p.OnlyFolds) == 0 {
 		return nil
@@ -181,7 +181,7 @@ func (p *Plan) runsOfMethod() (list []int) {
 	return list
 }
 
-// resolve makes a row of cells for a dataset and its folds.
+// resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds.
 func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*round.CellRow, error) {
 	j, err := spec.Resolve(protocol.Spec{
 		Algorithm: r.Algorithm, Set: r.Settings, Folds: of.Folds, Assigned: of.Assigned, Overlap: of.Overlap, Measures: s.more(), Clip: s.Clip,
@@ -250,15 +250,15 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	return split, list.Assigned, nil
 }
 
-// Cell is a cell of a plan.
+// Run is a run of a plan.
 type Run struct {
 	Unit   int // of Plan.Job
-	Method int // of Spec.Rows
+	Method int // of Spec.Methods
 	round.Cell
 	Key string
 }
 
-// Cells lists the cells of the plan's job by unit. Keys are the SHA-256 of what decides a cell:
+// Runs lists the runs of the plan's job by unit. Keys are the SHA-256 of what decides a run:
 // dataset, type of its labels, algorithm, resolved settings, split, seed and numerics.
 func (p *Plan) Runs() ([]Run, error) {
 	if p.Job == nil {
@@ -267,7 +267,7 @@ func (p *Plan) Runs() ([]Run, error) {
 	return RunsOf(p.Job, p.Tested, p.Methods)
 }
 
-// CellsOf lists the cells of a job of cells by unit; rows gives a row of a spec for each of the
+// RunsOf lists the runs of a job of runs by unit; methods gives a method of a spec for each of the
 // job's, tested is that of a Plan.
 func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
 	switch {
@@ -325,13 +325,13 @@ func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Only returns the job of those of the plan's cells that want wants, and for each of its rows
-// the index in Spec.Rows; nil: there are none.
+// Only returns the job of those of the plan's runs that want wants, and for each of its methods
+// the index in Spec.Methods; nil: there are none.
 func (p *Plan) Only(cells []Run, want func(*Run) bool) (of *round.Job, rows []int) {
 	if p.Job == nil {
 		return nil, nil
 	}
-	only := make(map[int][]int) // by row of the job
+	only := make(map[int][]int) // by method of the job
 	for i := range cells {
 		if want(&cells[i]) {
 			only[cells[i].Cell.Row] = append(only[cells[i].Cell.Row], p.Job.Cells.Index(cells[i].Cell))
@@ -365,8 +365,8 @@ func (f *Folds) place(d *Dataset) yamltree.Place {
 	return f.At
 }
 
-// checkRecorded returns an error if what is recorded of a plan's cells takes more than the bounds: those
-// of one cell, or those of all of the experiment with what plans before had.
+// checkRecorded returns an error if what is recorded of a plan's runs takes more than the bounds: those
+// of one run, or those of all of the experiment with what plans before had.
 func (s *Spec) checkRecorded(p *Plan, before int64) (all int64, err error) {
 	if p.Job == nil {
 		return before, nil
@@ -379,7 +379,7 @@ func (s *Spec) checkRecorded(p *Plan, before int64) (all int64, err error) {
 	return before + one*int64(p.Job.Cells.Count()), nil
 }
 
-// CheckPlans returns an error if the plans have too many cells, or if what they record of their cells takes too much.
+// CheckPlans returns an error if the plans have too many runs, or if what they record of their runs takes too much.
 func (s *Spec) CheckPlans(plans []*Plan) (err error) {
 	all, runs := int64(0), 0
 	for _, p := range plans {

@@ -38,7 +38,7 @@ func planned(t testing.TB, text string) (*Spec, *Plan) {
 	return s, p
 }
 
-// keysOf returns the keys of a plan's cells by row name, repeat and fold.
+// keysOf returns the keys of a plan's runs by method name, repeat and fold.
 func keysOf(t testing.TB, s *Spec, p *Plan) map[string]string {
 	t.Helper()
 	cells, err := p.Runs()
@@ -75,7 +75,7 @@ func TestLongList(t *testing.T) {
 }
 
 // TestKeysStay: more rows, repeats, settings written otherwise and other measures leave the keys of
-// cells that were there; another seed, setting or number of folds changes them.
+// runs that were there; another seed, setting or number of folds changes them.
 func TestKeysStay(t *testing.T) {
 	base := "name: a\ndatasets: [b]\nmethods: [{algorithm: structrf, name: s}]\nfolds: "
 	for _, folds := range []string{"{k: 3}", "{sklearn: 3, seed: 0}", "{k: 3, seed: 5}"} {
@@ -114,8 +114,8 @@ func TestKeysStay(t *testing.T) {
 	}
 }
 
-// TestKeysOfLabels: a cell has measures of its own where the same distributions are classes, or a scale, so the
-// same bytes of another type are other cells, of a plan as of its outline.
+// TestKeysOfLabels: a run has measures of its own where the same distributions are classes, or a scale, so the
+// same bytes of another type are other runs, of a plan as of its outline.
 func TestKeysOfLabels(t *testing.T) {
 	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl, mae_expected]"))
 	if err != nil {
@@ -148,7 +148,7 @@ func TestKeysOfLabels(t *testing.T) {
 	}
 }
 
-// TestSplits: each cell tests the rows that the folds say, whatever the form of the list.
+// TestSplits: each run tests the rows that the folds say, whatever the form of the list.
 func TestSplits(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		k, repeats := rapid.IntRange(2, 9).Draw(r, "k"), rapid.IntRange(1, 4).Draw(r, "repeats")
@@ -247,7 +247,7 @@ func TestWholeFoldsOfAPlan(t *testing.T) {
 	}
 }
 
-// TestPlanErrors: folds above the rows, and rows that do not go with the data.
+// TestPlanErrors: folds above the rows, and methods that do not go with the data.
 func TestPlanErrors(t *testing.T) {
 	s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 61"))
 	if err != nil {
@@ -282,7 +282,7 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// TestOnly: the job of some cells has those and no others, with the same keys.
+// TestOnly: the job of some runs has those and no others, with the same keys.
 func TestOnly(t *testing.T) {
 	_, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf, structrf]\nfolds: {sklearn: 3, repeats: 2, seed: 1}")
 	cells, err := p.Runs()
@@ -329,7 +329,7 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// TestFill: records come to their cells, with the measures in the order of the table.
+// TestFill: records come to their runs, with the measures in the order of the table.
 func TestFill(t *testing.T) {
 	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf, structrf]\nfolds: 2\nmeasures: [clark, kl]")
 	l, err := NewLayout(s, []*Plan{p}, nil)
@@ -360,7 +360,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestSomeCells: the cells of a job of some cells are those that were wanted, and each has the
+// TestSomeRuns: the runs of a job of some runs are those that were wanted, and each has the
 // key of the job that its unit is.
 func TestSomeRuns(t *testing.T) {
 	_, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf, ldlf, aa-knn]\nfolds: {sklearn: 4, seed: 1, repeats: 3}")
@@ -390,7 +390,7 @@ func TestSomeRuns(t *testing.T) {
 }
 
 // TestOutlineAsJSON: an outline that was written and read makes the layout of the plans, with
-// the keys of all cells.
+// the keys of all runs.
 func TestOutlineAsJSON(t *testing.T) {
 	for _, folds := range []string{"3", "{sklearn: 3, repeats: 2, seed: 1}", "{k: 2, repeats: 3}"} {
 		s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [ranking, rf, aa-knn]\nfolds: "+folds)
@@ -431,7 +431,7 @@ func TestOutlineAsJSON(t *testing.T) {
 	}
 }
 
-// TestOnlySomeFolds: the cells of some folds are those of all folds, key for key, and the table has no
+// TestOnlySomeFolds: the runs of some folds are those of all folds, key for key, and the table has no
 // others.
 func TestOnlySomeFolds(t *testing.T) {
 	for _, way := range []string{"k: 4, seed: 9", "k: 4", "sklearn: 4, seed: 1"} {
@@ -469,7 +469,7 @@ func TestOnlyFoldsThatAreThere(t *testing.T) {
 	}
 }
 
-// TestScores: a cell that chose has the K-L of the candidates, and that of the mean predictor, though clipped
+// TestScores: a run that chose has the K-L of the candidates, and that of the mean predictor, though clipped
 // measures are shown; one with other members has none.
 func TestScores(t *testing.T) {
 	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [{algorithm: aa-knn, grid: [{}, {k: [3, 5]}], choose: {inner: 2}}]\nfolds: 2\nmeasures: [kl]\nclip: pyldl")

@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// points lists the settings beside the common ones that a row is to be run with, one list for each
-// row of the table: those of its grid or of its search, else an empty one.
+// points lists the settings beside the common ones that a method is to be run with, one list for each
+// method of the table: those of its grid or of its search, else an empty one.
 func (s *parser) points(r *Method, at map[string]entry) [][]param.Pair {
 	grid, hasGrid := at["grid"]
 	search, hasSearch := at["search"]

@@ -16,13 +16,13 @@ import (
 // MaxRecord bounds a line of the records, in bytes.
 const MaxRecord = 16 << 20
 
-// Record is what is known of a cell that ended.
+// Record is what is known of a run that ended.
 type Record struct {
 	Key     string
 	Seconds float64 // of computing
-	// Attempts is how often the cell has ended, in all records of a folder or all jobs of a cluster. It is not recorded.
+	// Attempts is how often the run has ended, in all records of a folder or all jobs of a cluster. It is not recorded.
 	Attempts int
-	// Outcome is that of the cell, without the model, and with the learning curve and the
+	// Outcome is that of the run, without the model, and with the learning curve and the
 	// predictions where these are recorded.
 	Outcome *pipeline.Outcome
 }
@@ -36,7 +36,7 @@ type recordJSON struct {
 	Predictions []byte            `json:"predictions,omitempty"`
 }
 
-// Lacks reports whether a cell that ended well has not what is recorded.
+// Lacks reports whether a run that ended well has not what is recorded.
 func (r *Record) Lacks(of *Recorded) bool {
 	return r.Outcome.Error == "" && (of.Curve && r.Outcome.Curve == nil || of.Predictions && len(r.Outcome.Predictions) == 0)
 }
@@ -73,8 +73,8 @@ func (r *Record) SetRecorded(line, predicted []byte) error {
 	return nil
 }
 
-// readRecords reads records up to the end of the last whole one. A later record of a cell replaces an earlier
-// one: it was run again. Damaged are the numbers of lines between records that cannot be read: their cells
+// readRecords reads records up to the end of the last whole one. A later record of a run replaces an earlier
+// one: it was run again. Damaged are the numbers of lines between records that cannot be read: their runs
 // have no record. What cannot be read behind the last record is the end of a crash.
 func readRecords(in io.Reader) (records map[string]*Record, end int64, damaged []int, err error) {
 	records = make(map[string]*Record)

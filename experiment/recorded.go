@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// Recorded says what is recorded of each cell beside its outcome.
+// Recorded says what is recorded of each run beside its outcome.
 type Recorded struct {
 	Curve       bool `json:"curve,omitempty"`       // the learning curve
 	Predictions bool `json:"predictions,omitempty"` // what it predicts of some test rows
@@ -48,12 +48,12 @@ func (r *Recorded) add(word string) error {
 // Any reports whether anything is recorded.
 func (r *Recorded) Any() bool { return r.Curve || r.Predictions }
 
-// In reports whether a job of cells keeps what is recorded.
+// In reports whether a job of runs keeps what is recorded.
 func (r *Recorded) In(c *round.Cells) bool {
 	return (c.Curves || !r.Curve) && (c.PredictedRows > 0 || !r.Predictions)
 }
 
-// set has a job of cells keep what is recorded.
+// set has a job of runs keep what is recorded.
 func (r *Recorded) set(c *round.Cells) {
 	c.Curves, c.PredictedRows = r.Curve, 0
 	if r.Predictions {

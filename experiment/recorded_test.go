@@ -29,7 +29,7 @@ func recordsOf(t *testing.T, key string) *Record {
 	return &Record{Key: key, Outcome: &pipeline.Outcome{Steps: 2, RefitSteps: 1, Curve: line.Curve(), Predictions: set.Encode()}}
 }
 
-// TestRecords: what is recorded of a cell is in its folder, and in the table of a spec that records
+// TestRecords: what is recorded of a run is in its folder, and in the table of a spec that records
 // it and of no other.
 func TestRecords(t *testing.T) {
 	s, p := planned(t, "name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl]\nrecord: [predictions, curve]")
@@ -68,7 +68,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestRecordBounds: more bytes than a cell or an experiment may have are refused at the place of the
+// TestRecordBounds: more bytes than a run or an experiment may have are refused at the place of the
 // key.
 func TestRecordBounds(t *testing.T) {
 	for text, want := range map[string]string{
@@ -126,7 +126,7 @@ func TestFilling(t *testing.T) {
 	}
 }
 
-// TestBetterThan: of two records of a cell the one counts that has more, else the first.
+// TestBetterThan: of two records of a run the one counts that has more, else the first.
 func TestBetterThan(t *testing.T) {
 	failed, bare, whole := &Record{Outcome: &pipeline.Outcome{Error: "why"}}, &Record{Outcome: &pipeline.Outcome{}}, recordsOf(t, "")
 	order := []*Record{nil, failed, bare, whole}

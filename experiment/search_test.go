@@ -21,7 +21,7 @@ methods:
     search: {draws: DRAWS, seed: SEED, space: {SPACE}}
 `
 
-// drawn returns the settings of the rows of a search, in the order of draws.
+// drawn returns the settings of the methods of a search, in the order of draws.
 func drawn(t *testing.T, draws int, seed, space string) (points []map[string]string) {
 	t.Helper()
 	text := strings.NewReplacer("DRAWS", strconv.Itoa(draws), "SEED", seed, "SPACE", space).Replace(searching)

@@ -75,14 +75,14 @@ func common[T any](a, b []T, name func(T) string) bool {
 	return slices.ContainsFunc(b, func(x T) bool { return names[name(x)] })
 }
 
-// changesFrom lists what a spec says otherwise than an earlier one: names of datasets and rows, and keys.
+// changesFrom lists what a spec says otherwise than an earlier one: names of datasets and methods, and keys.
 func (s *Spec) changesFrom(before *Spec) (list []string) {
 	list = append(list, changed("dataset", s.Datasets, before.Datasets, nameOfDataset, func(d Dataset) any {
 		d.At, d.Folds.At = yamltree.Place{}, yamltree.Place{}
 		return d
 	})...)
 	list = append(list, changed("method", s.Methods, before.Methods, nameOfMethod, func(r Method) any {
-		r.At, r.Budget = yamltree.Place{}, nil // a budget decides which cells are run, and none of their results
+		r.At, r.Budget = yamltree.Place{}, nil // a budget decides which runs are run, and none of their results
 		return r
 	})...)
 	published := func(of *Spec) (all []result.Published) {

@@ -69,7 +69,7 @@ func layoutOf(t *testing.T, s *Spec, rows int) *Layout {
 	return l
 }
 
-// TestSameCells: rows and datasets whose cells have the same keys are one, however they are written.
+// TestSameRuns: methods and datasets whose runs have the same keys are one, however they are written.
 func TestSameRuns(t *testing.T) {
 	s, err := Parse(t.Context(), "s.yaml", []byte(`name: s
 datasets: [a.csv, {file: copy.csv, name: b}, {file: a.csv, name: c, folds: 3}]
@@ -100,7 +100,7 @@ methods:
 	}
 	for row, want := range map[string]string{
 		"aa-knn k=3": "", "aa-knn k=03": "aa-knn k=3", "aa-knn k=003": "aa-knn k=3", "aa-knn k=5": "", "structrf": "", "structrf trees=200": "structrf", "structrf trees=51": "",
-		"ranking": "", "again": "", // neither has a cell
+		"ranking": "", "again": "", // neither has a run
 		"scaled": "aa-knn k=3", "paper k": "aa-knn k=3", "raw": "", // dense features are standardised by the preset auto
 		"decay": "", "spelled": "decay", "best": "", "best spelled": "best", "best of others": "",
 	} {

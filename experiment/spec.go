@@ -70,13 +70,13 @@ type Folds struct {
 	At yamltree.Place
 }
 
-// Row is an algorithm with settings.
+// Method is an algorithm with settings.
 type Method struct {
 	Name      string
 	Algorithm string
 	Settings  map[string]string // the preset is one of them
-	Budget    *Budget           // other rows may share it; nil: none
-	// Candidates are the names of the settings that cells choose among; empty: they do not choose.
+	Budget    *Budget           // other methods may share it; nil: none
+	// Candidates are the names of the settings that runs choose among; empty: they do not choose.
 	Candidates []string
 
 	trained string // the algorithm that settings are chosen for, or Algorithm
@@ -116,7 +116,7 @@ func (s *Spec) more() string {
 	return pipeline.TenMeasures
 }
 
-// rowName is the name of a row that has none: the algorithm, its preset, and its settings.
+// methodName is the name of a method that has none: the algorithm, its preset, and its settings.
 func methodName(algorithm string, settings []param.Pair) string {
 	parts := []string{algorithm}
 	for _, s := range settings {
@@ -129,10 +129,10 @@ func methodName(algorithm string, settings []param.Pair) string {
 	return strings.Join(parts, " ")
 }
 
-// Budget bounds the computing time of some rows together.
+// Budget bounds the computing time of some methods together.
 type Budget struct {
 	Limit time.Duration
-	Of    string // what the rows are: an algorithm, or a line of the spec
+	Of    string // what the methods are: an algorithm, or a line of the spec
 }
 
 // String says the budget in reports.

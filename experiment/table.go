@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// Fill returns the table with the records of cells that ended; running are the keys of those
+// Fill returns the table with the records of runs that ended; running are the keys of those
 // that are computed just now.
 func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *result.Table {
 	t := *l.Table
@@ -25,21 +25,21 @@ func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *resu
 	return &t
 }
 
-// fill sets what a record says of a cell.
+// fill sets what a record says of a run.
 func (l *Layout) fill(c *result.Run, r *Record) {
 	fill(c, r, l.Table.Measures, measures.Clip(l.Clip))
 	fillRecorded(c, r.Outcome, &l.Record)
 	fillScores(c, r.Outcome, len(l.Table.Methods[c.Method].Candidates))
 }
 
-// fillScores sets what the candidates of a cell that chose among n scored.
+// fillScores sets what the candidates of a run that chose among n scored.
 func fillScores(c *result.Run, o *pipeline.Outcome, n int) {
 	if c.CandidateKL = scores(o.Mixture, n); c.CandidateKL != nil {
 		c.MeanKL = value("kl", o.MeanPredictor, nil)
 	}
 }
 
-// scores lists the K-L of the candidates of a cell that chose among n; nil: it did not.
+// scores lists the K-L of the candidates of a run that chose among n; nil: it did not.
 func scores(x *algorithms.Mixture, n int) (list []float64) {
 	if x == nil || n == 0 || len(x.Members) != n {
 		return nil
@@ -53,7 +53,7 @@ func scores(x *algorithms.Mixture, n int) (list []float64) {
 	return list
 }
 
-// fill sets what a record says of a cell.
+// fill sets what a record says of a run.
 func fill(c *result.Run, r *Record, names []string, clip measures.Clip) {
 	o := r.Outcome
 	c.Seconds = r.Seconds
@@ -111,7 +111,7 @@ func value(name string, r measures.Report, a *measures.Added) float64 {
 	return v.Mean
 }
 
-// Counts are how many cells of a table have which state.
+// Counts are how many runs of a table have which state.
 type Counts struct {
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
@@ -119,7 +119,7 @@ type Counts struct {
 	Missing int `json:"missing"`
 }
 
-// Add counts one more cell.
+// Add counts one more run.
 func (n *Counts) Add(state string) {
 	switch state {
 	case result.Done:
@@ -133,7 +133,7 @@ func (n *Counts) Add(state string) {
 	}
 }
 
-// Count counts the cells of a table.
+// Count counts the runs of a table.
 func Count(t *result.Table) (n Counts) {
 	for i := range t.Runs {
 		n.Add(t.Runs[i].State)

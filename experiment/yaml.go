@@ -216,7 +216,7 @@ func (s *reader) seed(e entry) uint64 {
 	return v
 }
 
-// rowNameOf reads the name of a row, without the white space around it.
+// methodNameOf reads the name of a method, without the white space around it.
 func (s *reader) methodNameOf(e entry) string {
 	name := strings.TrimSpace(s.text(e))
 	switch at := strings.IndexFunc(name, unicode.IsControl); {

@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// cellFlags say what is recorded of cells that are run, and which cells that have ended are run again.
+// cellFlags say what is recorded of runs that are run, and which runs that have ended are run again.
 type cellFlags struct {
 	Record      []string `placeholder:"WORDS" help:"Data to record of each run, for the figures of reports: curve (the learning curve), predictions (of 6 test samples), or both (default: the key record of the spec)."`
 	RecordAgain bool     `help:"Repeat the runs that ended without the data of --record."`

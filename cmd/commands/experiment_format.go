@@ -35,7 +35,7 @@ func (f *reportFlags) check(inputs ...string) error {
 	return nil
 }
 
-// write writes the report, or the cells in JSON, and the figures.
+// write writes the report, or the runs in JSON, and the figures.
 func (f *reportFlags) write(a *app, t *tables.Table) error {
 	if err := f.drawFigures(a, t); err != nil {
 		return err

@@ -90,7 +90,7 @@ func TestReportWhere(t *testing.T) {
 	}
 }
 
-// TestReportWithoutPlan: a folder with cells and no plan is not called empty, and the command that the error names mends it.
+// TestReportWithoutPlan: a folder with runs and no plan is not called empty, and the command that the error names mends it.
 func TestReportWithoutPlan(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()

@@ -145,7 +145,7 @@ func belowAnother(path, prefix string) errtext.Text {
 	case prefix != "":
 		return errtext.Sprintf("; this coordinator has the API below %s: replace %s by it in {server}", prefix, other)
 	}
-	return errtext.Sprintf("; leave the path %s out of {server}, or if a proxy has the API below it, start each coordinator with --http-prefix %s", other, other)
+	return errtext.Sprintf("; leave the path %s out of {server}, or if a proxy has the API below it, start each coordinator with coppice coordinator --http-prefix %s", other, other)
 }
 
 // Starting serves a coordinator before its log is open: it says who the coordinator is

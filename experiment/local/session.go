@@ -18,7 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// runAll computes the cells until all have ended, or their budgets are over, or ctx is done: what is being computed then is dropped.
+// runAll computes the runs until all have ended, or their budgets are over, or ctx is done: what is being computed then is dropped.
 func runAll(ctx context.Context, works []*work, o sessionOptions) error {
 	kept := engine.NewDerivedMemory(engine.DerivedLimit)
 	parents := make(map[*work]*open.Job)
@@ -43,8 +43,8 @@ func runAll(ctx context.Context, works []*work, o sessionOptions) error {
 	return s.run(ctx)
 }
 
-// session computes cells as the tasks of one gather round, which has one worker: this process. It performs the actions of
-// package schedule, and decides nothing. One goroutine uses it; others compute cells and put records, and send events.
+// session computes runs as the tasks of one gather round, which has one worker: this process. It performs the actions of
+// package schedule, and decides nothing. One goroutine uses it; others compute runs and put records, and send events.
 type session struct {
 	sessionOptions
 	compute func(context.Context, *run) (*pipeline.Outcome, error)
@@ -68,7 +68,7 @@ type session struct {
 	changed   bool // true if a run has ended that Show was not told of
 }
 
-// group is the cells of one row on one dataset.
+// group is the runs of one method on one dataset.
 type group struct {
 	work   *work
 	method int
@@ -76,13 +76,13 @@ type group struct {
 	runs   state.Runs // without All and Running
 }
 
-// run is a cell that is to be computed.
+// run is a run of the experiment that is to be computed.
 type run struct {
 	work    *work
 	planned *experiment.Run
 	group   int
 	task    int
-	turn    int // it is the cell of its group with this number, which counts earlier runs
+	turn    int // it is the run of its group with this number, which counts earlier runs
 
 	began   time.Time // zero: it has not begun
 	stop    context.CancelFunc
@@ -104,7 +104,7 @@ const (
 	showEvery = 10                     // ticks after which Show is called though no run has ended
 )
 
-// newSession returns the session that computes cells by a function.
+// newSession returns the session that computes runs by a function.
 func newSession(works []*work, o sessionOptions, compute func(context.Context, *run) (*pipeline.Outcome, error)) *session {
 	o.Lanes = max(1, o.Lanes)
 	s := &session{
@@ -126,10 +126,10 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 	return s
 }
 
-// add takes in the cells of a dataset.
+// add takes in the runs of a dataset.
 func (s *session) add(w *work) {
-	number := make(map[int]int) // of the group, by row
-	count := make(map[int]int)  // cells, by row
+	number := make(map[int]int) // of the group, by method
+	count := make(map[int]int)  // runs, by method
 	for i := range w.Runs {
 		c := &w.Runs[i]
 		if _, is := number[c.Method]; !is {
@@ -176,7 +176,7 @@ func share(groups []*group, budgets []*budget) *schedule.Share {
 	return s
 }
 
-// run computes the cells.
+// run computes the runs.
 func (s *session) run(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	defer s.cancel()
@@ -245,7 +245,7 @@ func (s *session) perform(actions []schedule.Action) {
 			s.stop(a.Task)
 		case schedule.Record: // Put has done that
 			then = append(then, schedule.Event{Kind: schedule.ResultRecorded, Task: a.Task, Result: a.Result})
-		case schedule.RecordSkips: // a cell without a record was not run
+		case schedule.RecordSkips: // a run without a record was not run
 			then = append(then, schedule.Event{Kind: schedule.SkipsRecorded, Tasks: slices.Clone(a.Tasks)})
 		case schedule.Finish:
 			s.over = true
@@ -372,7 +372,7 @@ func (s *session) show() {
 	s.Show(s.status)
 }
 
-// count counts the cells of each group that have ended, are computed or may begin. firsts is true if the first cell of each
+// count counts the runs of each group that have ended, are computed or may begin. firsts is true if the first run of each
 // group has ended, or may not begin.
 func (s *session) count(now time.Time) (list []state.Runs, firsts bool) {
 	list, firsts = make([]state.Runs, 0, len(s.groups)), true

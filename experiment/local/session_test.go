@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// worksOf makes the work of datasets that have so many cells of each row. Cells are in the order of folds.
+// worksOf makes the work of datasets that have so many runs of each method. Runs are in the order of folds.
 func worksOf(datasets ...[]int) (list []*work) {
 	for d, runs := range datasets {
 		p := &experiment.Plan{Manifest: &dataset.Manifest{Rows: 10, Features: 1}}
@@ -54,7 +54,7 @@ func takes(seconds func(r *run) float64) func(context.Context, *run) (*pipeline.
 	}
 }
 
-// byRow has the runs of each row take so many seconds.
+// byMethod has the runs of each method take so many seconds.
 func byMethod(seconds ...float64) func(context.Context, *run) (*pipeline.Outcome, error) {
 	return takes(func(r *run) float64 { return seconds[r.planned.Method] })
 }
@@ -375,7 +375,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// sixCells is work of six cells that take milliseconds.
+// sixRuns is work of six runs that take milliseconds.
 func sixRuns(t *testing.T) *work {
 	t.Helper()
 	s, err := experiment.Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [aa-knn]\nfolds: 6"))
@@ -393,7 +393,7 @@ func sixRuns(t *testing.T) *work {
 	return w
 }
 
-// TestPutBesideComputing: while a record is written others compute; a cell counts once its record
+// TestPutBesideComputing: while a record is written others compute; a run counts once its record
 // is written, in the order in which records are.
 func TestPutBesideComputing(t *testing.T) {
 	running, put := make(chan struct{}, 1), 0

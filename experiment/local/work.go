@@ -14,12 +14,12 @@ type work struct {
 	planned *experiment.Plan
 	Data    *local.Data
 	Runs    []experiment.Run // of Plan, to be run
-	// Ended is what earlier runs have of each row of the spec, and Kept are their records.
+	// Ended is what earlier runs have of each method of the spec, and Kept are their records.
 	Ended map[int]experiment.Ended
 	Kept  []*experiment.Record
 }
 
-// newWork returns what there is to do of a dataset: the cells without a record. A record does not count if again returns true
+// newWork returns what there is to do of a dataset: the runs without a record. A record does not count if again returns true
 // for it.
 func newWork(p *experiment.Plan, data *local.Data, records map[string]*experiment.Record, again func(*experiment.Record) bool) (*work, error) {
 	runs, err := p.Runs()
@@ -38,11 +38,11 @@ func newWork(p *experiment.Plan, data *local.Data, records map[string]*experimen
 	return w, nil
 }
 
-// Status is how far the cells are.
+// Status is how far the runs are.
 type Status struct {
 	Done, Failed, Running, Runs int
 	Estimate                    state.Estimate
-	// Firsts is true if the first cell of each row on each dataset has ended, or is not to be run: the estimate is no guess.
+	// Firsts is true if the first run of each method on each dataset has ended, or is not to be run: the estimate is no guess.
 	Firsts bool
 }
 
@@ -56,32 +56,32 @@ func (s Status) Line() string {
 	return text + s.Estimate.Text()
 }
 
-// sessionOptions says how cells are run; none of them changes a result.
+// sessionOptions says how runs are run; none of them changes a result.
 type sessionOptions struct {
-	Lanes int // cells at a time
-	// Methods, if set, names the rows of the spec in the estimate.
+	Lanes int // runs at a time
+	// Methods, if set, names the methods of the spec in the estimate.
 	Methods []string
-	// Budgets has the budget of each row of the spec; nil: the row has none. A cell does not begin if nothing is left of its
+	// Budgets has the budget of each method of the spec; nil: the method has none. A run does not begin if nothing is left of its
 	// budget, and is stopped soon after it has taken all of it.
 	Budgets []*budget
-	// Begin, if set, is told of each cell that begins, one at a time.
+	// Begin, if set, is told of each run that begins, one at a time.
 	Begin func(w *work, c *experiment.Run)
-	// Drop, if set, is told of each cell that its budget ended, as Begin is.
+	// Drop, if set, is told of each run that its budget ended, as Begin is.
 	Drop func(w *work, c *experiment.Run)
-	// Put is given the record of each cell that ended, one at a time, while others are computed. An error of Put ends the
-	// run. A cell counts once Put has returned.
+	// Put is given the record of each run that ended, one at a time, while others are computed. An error of Put ends the
+	// run. A run counts once Put has returned.
 	Put func(w *work, c *experiment.Run, r *experiment.Record) error
-	// Show, if set, is told how far the run is soon after a cell ends, each second, and at the end.
+	// Show, if set, is told how far the runs are soon after a run ends, each second, and at the end.
 	Show func(Status)
 }
 
-// budget bounds the computing time of the cells of some rows together.
+// budget bounds the computing time of the runs of some methods together.
 type budget struct {
 	Limit float64 // seconds
 	Spent float64 // seconds, in earlier runs
 }
 
-// budgetsOf lists the budget of each row of a spec; earlier runs have spent so many seconds of each row's budget.
+// budgetsOf lists the budget of each method of a spec; earlier runs have spent so many seconds of each method's budget.
 func budgetsOf(s *experiment.Spec, spent []float64) []*budget {
 	list, of := make([]*budget, len(s.Methods)), make(map[*experiment.Budget]*budget)
 	for i := range s.Methods {

@@ -17,7 +17,7 @@ type Grid struct {
 	methods, datasets []string
 
 	mu sync.Mutex
-	at [][]experiment.Counts // by row, then by dataset
+	at [][]experiment.Counts // by method, then by dataset
 }
 
 // GridOf counts the runs of a table.
@@ -96,7 +96,7 @@ type line struct {
 	methods []int
 }
 
-// shownRows returns at most so many lines, in the order of the table. If there is no room for all methods, methods with
+// shownMethods returns at most so many lines, in the order of the table. If there is no room for all methods, methods with
 // running or failed runs come first, then methods that have not ended. The last line has the rest.
 func (g *Grid) shownMethods(most int) (list []line) {
 	order := make([]int, len(g.methods))

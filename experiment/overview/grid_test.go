@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
-// gridTable is a table of so many rows and datasets, with four folds each.
+// gridTable is a table of so many methods and datasets, with four folds each.
 func gridTable(methods, datasets int) *result.Table {
 	t := &result.Table{}
 	for d := range datasets {

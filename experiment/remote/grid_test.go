@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestGridSees: a cell that is not run is missing, a failed cell is done once another job has it, and what was
+// TestGridSees: a run that is not run is missing, a failed run is done once another job has it, and what was
 // told again, or before the grid was read, counts once.
 func TestGridSees(t *testing.T) {
 	table := &result.Table{Datasets: []result.Dataset{{Name: "d"}}, Methods: []result.Method{{Name: "r"}}, Runs: make([]result.Run, 3000)}

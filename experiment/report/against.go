@@ -5,7 +5,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// Against compares a row with the best one on the same folds. P-values are two-sided; those named
+// Against compares a method with the best one on the same folds. P-values are two-sided; those named
 // Holm are adjusted for the comparisons of one dataset and measure.
 type Against struct {
 	Best string `json:"best"`
@@ -16,12 +16,12 @@ type Against struct {
 	THolm          number `json:"t_p_holm"`
 	Wilcoxon       number `json:"wilcoxon_p"`
 	WilcoxonHolm   number `json:"wilcoxon_p_holm"`
-	// EffectSize is Cohen's d of the paired differences, the row's value less the best's: their
+	// EffectSize is Cohen's d of the paired differences, the method's value less the best's: their
 	// mean over their sample deviation.
 	EffectSize number `json:"effect_size"`
 }
 
-// compare compares every row that has all folds with the best.
+// compare compares every method that has all folds with the best.
 func (r *Result) compare(g *grid, d, m, best int) {
 	reference, ratio := g.values(d, best, m), g.ratio(d, best)
 	var others []*Against
@@ -57,7 +57,7 @@ func wilcoxon(differences []float64) float64 {
 	return statistics.Wilcoxon(differences).P
 }
 
-// worse reports whether the corrected t-test, adjusted by Holm, finds a row worse than the best.
+// worse reports whether the corrected t-test, adjusted by Holm, finds a method worse than the best.
 func (l *Line) worse(level float64) bool {
 	return l.Against != nil && float64(l.Against.CorrectedTHolm) < level
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// Choice is what the candidates of a row scored, over all datasets together: which one is a good
+// Choice is what the candidates of a method scored, over all datasets together: which one is a good
 // default.
 type Choice struct {
 	Method string `json:"method"`
@@ -24,7 +24,7 @@ type Choice struct {
 	Without []Without `json:"without,omitempty"`
 }
 
-// Candidate is one of the settings that a row's cells chose among.
+// Candidate is one of the settings that a method's runs chose among.
 type Candidate struct {
 	Name string `json:"name"`
 	// Ratios are, by dataset, the K-L over that of the mean predictor.
@@ -44,7 +44,7 @@ type Without struct {
 	Ratio   number `json:"ratio"`
 }
 
-// choicesOf lists the choices of the rows that have candidates with scores.
+// choicesOf lists the choices of the methods that have candidates with scores.
 func choicesOf(g *grid) (list []Choice) {
 	for _, method := range g.listed() {
 		if len(g.table.Methods[method].Candidates) == 0 {
@@ -57,7 +57,7 @@ func choicesOf(g *grid) (list []Choice) {
 	return list
 }
 
-// choiceOf returns the choice of a row; nil: no cell has scores.
+// choiceOf returns the choice of a method; nil: no run has scores.
 func choiceOf(g *grid, method int) *Choice {
 	r := &g.table.Methods[method]
 	c := &Choice{Method: r.Name}
@@ -83,7 +83,7 @@ func choiceOf(g *grid, method int) *Choice {
 }
 
 // scoredBefore reports whether an earlier dataset is this one under another name, or has its rows, labels and folds and the
-// same scores of the candidates of a row.
+// same scores of the candidates of a method.
 func (g *grid) scoredBefore(d, method int) bool {
 	if g.table.Datasets[d].Same != "" {
 		return true
@@ -98,8 +98,8 @@ func (g *grid) scoredBefore(d, method int) bool {
 	return false
 }
 
-// scored returns the ratio of each candidate on a dataset: the mean score of its cells over the mean
-// predictor's mean K-L on the rows that the same cells test; nil: no cell has scores.
+// scored returns the ratio of each candidate on a dataset: the mean score of its runs over the mean
+// predictor's mean K-L on the rows that the same runs test; nil: no run has scores.
 func (c *Choice) scored(g *grid, d, method int) []float64 {
 	scores, means := make([][]float64, len(c.Candidates)), []float64(nil)
 	for _, p := range g.folds[d] {
@@ -107,7 +107,7 @@ func (c *Choice) scored(g *grid, d, method int) []float64 {
 		if x == nil || len(x.CandidateKL) != len(scores) {
 			continue
 		}
-		least := 0 // as the cell's model chose: without the rule of statistics.Equal
+		least := 0 // as the run's model chose: without the rule of statistics.Equal
 		for i, v := range x.CandidateKL {
 			scores[i] = append(scores[i], v)
 			if v < x.CandidateKL[least] {
@@ -183,7 +183,7 @@ func (c *Choice) logs(candidate int, without []bool) (list []float64) {
 	return list
 }
 
-// addChoices adds a table for each row that chooses.
+// addChoices adds a table for each method that chooses.
 func (d *document) addChoices(s *Summary) {
 	if len(s.Choices) == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// choosing is a table of a row that chooses among three candidates on three datasets of two folds:
+// choosing is a table of a method that chooses among three candidates on three datasets of two folds:
 // scores are the mean predictor's K-L (.1 and .3, .2 in the mean) times what is given. The table shows that of
 // clipped degrees, which is another.
 func choosing(ratios [3][3]float64) *result.Table {
@@ -158,7 +158,7 @@ func TestChoiceOfEqualCandidates(t *testing.T) {
 	contains(t, written(t, table, "md", Options{}), []string{"default | **0.3000** | **0.3000** |", "trees=100 | **0.3000** | **0.3000** |"})
 }
 
-// A cell's choice is that of its model, which takes the least score also if another is equal but for rounding.
+// A run's choice is that of its model, which takes the least score also if another is equal but for rounding.
 func TestChoiceOfRunsIsThatOfModels(t *testing.T) {
 	less := math.Nextafter(.8, 0)
 	s, err := Summarize(choosing([3][3]float64{{.8, .8, .8}, {less, less, less}, {.9, .9, .9}}), Options{})

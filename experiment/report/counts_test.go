@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// tableOf has a table of one measure: values by dataset, then by row, then by fold. Test sets have 20 rows.
+// tableOf has a table of one measure: values by dataset, then by method, then by fold. Test sets have 20 samples.
 func tableOf(measure string, values ...[][]float64) *result.Table {
 	t := &result.Table{Name: "t", Measures: []string{measure}}
 	for row := range values[0] {
@@ -62,7 +62,7 @@ func contains(t *testing.T, report string, has []string, lacks ...string) {
 	}
 }
 
-// TestSameAccuraciesInAnotherOrder: rows with the same accuracies on other folds tie: they share their place and
+// TestSameAccuraciesInAnotherOrder: methods with the same accuracies on other folds tie: they share their place and
 // their ranks, and no test finds a difference.
 func TestSameAccuraciesInAnotherOrder(t *testing.T) {
 	a, b := accuracies(14, 14, 10, 14, 12, 10, 9, 10, 15, 17), accuracies(10, 17, 9, 14, 15, 14, 12, 10, 10, 14)
@@ -79,7 +79,7 @@ func TestSameAccuraciesInAnotherOrder(t *testing.T) {
 	contains(t, written(t, table, "table", Options{}), []string{"pairs of methods are not compared"}, "Every two methods differ", "+ ")
 }
 
-// repeated makes so many repeats of a table's folds. The values of a row are the same in each, or drawn.
+// repeated makes so many repeats of a table's folds. The values of a method are the same in each, or drawn.
 func repeated(table *result.Table, repeats int, drawn bool) *result.Table {
 	once := table.Runs
 	for d := range table.Datasets {
@@ -192,10 +192,10 @@ func TestUnbeaten(t *testing.T) {
 	contains(t, written(t, tableOf("kl", value), "table", Options{}), nil, "not better than the mean baseline")
 }
 
-// TestNoClaimAboveTheLevel: where Friedman's test finds nothing, no pair of rows is said to differ, in words and in the diagram.
+// TestNoClaimAboveTheLevel: where Friedman's test finds nothing, no pair of methods is said to differ, in words and in the diagram.
 func TestNoClaimAboveTheLevel(t *testing.T) {
 	var sets [][][]float64
-	for d := range 5 { // ranks of the rows on five datasets
+	for d := range 5 { // ranks of the methods on five datasets
 		ranks := [][]float64{{1, 2, 3, 4, 5}, {1, 3, 2, 4, 5}, {2, 1, 4, 5, 3}, {1, 4, 5, 2, 3}, {3, 1, 5, 2, 4}}[d]
 		var rows [][]float64
 		for _, r := range ranks {
@@ -214,7 +214,7 @@ func TestNoClaimAboveTheLevel(t *testing.T) {
 	contains(t, written(t, table, "table", Options{Level: .5}), []string{"Nemenyi's critical difference is"}, "pairs of methods are not compared")
 }
 
-// TestFewDatasets: two rows on four datasets have an exact p, and the report says that there is no smaller one.
+// TestFewDatasets: two methods on four datasets have an exact p, and the report says that there is no smaller one.
 func TestFewDatasets(t *testing.T) {
 	set := [][]float64{{.9, .8}, {.7, .75}}
 	table := tableOf("accuracy", set, set, set, set)
@@ -381,7 +381,7 @@ func TestSameDataOfOtherLabels(t *testing.T) {
 	}
 }
 
-// TestWhyDatasetsAreLeftOut: a measure that is none of the labels, a row that ends without a value and a fold that is missing are
+// TestWhyDatasetsAreLeftOut: a measure that is none of the labels, a method that ends without a value and a fold that is missing are
 // three reasons.
 func TestWhyDatasetsAreLeftOut(t *testing.T) {
 	set := [][]float64{{.5, .6}, {.7, .8}}

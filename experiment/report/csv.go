@@ -31,7 +31,7 @@ func spreadsheetText(text string) string {
 }
 
 // writeCSV writes a line for each dataset, measure and row, with all digits, then one for each method
-// that only papers have. Of several published figures of a row it has the first. Times and cells without
+// that only papers have. Of several published figures of a row it has the first. Times and runs without
 // measures are in the other formats.
 func writeCSV(w io.Writer, s *Summary) error {
 	out := csv.NewWriter(w)
@@ -56,7 +56,7 @@ func writeCSV(w io.Writer, s *Summary) error {
 	return out.Error()
 }
 
-// hasRow reports whether the table has a row of a name.
+// hasMethod reports whether the table has a method of a name.
 func (s *Summary) hasRow(name string) bool {
 	return slices.ContainsFunc(s.Methods, func(r result.Method) bool { return r.Name == name })
 }

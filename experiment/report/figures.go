@@ -95,7 +95,7 @@ func fileName(text string) string {
 	return text[:min(len(text), 80)]
 }
 
-// sweepFigures are those of the settings whose numbers rows go through: one for each family,
+// sweepFigures are those of the settings whose numbers methods go through: one for each family,
 // measure and dataset, whose scales differ.
 func (s *Summary) sweepFigures(families []family) (all []Picture) {
 	for _, f := range families {
@@ -113,7 +113,7 @@ func (s *Summary) sweepFigures(families []family) (all []Picture) {
 	return all
 }
 
-// figure draws a family by a measure on a dataset; false: no sweep has enough rows with all folds.
+// figure draws a family by a measure on a dataset; false: no sweep has enough methods with all folds.
 func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	measure, _ := measures.Find(of.Measures[m])
 	r := of.at(d, m)
@@ -150,7 +150,7 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	}, true
 }
 
-// line is what the rows of a sweep that have all folds measure.
+// line is what the methods of a sweep that have all folds measure.
 func (s *sweep) line(r *Result) (line figure.Series) {
 	for _, p := range s.points {
 		l := &r.Lines[p.method]

@@ -12,11 +12,11 @@ import (
 // place is a fold of a repeat.
 type place struct{ repeat, fold int }
 
-// grid finds cells by dataset, row and fold.
+// grid finds runs by dataset, method and fold.
 type grid struct {
 	table *result.Table
-	folds [][]place                 // of each dataset, in order: those that any row has a cell for
-	done  [][]map[place]*result.Run // by dataset and row
+	folds [][]place                 // of each dataset, in order: those that any method has a run for
+	done  [][]map[place]*result.Run // by dataset and method
 	// divided are the folds of each dataset by division of its rows: a division is one observation,
 	// however many folds have it.
 	divided [][][]place
@@ -65,17 +65,17 @@ func divisionsOf(d *result.Dataset, folds []place) (all [][]place) {
 	return all
 }
 
-// anyDone reports whether a cell of a dataset has ended well.
+// anyDone reports whether a run of a dataset has ended well.
 func (g *grid) anyDone(dataset int) bool {
 	return slices.ContainsFunc(g.done[dataset], func(runs map[place]*result.Run) bool { return len(runs) > 0 })
 }
 
-// allDone reports whether all cells of some rows on a dataset have ended well.
+// allDone reports whether all runs of some methods on a dataset have ended well.
 func (g *grid) allDone(dataset int, methods []int) bool {
 	return !slices.ContainsFunc(methods, func(method int) bool { return len(g.done[dataset][method]) < len(g.folds[dataset]) })
 }
 
-// values returns a row's measure on each division, in order: the mean of its folds, and NaN where one
+// values returns a method's measure on each division, in order: the mean of its folds, and NaN where one
 // of them has none.
 func (g *grid) values(dataset, method, measure int) []float64 {
 	return g.observed(dataset, true, func(p place) float64 {
@@ -86,7 +86,7 @@ func (g *grid) values(dataset, method, measure int) []float64 {
 	})
 }
 
-// means returns the mean predictor's measure on each division, from the first row that has it.
+// means returns the mean predictor's measure on each division, from the first method that has it.
 func (g *grid) means(dataset, measure int) []float64 {
 	return g.observed(dataset, false, func(p place) float64 {
 		for _, runs := range g.done[dataset] {
@@ -124,8 +124,8 @@ func (g *grid) observed(dataset int, all bool, of func(place) float64) (values [
 	return values
 }
 
-// drawn reports whether a value of a row on a dataset differs between folds of one division: then the
-// row draws numbers at random.
+// drawn reports whether a value of a method on a dataset differs between folds of one division: then the
+// method draws numbers at random.
 func (g *grid) drawn(dataset, method int) bool {
 	for _, folds := range g.divided[dataset] {
 		for m := range g.table.Measures {

@@ -13,17 +13,17 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// Growth is how the seconds of a cell grow with a number x: about as x to the power Slope, which is the slope
+// Growth is how the seconds of a run grow with a number x: about as x to the power Slope, which is the slope
 // of the line of least squares through the logarithms.
 type Growth struct {
 	// By is what x is: a setting; "leaves", 2^(depth - 1) of a setting depth; or "labels".
 	By string `json:"by"`
-	// Of names the algorithm with the settings that are the same, or, by labels, the row.
+	// Of names the algorithm with the settings that are the same, or, by labels, the method.
 	Of string `json:"of"`
 	// Dataset is empty by labels: then there is a dataset for each x.
 	Dataset string   `json:"dataset,omitempty"`
 	X       []number `json:"x"`
-	Seconds []number `json:"seconds"` // means of a cell, for each x
+	Seconds []number `json:"seconds"` // means of a run, for each x
 	Slope   number   `json:"slope"`
 	Error   number   `json:"slope_error"` // the standard error of Slope
 	R2      number   `json:"r2"`          // the share of the variance of the logarithms that the line explains
@@ -38,7 +38,7 @@ const (
 	byLabels     = "labels"
 )
 
-// growths are those by settings of each dataset, then those by labels of each row.
+// growths are those by settings of each dataset, then those by labels of each method.
 func (s *Summary) growths(sweeps []sweep) (all []Growth) {
 	var among []family
 	for i := range sweeps {
@@ -126,10 +126,10 @@ func (s *Summary) growthByLabels(group []int, method int) (Growth, bool) {
 	return g, g.fit()
 }
 
-// timeOf is the time of a row on a dataset.
+// timeOf is the time of a method on a dataset.
 func (s *Summary) timeOf(method, d int) *Time { return &s.Times[method*len(s.Datasets)+d] }
 
-// add adds a point, where there are cells whose times are known.
+// add adds a point, where there are runs whose times are known.
 func (g *Growth) add(x float64, t *Time) {
 	if t.Runs == 0 || t.Total <= 0 {
 		return
@@ -137,7 +137,7 @@ func (g *Growth) add(x float64, t *Time) {
 	g.X, g.Seconds = append(g.X, number(x)), append(g.Seconds, t.Total/number(t.Runs))
 }
 
-// leastTimed is the time, in seconds, that the longest cells of a growth take: shorter ones take times that say
+// leastTimed is the time, in seconds, that the longest runs of a growth take: shorter ones take times that say
 // little.
 const leastTimed = 0.1
 
@@ -174,7 +174,7 @@ func (d *document) addGrowths(s *Summary) {
 func plainNumber(n number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) }
 
 // growthFigures are those by settings, with a line for each dataset, then those by labels, with a
-// line for each row.
+// line for each method.
 func (s *Summary) growthFigures() (all []Picture) {
 	for _, p := range partsOf(s.Growths, func(a, b *Growth) bool { return b.beside(a) }) {
 		all = append(all, growthFigure(p.items, p.text))

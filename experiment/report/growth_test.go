@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// timed is a table whose cells take seconds that grow with trees, leaves and labels by known powers.
+// timed is a table whose runs take seconds that grow with trees, leaves and labels by known powers.
 func timed() *result.Table {
 	t := &result.Table{Name: "timed", Measures: []string{"kl"}}
 	for _, labels := range []int{40, 5, 10} {
@@ -84,7 +84,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestNoGrowth: cells of a cluster have no seconds, and datasets of other rows, or of one number of labels, are
+// TestNoGrowth: runs of a cluster have no seconds, and datasets of other methods, or of one number of labels, are
 // no series.
 func TestNoGrowth(t *testing.T) {
 	table := timed()

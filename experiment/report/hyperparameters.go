@@ -47,7 +47,7 @@ func usedOf(t *result.Table) (all hyperparameters) {
 				paper[d] = p.Values
 			}
 		}
-		of, at := usedBy{algorithm: h.Algorithm, names: h.Names}, make(map[int]int) // by row
+		of, at := usedBy{algorithm: h.Algorithm, names: h.Names}, make(map[int]int) // by method
 		for _, m := range h.Methods {
 			k, ok := at[m.Method]
 			if !ok {

@@ -48,7 +48,7 @@ func (s *Summary) layout() *document {
 // add appends blocks.
 func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...) }
 
-// cellsText counts the cells.
+// cellsText counts the runs.
 func (s *Summary) cellsText() string {
 	c := &s.Runs
 	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), count(c.All, "run is", "runs are"))
@@ -396,7 +396,7 @@ func (d *document) addTimes(s *Summary) {
 	}
 }
 
-// addProblems names the cells without measures.
+// addProblems names the runs without measures.
 func (d *document) addProblems(c *Runs) {
 	if c.Failed > 0 {
 		var names list

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// Learned is the learning curve of a row on a dataset: one loss as a mean over folds, from the first
+// Learned is the learning curve of a method on a dataset: one loss as a mean over folds, from the first
 // step that all folds have to the last one.
 type Learned struct {
 	Dataset string   `json:"dataset"`
@@ -28,7 +28,7 @@ const (
 	validationLoss = "validation"
 )
 
-// learned are the learning curves by dataset, by loss, and then by row.
+// learned are the learning curves by dataset, by loss, and then by method.
 func (g *grid) learned() (all []Learned) {
 	for d := range g.table.Datasets {
 		for _, loss := range []string{trainingLoss, validationLoss} {
@@ -49,7 +49,7 @@ func (g *grid) learned() (all []Learned) {
 	return all
 }
 
-// lossLine has the steps of a cell whose loss is known, ascending.
+// lossLine has the steps of a run whose loss is known, ascending.
 type lossLine struct {
 	steps  []uint64
 	losses []float64
@@ -108,7 +108,7 @@ func meanLine(lines []lossLine) (steps []uint64, losses []number) {
 	return steps, losses
 }
 
-// learningFigures draw the learning curves of each dataset and loss, mostLines rows in a figure.
+// learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure.
 func (s *Summary) learningFigures() (all []Picture) {
 	for _, p := range partsOf(s.Curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
 		all = append(all, learningFigure(p.items, p.text))
@@ -131,7 +131,7 @@ func learningFigure(list []Learned, part string) Picture {
 	}
 }
 
-// series is the line of a row, whose name says how many folds it has where some are missing.
+// series is the line of a method, whose name says how many folds it has where some are missing.
 func (l *Learned) series() figure.Series {
 	s := figure.Series{Name: l.Method}
 	if l.Folds < l.Wanted {
@@ -143,7 +143,7 @@ func (l *Learned) series() figure.Series {
 	return s
 }
 
-// stepsFarApart reports whether some rows take so many steps that those of others would not be seen.
+// stepsFarApart reports whether some methods take so many steps that those of others would not be seen.
 func stepsFarApart(list []figure.Series) bool {
 	last := func(a, b figure.Series) int { return cmp.Compare(a.X[len(a.X)-1], b.X[len(b.X)-1]) }
 	least, greatest := slices.MinFunc(list, last), slices.MaxFunc(list, last)

@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// curved is a table with learning curves and predictions: of two datasets, three rows and two folds. The
-// third row has no curve, and on the second dataset one fold alone.
+// curved is a table with learning curves and predictions: of two datasets, three methods and two folds. The
+// third method has no curve, and on the second dataset one fold alone.
 func curved() *result.Table {
 	t := &result.Table{
 		Name: "curved", Measures: []string{"kl"}, Methods: []result.Method{{Name: "slow"}, {Name: "quick, with a name that is long enough to be cut somewhere"}, {Name: "none"}},
@@ -60,7 +60,7 @@ func curveOf(method, fold int) *result.Curve {
 	return c
 }
 
-// predicted are four test rows of a fold; the rows are predicted the better the smaller their number.
+// predicted are four test samples of a fold; the samples are predicted the better the smaller their number.
 func predicted(labels, method, fold int) (list []result.Predicted) {
 	for i := range 4 {
 		p := result.Predicted{Row: uint32(10*fold + i), True: make([]float32, labels), Predicted: make([]float32, labels)}
@@ -89,7 +89,7 @@ func TestMeanLine(t *testing.T) {
 	}
 }
 
-// TestLearned: each row that has curves has one for each loss.
+// TestLearned: each method that has curves has one for each loss.
 func TestLearned(t *testing.T) {
 	s, err := Summarize(curved(), Options{})
 	if err != nil {
@@ -108,7 +108,7 @@ func TestLearned(t *testing.T) {
 	}
 }
 
-// TestShown: the best rows of the table stand beside each other on the test rows that all of them have, from
+// TestShown: the best methods of the table stand together on the test samples that all of them have, from
 // the best prediction to the worst.
 func TestShown(t *testing.T) {
 	table := curved()
@@ -133,7 +133,7 @@ func TestShown(t *testing.T) {
 	if diff := cmp.Diff([]uint32{0, 10, 1, 2, 12, 13}, numbers); diff != "" { // of 0, 10, 1, 11, 2, 12, 3 and 13
 		t.Error(diff)
 	}
-	for i := range table.Runs { // no row in common with the others
+	for i := range table.Runs { // no method in common with the others
 		if c := &table.Runs[i]; c.Method == 1 {
 			for j := range c.Predictions {
 				c.Predictions[j].Row += 100
@@ -145,7 +145,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestRecordedFigures: what the figures of recorded cells say.
+// TestRecordedFigures: what the figures of recorded runs say.
 func TestRecordedFigures(t *testing.T) {
 	figures, err := Figures(curved(), Options{})
 	if err != nil {

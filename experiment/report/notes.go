@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// notes say which folds and rows count once in the report though the table has them several times.
+// notes say which folds and methods count once in the report though the table has them several times.
 func (g *grid) notes() (list []string) {
 	for d := range g.table.Datasets {
 		if text := g.repeated(d); text != "" {
@@ -111,7 +111,7 @@ func (g *grid) repeated(d int) string {
 	return text
 }
 
-// names are the names of a row and of the later rows that are the same.
+// names are the names of a method and of the later methods that are the same.
 func (s *Summary) names(method int) []string {
 	names := []string{s.Methods[method].Name}
 	for _, r := range s.Methods {
@@ -122,10 +122,10 @@ func (s *Summary) names(method int) []string {
 	return names
 }
 
-// mostNames bounds the length of the names of one row, in letters.
+// mostNames bounds the length of the names of one method, in letters.
 const mostNames = 60
 
-// title is what a row is called in tables: all of its names, or the first and how many others there are.
+// title is what a method is called in tables: all of its names, or the first and how many others there are.
 func (s *Summary) title(method int) string {
 	names := s.names(method)
 	if text := strings.Join(names, " = "); len(names) == 1 || len(text) <= mostNames {
@@ -134,7 +134,7 @@ func (s *Summary) title(method int) string {
 	return names[0] + " = " + count(len(names)-1, "other", "others")
 }
 
-// listed lists the numbers of the rows that tables have: rows that are the same as an earlier row are left out.
+// listed lists the numbers of the methods that tables have: methods that are the same as an earlier method are left out.
 func (s *Summary) listed() []int { return listed(s.Methods) }
 
 func (g *grid) listed() []int { return listed(g.table.Methods) }
@@ -148,7 +148,7 @@ func listed(all []result.Method) (methods []int) {
 	return methods
 }
 
-// publishedOf lists the lines of published figures of a row, under any of its names.
+// publishedOf lists the lines of published figures of a method, under any of its names.
 func publishedOf(names []string, all []publishedLine) (lines []line) {
 	for _, p := range all {
 		if slices.Contains(names, p.method) {

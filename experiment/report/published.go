@@ -6,13 +6,13 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// publishedLine are the published figures of one row from one source.
+// publishedLine are the published figures of one method from one source.
 type publishedLine struct {
 	method, source string
 	line           line
 }
 
-// publishedLines are the lines of published figures of a measure on some datasets, by row and
+// publishedLines are the lines of published figures of a measure on some datasets, by method and
 // source in the order of the table.
 func (s *Summary) publishedLines(m, from, to int) (lines []publishedLine) {
 	for i := range s.Published {
@@ -39,7 +39,7 @@ func (s *Summary) publishedLines(m, from, to int) (lines []publishedLine) {
 	return lines
 }
 
-// publishedName names the row and the source.
+// publishedName names the method and the source.
 func publishedName(p *result.Published) string {
 	if p.Source == "" {
 		return p.Method + " (published)"

@@ -11,7 +11,7 @@ import (
 // mostPapers bounds the series of published figures in one figure of a sweep.
 const mostPapers = 12
 
-// papers are the published figures of the rows that a sweep goes through, and of others that are named as
+// papers are the published figures of the methods that a sweep goes through, and of others that are named as
 // these are but for the number: a series of marks for each source, with the colour of the sweep's line.
 func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name string) (list []figure.Series) {
 	for i := range of.Published {
@@ -45,7 +45,7 @@ func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name 
 	return list
 }
 
-// numberOfRow returns the number of the sweep's setting that a row with a name has: a row of the sweep, or
+// numberOfMethod returns the number of the sweep's setting that a method with a name has: a method of the sweep, or
 // one that only papers have. ok: it has one.
 func (s *sweep) numberOfMethod(of *Summary, name string) (x float64, ok bool) {
 	for _, p := range s.points {
@@ -60,7 +60,7 @@ func (s *sweep) numberOfMethod(of *Summary, name string) (x float64, ok bool) {
 	return numberOf(name[len(before) : len(name)-len(after)])
 }
 
-// names returns what stands before and behind the number in the names of the sweep's rows; ok: it is the
+// names returns what stands before and behind the number in the names of the sweep's methods; ok: it is the
 // same in all of them.
 func (s *sweep) names(of *Summary) (before, after string, ok bool) {
 	for i, p := range s.points {

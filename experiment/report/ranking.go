@@ -7,23 +7,23 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// Ranking are the average ranks of rows over datasets by one measure, and the tests of them.
+// Ranking are the average ranks of methods over datasets by one measure, and the tests of them.
 type Ranking struct {
 	Measure string `json:"measure"`
-	// Datasets are those where every row of Rows has the measure on all folds. Of the others, LeftOut are those
-	// where rows lack folds, NotMeasured those of whose labels the measure is none, and NoValue those where rows
-	// have ended without a value. A dataset that is another one under a second name, or has the rows, folds and
-	// values of another one, is in no list, and no row that is another one is in Rows.
+	// Datasets are those where every method of Methods has the measure on all folds. Of the others, LeftOut are those
+	// where methods lack folds, NotMeasured those of whose labels the measure is none, and NoValue those where methods
+	// have ended without a value. A dataset that is another one under a second name, or has the samples, folds and
+	// values of another one, is in no list, and no method that is another one is in Methods.
 	Datasets    []string `json:"datasets"`
 	LeftOut     []string `json:"left_out,omitempty"`
 	NotMeasured []string `json:"not_measured,omitempty"`
 	NoValue     []string `json:"no_value,omitempty"`
 	Methods     []Ranked `json:"methods"` // the best first
-	// Friedman is the test that all rows are equal; nil: fewer than two datasets or rows.
+	// Friedman is the test that all methods are equal; nil: fewer than two datasets or methods.
 	Friedman *Friedman `json:"friedman,omitempty"`
 }
 
-// Ranked is a row with its rank: 1 is best, ties have the mean of their ranks.
+// Ranked is a method with its rank: 1 is best, ties have the mean of their ranks.
 type Ranked struct {
 	Method string `json:"method"`
 	Rank   number `json:"rank"`
@@ -33,21 +33,21 @@ type Ranked struct {
 type Friedman struct {
 	ChiSquared number `json:"chi_squared"`
 	P          number `json:"p"`
-	// Exact is true if P counts all ways to rank the rows; else it is that of the χ² distribution. Least
-	// is the least P that an exact test of so many rows and datasets can give.
+	// Exact is true if P counts all ways to rank the methods; else it is that of the χ² distribution. Least
+	// is the least P that an exact test of so many methods and datasets can give.
 	Exact bool   `json:"exact"`
 	Least number `json:"least_p"`
-	// CriticalDifference is NaN, and Alike has all rows, where P is not below the level: then the test
+	// CriticalDifference is NaN, and Alike has all methods, where P is not below the level: then the test
 	// finds no difference, and pairs are not compared.
 	CriticalDifference number `json:"critical_difference"`
-	// Alike lists the longest runs of rows, by rank, of which no two differ by more.
+	// Alike lists the longest runs of methods, by rank, of which no two differ by more.
 	Alike [][]string `json:"alike"`
 }
 
-// compared reports whether pairs of rows are compared.
+// compared reports whether pairs of methods are compared.
 func (f *Friedman) compared() bool { return !f.CriticalDifference.none() }
 
-// ranking ranks the rows that have the measure on any dataset, over the datasets where all of
+// ranking ranks the methods that have the measure on any dataset, over the datasets where all of
 // these have every fold.
 func (s *Summary) ranking(g *grid, m int) Ranking {
 	r, methods := Ranking{Measure: s.Measures[m]}, s.measured(m)
@@ -78,7 +78,7 @@ func (s *Summary) ranking(g *grid, m int) Ranking {
 	return r
 }
 
-// measured lists the rows that have a measure on any dataset, each method once.
+// measured lists the methods that have a measure on any dataset, each method once.
 func (s *Summary) measured(m int) (methods []int) {
 	for _, i := range s.listed() {
 		if s.hasAny(m, i) {
@@ -88,7 +88,7 @@ func (s *Summary) measured(m int) (methods []int) {
 	return methods
 }
 
-// means returns the figures of some rows on a dataset; nil: a row lacks folds, or there are no rows.
+// means returns the figures of some methods on a dataset; nil: a method lacks folds, or there are no methods.
 func (s *Summary) means(d, m int, methods []int) (values []float64) {
 	for _, i := range methods {
 		l := &s.at(d, m).Lines[i]
@@ -100,7 +100,7 @@ func (s *Summary) means(d, m int, methods []int) (values []float64) {
 	return values
 }
 
-// sameValues returns the first dataset with the rows, labels and folds of dataset d by which all rows have the same
+// sameValues returns the first dataset with the rows, labels and folds of dataset d by which all methods have the same
 // figures; false: there is none before d.
 func (s *Summary) sameValues(d, m int) (before int, ok bool) {
 	methods := s.measured(m)
@@ -113,7 +113,7 @@ func (s *Summary) sameValues(d, m int) (before int, ok bool) {
 	return 0, false
 }
 
-// marked returns the places of the ranked rows, and how their ranks are written.
+// marked returns the places of the ranked methods, and how their ranks are written.
 func (r *Ranking) marked() ([]int, format) {
 	var ranks []number
 	for _, own := range r.Methods {
@@ -123,7 +123,7 @@ func (r *Ranking) marked() ([]int, format) {
 	return places, format{2, 1}.apart(ranks, places)
 }
 
-// hasAny reports whether a row has a measure on any fold.
+// hasAny reports whether a method has a measure on any fold.
 func (s *Summary) hasAny(m, method int) bool {
 	for d := range s.Datasets {
 		if s.at(d, m).Lines[method].Folds > 0 {
@@ -133,7 +133,7 @@ func (s *Summary) hasAny(m, method int) bool {
 	return false
 }
 
-// friedman tests the ranks; nil: too few datasets or rows.
+// friedman tests the ranks; nil: too few datasets or methods.
 func friedman(values [][]float64, methods []Ranked, level float64) *Friedman {
 	test, err := statistics.Friedman(values)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 // countedTable is a table of experiments in whole numbers: of each run how many of its test rows are right.
 type countedTable struct {
 	Datasets []countedSet `json:"datasets"`
-	Same     []int        `json:"same"` // by row: the earlier row that it is under another name, or -1
+	Same     []int        `json:"same"` // by method: the earlier method that it is under another name, or -1
 }
 
 type countedSet struct {
 	Size  int        `json:"size"`    // its rows
 	Sizes []int      `json:"sizes"`   // test rows of each fold
 	Same  bool       `json:"same"`    // true if the repeats have the same folds
-	Rows  [][][]*int `json:"methods"` // by row, repeat and fold; nil: the run is missing
+	Rows  [][][]*int `json:"methods"` // by method, repeat and fold; nil: the run is missing
 }
 
 // drawTable draws a table with ties, zeros, equal methods, the same values in another order, repeats and missing runs.

@@ -28,8 +28,8 @@ var (
 	pages  = flag.String("pages", "", "write the reports of the tests to this folder, to look at")
 )
 
-// sample is a table with everything: five rows on five datasets, a failed and two missing cells, a
-// model of numbers, published figures of a row and of another method, and names with special characters.
+// sample is a table with everything: five methods on five datasets, a failed and two missing runs, a
+// model of numbers, published figures of a method and of another method, and names with special characters.
 func sample() *result.Table {
 	t := &result.Table{Name: "Trees & networks: 100% of <them>", Measures: []string{"kl", "cosine"}}
 	for i, name := range []string{"Movie", "SJAFFE", "Yeast_alpha", "Yeast_spo5", "Music"} {
@@ -108,7 +108,7 @@ func TestGolden(t *testing.T) {
 }
 
 // TestNoTimes: two runs that differ in times alone give the same bytes without them, in every
-// format, whatever the order of their cells.
+// format, whatever the order of their runs.
 func TestNoTimes(t *testing.T) {
 	testkit.WithoutRace(t)
 	other := sample()
@@ -181,7 +181,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestMeanPredictor: its line is what the cells say, also where the first rows have none.
+// TestMeanPredictor: its line is what the runs say, also where the first methods have none.
 func TestMeanPredictor(t *testing.T) {
 	s, err := Summarize(sample(), Options{})
 	if err != nil {
@@ -261,7 +261,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNothingDone: a table whose cells have not begun is a report in every format.
+// TestNothingDone: a table whose runs have not begun is a report in every format.
 func TestNothingDone(t *testing.T) {
 	table := sample()
 	for i := range table.Runs {

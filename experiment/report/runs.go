@@ -4,22 +4,22 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// mostNamed bounds the cells that a report names one by one; it counts the others.
+// mostNamed bounds the runs that a report names one by one; it counts the others.
 const mostNamed = 100
 
-// Cells counts the cells by their state, and names those without measures.
+// Runs counts the runs by their state, and names those without measures.
 type Runs struct {
 	All     int `json:"all"`
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
 	Missing int `json:"missing"`
 	Running int `json:"running"`
-	// Failures are the first failed cells, and Gaps the first that are missing or running.
+	// Failures are the first failed runs, and Gaps the first that are missing or running.
 	Failures []Failure `json:"failures,omitempty"`
 	Gaps     []string  `json:"gaps,omitempty"`
 }
 
-// Failure is a failed cell with its error.
+// Failure is a failed run with its error.
 type Failure struct {
 	Run       string `json:"run"`
 	Error     string `json:"error"`
@@ -28,7 +28,7 @@ type Failure struct {
 	NoCommand string `json:"no_command,omitempty"`
 }
 
-// cellsOf counts the cells. Without history, failures have no attempts and commands: these differ between two runs of one
+// runsOf counts the runs. Without history, failures have no attempts and commands: these differ between two runs of one
 // experiment.
 func runsOf(t *result.Table, history bool) Runs {
 	n := Runs{All: len(t.Runs)}
@@ -60,7 +60,7 @@ func runsOf(t *result.Table, history bool) Runs {
 	return n
 }
 
-// budgetOf says the budget that a missing cell was left out for, if its row has one.
+// budgetOf says the budget that a missing run was left out for, if its method has one.
 func budgetOf(t *result.Table, c *result.Run) string {
 	if b := t.Methods[c.Method].Budget; b != "" && c.State == result.Missing {
 		return "; the budget is " + b
@@ -68,7 +68,7 @@ func budgetOf(t *result.Table, c *result.Run) string {
 	return ""
 }
 
-// Time is how long the done cells of a row took on a dataset, in seconds of computing.
+// Time is how long the done runs of a method took on a dataset, in seconds of computing.
 type Time struct {
 	Method  string `json:"method"`
 	Dataset string `json:"dataset"`
@@ -76,7 +76,7 @@ type Time struct {
 	Total   number `json:"total_seconds"`
 }
 
-// timesOf adds up times by row and dataset.
+// timesOf adds up times by method and dataset.
 func timesOf(t *result.Table) []Time {
 	times := make([]Time, 0, len(t.Methods)*len(t.Datasets))
 	for r := range t.Methods {

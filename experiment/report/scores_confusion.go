@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// Scored are the cumulative scores of a row on a dataset whose labels are a scale.
+// Scored are the cumulative scores of a method on a dataset whose labels are a scale.
 type Scored struct {
 	Dataset string `json:"dataset"`
 	Method  string `json:"method"`
@@ -18,7 +18,7 @@ type Scored struct {
 	Folds  int      `json:"folds"`
 }
 
-// Confused is the confusion matrix of a row on a dataset whose labels are classes: sums over folds.
+// Confused is the confusion matrix of a method on a dataset whose labels are classes: sums over folds.
 type Confused struct {
 	Dataset string     `json:"dataset"`
 	Method  string     `json:"method"`
@@ -26,7 +26,7 @@ type Confused struct {
 	Counts  [][]uint64 `json:"counts"`            // by true and by predicted class
 }
 
-// scored are the cumulative scores, by dataset and then by row.
+// scored are the cumulative scores, by dataset and then by method.
 func (g *grid) scored() (all []Scored) {
 	for d := range g.table.Datasets {
 		for _, method := range g.listed() {
@@ -54,7 +54,7 @@ func (g *grid) scored() (all []Scored) {
 	return all
 }
 
-// confused are the confusion matrices, by dataset and then by row.
+// confused are the confusion matrices, by dataset and then by method.
 func (g *grid) confused() (all []Confused) {
 	for d := range g.table.Datasets {
 		for _, method := range g.listed() {
@@ -70,7 +70,7 @@ func (g *grid) confused() (all []Confused) {
 	return all
 }
 
-// added is the sum of a matrix and that of a cell; a matrix of another size is left out.
+// added is the sum of a matrix and that of a run; a matrix of another size is left out.
 func added(sum [][]uint64, c *result.Run) [][]uint64 {
 	if sum == nil && len(c.Confusion) > 0 {
 		for range c.Confusion {
@@ -88,7 +88,7 @@ func added(sum [][]uint64, c *result.Run) [][]uint64 {
 	return sum
 }
 
-// cells are the done cells of a row on a dataset, by repeat and fold.
+// runs are the done runs of a method on a dataset, by repeat and fold.
 func (g *grid) runs(d, method int) (list []*result.Run) {
 	for _, p := range g.folds[d] {
 		if c := g.done[d][method][p]; c != nil {
@@ -98,7 +98,7 @@ func (g *grid) runs(d, method int) (list []*result.Run) {
 	return list
 }
 
-// scoreFigures draw the cumulative scores of each dataset, mostLines rows in a figure.
+// scoreFigures draw the cumulative scores of each dataset, mostLines methods in a figure.
 func (s *Summary) scoreFigures() (all []Picture) {
 	for _, p := range partsOf(s.Scores, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
 		all = append(all, scoreFigure(p.items, p.text))
@@ -121,7 +121,7 @@ func scoreFigure(list []Scored, part string) Picture {
 	}
 }
 
-// confusionFigures draw the confusion matrix of the best row of each dataset, by the first measure.
+// confusionFigures draw the confusion matrix of the best method of each dataset, by the first measure.
 func (s *Summary) confusionFigures() (all []Picture) {
 	for d := range s.Datasets {
 		lines := s.at(d, 0).Lines

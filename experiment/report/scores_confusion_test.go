@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// besides is a table of ages and of classes: two rows and two folds each.
+// besides is a table of ages and of classes: two methods and two folds each.
 func besides() *result.Table {
 	t := &result.Table{
 		Name: "besides", Measures: []string{"kl"}, Methods: []result.Method{{Name: "one"}, {Name: "two"}},
@@ -30,7 +30,7 @@ func besides() *result.Table {
 }
 
 // TestBeside: cumulative scores are means over folds, confusion matrices are sums, and figures show the scores of all
-// rows and the matrix of the best one.
+// methods and the matrix of the best one.
 func TestBeside(t *testing.T) {
 	s, err := Summarize(besides(), Options{})
 	if err != nil {

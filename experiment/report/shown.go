@@ -13,26 +13,26 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// Shown are test rows of a dataset with what some rows of the table predict of them.
+// Shown are test samples of a dataset with what some methods of the table predict of them.
 type Shown struct {
 	Dataset string        `json:"dataset"`
 	Methods []string      `json:"methods"` // of the table, the best first
-	Tested  []ShownMethod `json:"tested"`
+	Tested  []ShownSample `json:"tested"`
 
 	axis *result.Labels
 }
 
-// ShownRow is a test row: from the one of which the best row's K-L is the least to that of the greatest.
-type ShownMethod struct {
+// ShownSample is a test sample. The samples are sorted by the K-L of the best method, the smallest first.
+type ShownSample struct {
 	Number    uint32     `json:"number"` // in the file
 	Repeat    int        `json:"repeat,omitempty"`
 	Fold      int        `json:"fold"`
 	True      []number   `json:"true"`
-	Predicted [][]number `json:"predicted"` // by each of the rows of the table
+	Predicted [][]number `json:"predicted"` // by each of the methods of the table
 	KL        []number   `json:"kl"`
 }
 
-// mostShown bounds the rows of the table that stand in one figure.
+// mostShown bounds the methods of the table that stand in one figure.
 const mostShown = 3
 
 // shown are the predictions of each dataset that has some.
@@ -47,7 +47,7 @@ func (s *Summary) shown(g *grid) (all []Shown) {
 			own.Methods = append(own.Methods, s.Methods[method].Name)
 		}
 		tested := g.tested(d, methods)
-		slices.SortStableFunc(tested, func(a, b ShownMethod) int { return cmp.Compare(a.KL[0], b.KL[0]) })
+		slices.SortStableFunc(tested, func(a, b ShownSample) int { return cmp.Compare(a.KL[0], b.KL[0]) })
 		for _, place := range figure.Panels(len(tested)) {
 			own.Tested = append(own.Tested, tested[place])
 		}
@@ -56,8 +56,8 @@ func (s *Summary) shown(g *grid) (all []Shown) {
 	return all
 }
 
-// rowsShown are the rows of the table with predictions, the best ones by the first measure, as far as
-// they have rows of data in common.
+// methodsShown are the methods of the table with predictions, the best ones by the first measure, as far as
+// they have samples in common.
 func (s *Summary) methodsShown(g *grid, d int) (methods []int) {
 	for _, method := range s.listed() {
 		if len(g.tested(d, []int{method})) > 0 {
@@ -82,9 +82,9 @@ func (s *Summary) methodsShown(g *grid, d int) (methods []int) {
 	return methods
 }
 
-// tested are the test rows that each of some rows of the table has predictions of, each once: of the
+// tested are the test samples that each of some methods has predictions of, each once: of the
 // first repeat and fold.
-func (g *grid) tested(d int, methods []int) (list []ShownMethod) {
+func (g *grid) tested(d int, methods []int) (list []ShownSample) {
 	seen := make(map[uint32]bool)
 	for _, p := range g.folds[d] {
 		first := g.done[d][methods[0]][p]
@@ -93,7 +93,7 @@ func (g *grid) tested(d int, methods []int) (list []ShownMethod) {
 		}
 		for i := range first.Predictions {
 			of := &first.Predictions[i]
-			own := ShownMethod{Number: of.Row, Repeat: p.repeat, Fold: p.fold, True: numbersOf(of.True)}
+			own := ShownSample{Number: of.Row, Repeat: p.repeat, Fold: p.fold, True: numbersOf(of.True)}
 			for _, method := range methods {
 				own.add(g.done[d][method][p], of.Row)
 			}
@@ -106,8 +106,8 @@ func (g *grid) tested(d int, methods []int) (list []ShownMethod) {
 	return list
 }
 
-// add adds what a cell predicts of the row with a number, if it is there.
-func (r *ShownMethod) add(c *result.Run, number uint32) {
+// add adds what a run predicts of the sample with a number, if it is there.
+func (r *ShownSample) add(c *result.Run, number uint32) {
 	if c == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (r *ShownMethod) add(c *result.Run, number uint32) {
 	}
 }
 
-// klIndex is the place of the K-L among the measures of a row.
+// klIndex is the place of the K-L among the measures of a method.
 var klIndex = slices.IndexFunc(measures.All, func(m measures.Measure) bool { return m.Name == "kl" })
 
 func klOf(truth, predicted []float32) number {
@@ -147,7 +147,7 @@ func (s *Summary) shownFigures() (all []Picture) {
 	return all
 }
 
-// folds says which folds tested the rows.
+// folds says which folds tested the samples.
 func (s *Shown) folds() string {
 	var parts []string
 	for _, r := range s.Tested {

@@ -28,10 +28,10 @@ type Summary struct {
 	Unbeaten []Unbeaten `json:"mean_baseline_not_beaten,omitempty"`
 	Rankings []Ranking  `json:"rankings"`
 	Drawn
-	Choices []Choice `json:"choices,omitempty"` // of rows whose cells chose their settings
+	Choices []Choice `json:"choices,omitempty"` // of methods whose runs chose their settings
 	// Hyperparameters has a list of Used in JSON; empty: not recorded.
 	Hyperparameters hyperparameters    `json:"hyperparameters,omitempty"`
-	Times           []Time             `json:"times,omitempty"` // by row, then by dataset
+	Times           []Time             `json:"times,omitempty"` // by method, then by dataset
 	Growths         []Growth           `json:"growths,omitempty"`
 	Published       []result.Published `json:"published,omitempty"`
 	Runs            Runs               `json:"runs"`
@@ -43,7 +43,7 @@ type Summary struct {
 type Drawn struct {
 	Scores    []Scored   `json:"cumulative_scores,omitempty"`
 	Confusion []Confused `json:"confusion,omitempty"`
-	Curves    []Learned  `json:"learning_curves,omitempty"` // by dataset, by loss, then by row
+	Curves    []Learned  `json:"learning_curves,omitempty"` // by dataset, by loss, then by method
 	Shown     []Shown    `json:"predictions,omitempty"`
 }
 
@@ -51,11 +51,11 @@ type Drawn struct {
 type Result struct {
 	Dataset string `json:"dataset"`
 	Measure string `json:"measure"`
-	// NotMeasured is true if cells have ended and the measure is none of the dataset's labels, such as the accuracy
+	// NotMeasured is true if runs have ended and the measure is none of the dataset's labels, such as the accuracy
 	// of labels that are no classes.
 	NotMeasured   bool   `json:"not_measured,omitempty"`
 	MeanPredictor Figure `json:"mean_baseline"`
-	Lines         []Line `json:"lines"` // by row
+	Lines         []Line `json:"lines"` // by method
 	// LeastWilcoxon is the least p that Wilcoxon's test of so many values can give; null if there is no value.
 	LeastWilcoxon number `json:"least_wilcoxon_p"`
 }
@@ -68,7 +68,7 @@ func leastWilcoxon(n int) number {
 	return number(math.Ldexp(1, 1-n))
 }
 
-// observations is how many values a row has that lacks none.
+// observations is how many values a method has that lacks none.
 func (r *Result) observations() int { return r.Lines[0].Wanted }
 
 // Figure is a mean over folds, repeats included, with the deviation over these. Folds that test the same
@@ -79,24 +79,24 @@ type Figure struct {
 	Folds     int    `json:"folds"` // that it is a mean of; folds that test the same rows count once
 }
 
-// Line is what one row of the table has.
+// Line is what one method of the table has.
 type Line struct {
 	Method string `json:"method"`
-	// Same is the name of an earlier row with the same cells: the row is not compared with others.
+	// Same is the name of an earlier method with the same runs: the method is not compared with others.
 	Same string `json:"same_as,omitempty"`
 	Figure
-	// Wanted is how many folds there are; the row is compared with others where it has them all.
+	// Wanted is how many folds there are; the method is compared with others where it has them all.
 	Wanted int `json:"target_folds"`
-	// Place is 1 for the best row and 2 for the second; rows that are equal share it. 0: neither.
+	// Place is 1 for the best method and 2 for the second; methods that are equal share it. 0: neither.
 	Place int `json:"place,omitempty"`
-	// Against compares the row with the best; nil for the best, and for a row without all folds.
+	// Against compares the method with the best; nil for the best, and for a method without all folds.
 	Against *Against `json:"against,omitempty"`
 }
 
-// Complete reports whether the row has every fold.
+// Complete reports whether the method has every fold.
 func (l *Line) Complete() bool { return l.Folds > 0 && l.Folds == l.Wanted }
 
-// compared reports whether the row takes part in places, tests and ranks.
+// compared reports whether the method takes part in places, tests and ranks.
 func (l *Line) compared() bool { return l.Complete() && l.Same == "" }
 
 // number is a float that is null in JSON where it is not finite.

@@ -18,21 +18,21 @@ const (
 	wideSweep  = 20
 )
 
-// sweep is rows of one algorithm that differ in the number of one setting alone.
+// sweep is methods of one algorithm that differ in the number of one setting alone.
 type sweep struct {
 	algorithm, setting string
-	others             map[string]string // the preset and the settings that are the same in all rows
+	others             map[string]string // the preset and the settings that are the same in all methods
 	points             []point
 }
 
-// point is a row of a sweep: the number of the setting.
+// point is a method of a sweep: the number of the setting.
 type point struct {
 	method int
 	value  float64
 }
 
-// sweepsOf finds the sweeps among rows: by algorithm, preset and the other settings, in the order
-// of their first rows. A value that stands twice, in rows that
+// sweepsOf finds the sweeps among methods: by algorithm, preset and the other settings, in the order
+// of their first methods. A value that stands twice, in methods that
 // are not the same, is no sweep.
 func sweepsOf(methods []result.Method) (all []sweep) {
 	at := make(map[string]int)
@@ -68,7 +68,7 @@ func numberOf(setting string) (float64, bool) {
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// othersOf are the preset and the settings of a row without one.
+// othersOf are the preset and the settings of a method without one.
 func othersOf(r *result.Method, but string) map[string]string {
 	others := maps.Clone(r.Settings)
 	delete(others, but)

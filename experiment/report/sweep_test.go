@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// swept is a table whose rows go through two settings of one algorithm.
+// swept is a table whose methods go through two settings of one algorithm.
 func swept() *result.Table {
 	t := &result.Table{Name: "swept", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Rows: 20, Folds: 2}}}
 	for _, trees := range []string{"100", "1", "10", "many"} {
@@ -29,7 +29,7 @@ func swept() *result.Table {
 	return t
 }
 
-// TestSweeps: rows that differ in one number alone, three of them or more, in the order of the number.
+// TestSweeps: methods that differ in one number alone, three of them or more, in the order of the number.
 func TestSweeps(t *testing.T) {
 	var got []string
 	for _, s := range sweepsOf(swept().Methods) {
@@ -157,7 +157,7 @@ func TestOneFold(t *testing.T) {
 	}
 }
 
-// TestSweepFigures: the page has a figure for each sweep and dataset, and none for rows that lack folds.
+// TestSweepFigures: the page has a figure for each sweep and dataset, and none for methods that lack folds.
 func TestSweepFigures(t *testing.T) {
 	table := swept()
 	if n := strings.Count(written(t, table, "html", Options{}), "bars are standard deviations over folds"); n != 1 {
@@ -187,8 +187,8 @@ func papered() *result.Table {
 	return table
 }
 
-// TestPapers: figures that papers print stand in the figures of sweeps as marks, by the name of the row or, of
-// rows that only papers have, by the number in a name of the same form.
+// TestPapers: figures that papers print stand in the figures of sweeps as marks, by the name of the method or, of
+// methods that only papers have, by the number in a name of the same form.
 func TestPapers(t *testing.T) {
 	table := papered()
 	s, err := Summarize(table, Options{})

@@ -67,7 +67,7 @@ func decode(b []byte, v any) error {
 	return d.Decode(v)
 }
 
-// plain is a Cell without its methods; cellJSON replaces its lists.
+// plain is a Run without its methods; runJSON replaces its lists.
 type plain Run
 
 type runJSON struct {

@@ -1,11 +1,11 @@
-// Package result has the table of an experiment: what each cell gave, and what reports and
+// Package result has the table of an experiment: what each run gave, and what reports and
 // figures are made from. A table holds no clock and no place: two runs that gave the same
-// measures have tables that differ in Cell.Seconds alone, and in Cell.Attempts and the commands of failed cells.
+// measures have tables that differ in Run.Seconds alone, and in Run.Attempts and the commands of failed runs.
 package result
 
 import "github.com/coppice-ldl/coppice/engine/outcome/measures"
 
-// The states of a cell.
+// The states of a run.
 const (
 	Done    = "done"    // measured: Values and Mean are there
 	Failed  = "failed"  // ended with an error, which Error has
@@ -13,12 +13,12 @@ const (
 	Running = "running"
 )
 
-// Table is an experiment's outcome so far: what reports and figures are made from. Each cell
-// is one job: one row of the table (an algorithm with its settings) on one fold of one dataset.
+// Table is an experiment's outcome so far: what reports and figures are made from. Each run
+// is one job: one method of the table (an algorithm with its settings) on one fold of one dataset.
 type Table struct {
 	Name     string    `json:"name"`
 	Datasets []Dataset `json:"datasets"`
-	// Rows are the rows of the printed table; rows of data are counted in Dataset.Rows.
+	// Methods are the lines of the printed table.
 	Methods []Method `json:"methods"`
 	// Measures are names of package measures, each once.
 	Measures []string `json:"measures"`
@@ -55,12 +55,12 @@ type Dataset struct {
 	// rows into tested and other ones it is: folds of one number test the same rows. Empty: each fold
 	// tests other rows than all others.
 	Divisions []int `json:"divisions,omitempty"`
-	// Same is the name of an earlier dataset with the same cells: it is this one under another name.
+	// Same is the name of an earlier dataset with the same runs: it is this one under another name.
 	Same string `json:"same_as,omitempty"`
 	// SameData is the name of the first earlier dataset with the same rows, degrees of labels and folds,
 	// if the labels are of another type, such as on a scale.
 	SameData string `json:"same_data_as,omitempty"`
-	// Axis says what the labels are, where cells have predictions.
+	// Axis says what the labels are, where runs have predictions.
 	Axis *Labels `json:"label_axis,omitempty"`
 	// Classes are the names of the labels where these are classes, at most MaxConfusion, that have names.
 	Classes []string `json:"classes,omitempty"`
@@ -90,33 +90,33 @@ type Predicted struct {
 	Predicted []float32 `json:"predicted"`
 }
 
-// Row is an algorithm with its settings.
+// Method is an algorithm with its settings.
 type Method struct {
 	Name      string            `json:"name"`
 	Algorithm string            `json:"algorithm"`
 	Preset    string            `json:"preset,omitempty"`
 	Settings  map[string]string `json:"settings,omitempty"` // beside the preset's
-	// Candidates are the settings that each cell chooses among, from the simplest on; empty: it
+	// Candidates are the settings that each run chooses among, from the simplest on; empty: it
 	// does not choose.
 	Candidates []string `json:"candidates,omitempty"`
-	// Same is the name of an earlier row whose cells are the same on all datasets: the row is that one
+	// Same is the name of an earlier method whose runs are the same on all datasets: the method is that one
 	// under another name.
 	Same string `json:"same_as,omitempty"`
-	// Budget is how long the cells of the row, and of others with it, may take: those that are
+	// Budget is how long the runs of the method, and of others with it, may take: those that are
 	// missing were not begun or not ended in it.
 	Budget string `json:"budget,omitempty"`
 }
 
-// Cell is one job of an experiment.
+// Run is one job of an experiment.
 type Run struct {
 	Dataset int    `json:"dataset"` // index into Table.Datasets
-	Method  int    `json:"method"`  // index into Table.Rows
+	Method  int    `json:"method"`  // index into Table.Methods
 	Repeat  int    `json:"repeat,omitempty"`
 	Fold    int    `json:"fold"`
 	State   string `json:"state"`
-	Error   string `json:"error,omitempty"` // of a failed cell
-	// Attempts is how often a failed cell was run: on a cluster, in how many jobs it ended; 0: it was refused. Command
-	// trains a failed cell alone, or NoCommand says why there is no such command. All of them depend on the place and the
+	Error   string `json:"error,omitempty"` // of a failed run
+	// Attempts is how often a failed run was tried: on a cluster, in how many jobs it ended; 0: it was refused. Command
+	// trains a failed run alone, or NoCommand says why there is no such command. All of them depend on the place and the
 	// history of the table.
 	Attempts  int    `json:"attempts,omitempty"`
 	Command   string `json:"command,omitempty"`
@@ -127,7 +127,7 @@ type Run struct {
 	Values []float64 `json:"values,omitempty"`
 	Mean   []float64 `json:"mean,omitempty"`
 	// Against compares the K-L divergences of the model with the mean baseline's, which are never of clipped degrees. nil:
-	// the row predicts numbers, or the cell was run by a version without the comparison.
+	// the method predicts numbers, or it was run by a version without the comparison.
 	Against *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	Rows    int                       `json:"test_samples,omitempty"`
 	Seconds float64                   `json:"seconds,omitempty"` // of computing
@@ -140,15 +140,15 @@ type Run struct {
 	Confusion [][]uint64 `json:"confusion,omitempty"`
 	// Curve is the learning curve, where the experiment records it.
 	Curve *Curve `json:"curve,omitempty"`
-	// Predictions are those of some test rows, where the experiment records them and the row
+	// Predictions are those of some test rows, where the experiment records them and the method
 	// predicts distributions.
 	Predictions []Predicted `json:"predictions,omitempty"`
 	Candidates
 }
 
-// Candidates are K-L divergences by which a cell chose its settings. They are never of clipped degrees.
+// Candidates are K-L divergences by which a run chose its settings. They are never of clipped degrees.
 type Candidates struct {
-	// CandidateKL are the K-L of the row's candidates on training rows that they were not trained on.
+	// CandidateKL are the K-L of the method's candidates on training samples that they were not trained on.
 	CandidateKL []float64 `json:"candidate_kl,omitempty"`
 	// MeanKL is the mean predictor's K-L on the tested rows, if there are candidates.
 	MeanKL float64 `json:"mean_kl,omitempty"`
@@ -169,7 +169,7 @@ type Hyperparameters struct {
 
 // MethodValues are values of a method.
 type MethodValues struct {
-	Method int `json:"method"` // index into Table.Rows
+	Method int `json:"method"` // index into Table.Methods
 	ValuesOn
 }
 
@@ -179,8 +179,8 @@ type ValuesOn struct {
 	Values   map[string]string `json:"values,omitempty"`
 }
 
-// Published is a figure that a paper prints, to stand beside the table's own. Row may be a
-// name that the table has no row of: a method that only the paper ran.
+// Published is a figure that a paper prints, to stand beside the table's own. Method may be a
+// name that the table has no method of: a method that only the paper ran.
 type Published struct {
 	Dataset   string  `json:"dataset"`
 	Method    string  `json:"method"`

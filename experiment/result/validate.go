@@ -12,7 +12,7 @@ import (
 var ErrTable = errors.New("the table of the experiment is not valid")
 
 // Validate returns an error, which names the field at fault, if a name is missing or stands
-// twice, an index is out of range, a list has the wrong length, or two cells are the same one.
+// twice, an index is out of range, a list has the wrong length, or two runs are the same one.
 func (t *Table) Validate() error {
 	for _, check := range []func() error{t.checkNames, t.checkDatasets, t.checkRuns, t.checkPublished, t.checkHyperparameters} {
 		if err := check(); err != nil {
@@ -75,7 +75,7 @@ func (t *Table) checkDatasets() error {
 	return nil
 }
 
-// place is which cell a cell is.
+// place says which run of the table a run is.
 type place struct{ dataset, method, repeat, fold int }
 
 func (t *Table) checkRuns() error {

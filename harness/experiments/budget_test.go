@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestBudgetOnCluster: a cluster runs what --local runs within budgets, ends a cell that takes its whole
+// TestBudgetOnCluster: a cluster runs what --local runs within budgets, ends a run that takes its whole
 // budget, and names what is not run, also where everything is killed meanwhile; without budgets the
 // same command submits the rest.
 func TestBudgetOnCluster(t *testing.T) {

@@ -25,7 +25,7 @@ func connected(t *testing.T, server string) *client.Client {
 }
 
 // TestWatchedGridOnCluster: the grid of an experiment is that of its table, with rows that do not go with the data and
-// cells that are not run; two datasets have the same content.
+// runs that are not run; two datasets have the same content.
 func TestWatchedGridOnCluster(t *testing.T) {
 	dir := t.TempDir()
 	server := cmdtest.Start(t, 1, 1).Servers()

@@ -50,7 +50,7 @@ func tableOf(t *testing.T, args ...string) *tables.Table {
 	return withoutTimes(table)
 }
 
-// TestExperimentLocal: cells have the digests of folds that train alone, rows that do not go
+// TestExperimentLocal: runs have the digests of folds that train alone, rows that do not go
 // with the data fail with a reason, and what has ended is not run again.
 func TestExperimentLocal(t *testing.T) {
 	dir := t.TempDir()
@@ -89,7 +89,7 @@ func TestExperimentLocal(t *testing.T) {
 	}
 }
 
-// TestOtherMeasures: other measures, and clipped ones, of cells that have ended need no cell to be
+// TestOtherMeasures: other measures, and clipped ones, of runs that have ended need no run to be
 // run again, and are those of training alone.
 func TestOtherMeasures(t *testing.T) {
 	testkit.WithoutRace(t)
@@ -123,7 +123,7 @@ func TestOtherMeasures(t *testing.T) {
 	}
 }
 
-// TestFoldAsListed: a cell on scikit-learn's folds has the digest that training with these
+// TestFoldAsListed: a run on scikit-learn's folds has the digest that training with these
 // folds in a file has.
 func TestFoldAsListed(t *testing.T) {
 	testkit.WithoutRace(t)
@@ -160,7 +160,7 @@ func TestFoldAsListed(t *testing.T) {
 	}
 }
 
-// TestKilledExperiment: a run that is killed, and one that is interrupted, leave the cells that
+// TestKilledExperiment: a run that is killed, and one that is interrupted, leave the runs that
 // ended, the next one runs the others, and the table is that of an undisturbed run.
 func TestKilledExperiment(t *testing.T) {
 	dir, whole := t.TempDir(), t.TempDir()
@@ -331,7 +331,7 @@ func TestExperimentOnCluster(t *testing.T) {
 }
 
 // TestSpecAsItWas: a run on a cluster reports what its spec says, and so does the report by name,
-// also where all of its cells had ended before, under other names, measures or settings.
+// also where all of its runs had ended before, under other names, measures or settings.
 func TestSpecAsItWas(t *testing.T) {
 	dir := t.TempDir()
 	server := cmdtest.Start(t, 1, 1).Servers()
@@ -370,7 +370,7 @@ func orderedPairs(texts ...string) iter.Seq2[string, string] {
 	}
 }
 
-// withoutTimes sets the seconds of a table's cells to 0.
+// withoutTimes sets the seconds of a table's runs to 0.
 func withoutTimes(t *tables.Table) *tables.Table {
 	for i := range t.Runs {
 		c := &t.Runs[i]
@@ -380,7 +380,7 @@ func withoutTimes(t *tables.Table) *tables.Table {
 }
 
 // TestKilledClusterExperiment: while everything is killed and starts again, a cluster ends an
-// experiment with the table of --local, and runs no cell again whose result was recorded.
+// experiment with the table of --local, and runs no run again whose result was recorded.
 func TestKilledClusterExperiment(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
@@ -420,7 +420,7 @@ func TestKilledClusterExperiment(t *testing.T) {
 	}
 }
 
-// recordedCells counts the cells whose results are committed.
+// recordedCells counts the runs whose results are committed.
 func recordedCells(jobs []protocol.JobInfo) (n int) {
 	for i := range jobs {
 		if n += jobs[i].Gathered; jobs[i].State == protocol.Done {

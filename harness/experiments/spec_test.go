@@ -99,7 +99,7 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 	}
 }
 
-// TestDamagedRecord: a flipped bit in a record costs its cell alone: report goes on without it, and run runs it again.
+// TestDamagedRecord: a flipped bit in a record costs its run alone: report goes on without it, and run runs it again.
 func TestDamagedRecord(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()

@@ -76,6 +76,7 @@ ELSEWHERE = {
     "internal/certs/source.go": "a process that has a certificate shows it",
     "job/spec/resolve.go": "the documentation of keys of a spec",
     "job/local/local.go": "the library gives no limit of memory",
+    "protocol/rights/requests.go": "the table of requests in the documentation",
     "protocol/timeouts.go": "a table for operators",
     "worker": "a worker shows it, and its log",
     "algorithms/kit/fields/fields.go": "a flag of a file, which is a byte",

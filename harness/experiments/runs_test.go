@@ -55,9 +55,9 @@ func TestNamesTaken(t *testing.T) {
 	}
 }
 
-// TestChangedCells: cells that are run again since their row has other settings now, or another
+// TestChangedRuns: runs that are run again since their row has other settings now, or another
 // version has other numerics, are named, here and on a cluster.
-func TestChangedCells(t *testing.T) {
+func TestChangedRuns(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	spec := func(k int) string {
@@ -101,9 +101,9 @@ func TestChangedCells(t *testing.T) {
 	}
 }
 
-// TestRecordedCells: what is recorded of cells is the same here and on a cluster; cells that ended
+// TestRecordedRuns: what is recorded of runs is the same here and on a cluster; runs that ended
 // without it are counted, and run again where that is asked for.
-func TestRecordedCells(t *testing.T) {
+func TestRecordedRuns(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "first.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 1).Servers()
@@ -150,18 +150,18 @@ func TestRecordedCells(t *testing.T) {
 	}
 }
 
-// TestManyCells: a cluster runs 2,000 cells in one job, and 2,000 others of more folds and rows in
+// TestManyRuns: a cluster computes 2,000 runs in one job, and 2,000 others of more folds and rows in
 // another, with the table of --local.
-func TestManyCells(t *testing.T) {
+func TestManyRuns(t *testing.T) {
 	testkit.WithoutRace(t)
-	cellsOfTwoRuns(t, 2000)
+	runsOfTwoJobs(t, 2000)
 }
 
-// TestCellsOfTwoRuns: a cluster runs cells in one job, and others of more folds and rows in another.
-func TestCellsOfTwoRuns(t *testing.T) { cellsOfTwoRuns(t, 200) }
+// TestRunsOfTwoJobs: a cluster computes runs in one job, and others of more folds and rows in another.
+func TestRunsOfTwoJobs(t *testing.T) { runsOfTwoJobs(t, 200) }
 
-// cellsOfTwoRuns runs n cells, and as many others, and compares them with --local.
-func cellsOfTwoRuns(t *testing.T, n int) {
+// runsOfTwoJobs computes n runs, and as many others, and compares them with --local.
+func runsOfTwoJobs(t *testing.T, n int) {
 	t.Helper()
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "tiny.csv", 60, 1)
@@ -185,9 +185,9 @@ func cellsOfTwoRuns(t *testing.T, n int) {
 	}
 }
 
-// TestModelsOfCells: a cluster keeps the models of cells where it is asked to: they are those that
+// TestModelsOfRuns: a cluster keeps the models of runs where it is asked to: they are those that
 // --local keeps, byte for byte.
-func TestModelsOfCells(t *testing.T) {
+func TestModelsOfRuns(t *testing.T) {
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "tiny.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 1).Servers()
@@ -221,9 +221,9 @@ func TestModelsOfCells(t *testing.T) {
 	}
 }
 
-// TestCancelledCells: an experiment is paused and goes on; the cells that had ended when it was cancelled are in its report,
+// TestCancelledRuns: an experiment is paused and goes on; the runs that had ended when it was cancelled are in its report,
 // and the next run has the others run alone.
-func TestCancelledCells(t *testing.T) {
+func TestCancelledRuns(t *testing.T) {
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 1, 2)
 	server := []string{"--server", c.Servers()}
