@@ -24,7 +24,7 @@ type Grid struct {
 	ended map[runOfJob]protocol.CellState // what is known of runs, whether they are in the grid or not
 	of    string                          // the jobs and the outline that the grid is of
 	next  time.Time                       // the next reading
-	runs  map[runOfJob][]*result.Run      // where a run of the job is in the table; in several places if datasets have the same content
+	runs  map[runOfJob][]*result.Run      // places of the table that a run of a job fills
 	grid  *overview.Grid                  // nil: it was not read
 }
 
