@@ -13,6 +13,7 @@ from typing import Any as _Any  # completion lists names without an underscore
 
 from . import datasets, estimators, metrics
 from ._base import Estimator
+from ._binary import binary
 from ._build import VERSION as __version__
 from ._client import Client, Job
 from ._errors import (
@@ -28,8 +29,8 @@ from ._errors import (
     UnavailableError,
 )
 from ._experiment import Report, experiment
-from ._models import load
-from ._process import binary, close
+from ._load import load
+from ._process import close
 from .estimators import *  # noqa: F401,F403
 from .estimators import ALGORITHMS
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _arrays, _frames, _inputs
+from ._algorithms import CLASSES
 from ._arrays import Files
 from ._errors import InputError, not_fitted, path_of
 from ._models import curve_of, describe
@@ -79,6 +80,11 @@ class Estimator:
     if TYPE_CHECKING:  # the generated classes have signatures of their own
 
         def __init__(self, **parameters: Any) -> None: ...
+
+    def __init_subclass__(cls, **parameters: Any) -> None:
+        super().__init_subclass__(**parameters)
+        if "_algorithm" in cls.__dict__:
+            CLASSES.setdefault(cls._algorithm, cls)
 
     # Parameters, as scikit-learn has them.
 

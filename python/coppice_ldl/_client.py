@@ -11,7 +11,8 @@ from ._arrays import Files
 from ._base import Estimator
 from ._errors import InputError, NotFoundError, OptionError, within
 from ._experiment import Report
-from ._models import curve_of, download
+from ._load import download
+from ._models import curve_of
 from ._options import OPTIONS
 from ._parameters import cluster_flags, flags, given, seconds, seed_flag, training_flags, without_tokens
 from ._process import run

@@ -8,23 +8,21 @@ import os
 import re
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _checks
+from ._base import Estimator
 from ._errors import CoppiceError, InputError, NotFoundError, path_of, typed
-from ._models import download, load
+from ._folder import Folder
+from ._load import download, load
 from ._parameters import cluster_flags, flags, threads
-from ._process import Folder, run
+from ._process import run
 from ._progress import Progress, write
 from ._spec import SpecFile, has_files
 from ._tables import frame
 from ._texts import notes_of, plain
-
-if TYPE_CHECKING:
-    from ._base import Estimator
-
 
 # The kind of a report by the suffix of its file.
 _SUFFIXES = {".html": "html", ".md": "md", ".csv": "csv", ".tex": "latex", ".json": "json", ".txt": "table"}

@@ -6,15 +6,13 @@ import json
 import numbers
 import os
 import re
-from typing import TYPE_CHECKING, Any, Mapping, Optional
+from typing import Any, Mapping, Optional
 
 import numpy as np
 
+from ._algorithms import CLASSES, Parameters
 from ._errors import InputError, shown, within
 from ._options import COMMON, READING, argument_of, flag_of
-
-if TYPE_CHECKING:
-    from ._base import Estimator
 
 _LISTS = (list, tuple, np.ndarray)
 
@@ -128,7 +126,7 @@ def is_same(name: str, value: Any, other: Any) -> bool:
         return False
 
 
-def given(estimator: Estimator) -> list[str]:
+def given(estimator: Parameters) -> list[str]:
     """Return the parameters of an estimator that say how data are read, and are not the default."""
     return [name for name in READING if not is_default(name, getattr(estimator, name))]
 
@@ -188,7 +186,7 @@ def missing_flag(missing: Any, default: str = "") -> list[str]:
     return [f"--missing={_text(missing)}"]
 
 
-def training_flags(estimator: Estimator, imported: bool = False) -> list[str]:
+def training_flags(estimator: Parameters, imported: bool = False) -> list[str]:
     """Return the flags of the parameters of an estimator, without the seed. A generator draws it, which must not happen before data are checked.
 
     `imported` is true if the data are a dataset of a cluster, which knows how its labels were read.
@@ -218,7 +216,7 @@ def training_flags(estimator: Estimator, imported: bool = False) -> list[str]:
 # Hyperparameters.
 
 
-def settings(estimator: Estimator) -> dict[str, Any]:
+def settings(estimator: Parameters) -> dict[str, Any]:
     """Return the hyperparameters that are not None, by their names on the command line: lambda_ is lambda."""
     values = {name: getattr(estimator, name) for name in estimator._parameters() if name not in COMMON}
     return {flag_of(name): _setting(type(estimator), name, value) for name, value in values.items() if value is not None}
@@ -226,15 +224,13 @@ def settings(estimator: Estimator) -> dict[str, Any]:
 
 def settings_of(algorithm: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the hyperparameters of a dict, as `settings` has them. Names that the algorithm does not have are kept."""
-    from .estimators import ALGORITHMS  # which imports this module
-
-    estimator = ALGORITHMS.get(algorithm)
+    estimator = CLASSES.get(algorithm)
     if estimator is None:
         return dict(values)
     return {flag_of(name) if isinstance(name, str) else name: _setting(estimator, name, value) for name, value in values.items()}
 
 
-def _setting(estimator: type[Estimator], name: str, value: Any) -> Any:
+def _setting(estimator: type[Parameters], name: str, value: Any) -> Any:
     """Return the value of a hyperparameter for a command line or a spec: a list becomes a text."""
     forms = estimator._forms.get(name, ())
     if "members" in forms:

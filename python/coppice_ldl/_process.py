@@ -7,54 +7,25 @@ import array
 import collections
 import json
 import os
-import shutil
 import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import weakref
 from typing import Any, Callable, Iterable, Optional, Sequence
 
 from ._arrays import nameless
-from ._build import BUNDLED, VERSION
-from ._errors import CoppiceError, InputError, ProcessError, failure
+from ._binary import binary, unfit
+from ._build import VERSION
+from ._errors import InputError, ProcessError, failure
 from ._parameters import utf8
 
 if sys.platform == "win32":
     raise ImportError("coppice_ldl supports Linux and macOS, not Windows; on Windows, use it in the Windows Subsystem for Linux")
 
 import fcntl  # Windows does not have it
-
-
-def binary() -> str:
-    """Return the path of the ``coppice`` binary.
-
-    It is the binary in the wheel, or else ``coppice`` on ``PATH``. The variable ``COPPICE_BINARY`` overrides both.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ProcessError
-        If there is no binary.
-    """
-    given = os.environ.get("COPPICE_BINARY")
-    if given:
-        return given
-    if BUNDLED:
-        return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "coppice")
-    found = shutil.which("coppice")
-    if found is None:
-        raise ProcessError(
-            "there is no coppice on PATH, and this wheel of coppice-ldl has no binary; "
-            f"install coppice {VERSION}, or a wheel for this platform"
-        )
-    return found
 
 
 class Result:
@@ -192,7 +163,7 @@ class _Process:
         self.guard = threading.Lock()
         self.calls: dict[int, _Call] = {}
         self.next = 1
-        self.folders: weakref.WeakSet[Folder] = weakref.WeakSet()  # which it made
+        self.folders: weakref.WeakSet[Any] = weakref.WeakSet()  # temporary folders that it made
         self.ended: Optional[str] = None
         self.owner = os.getpid()
         self.reader = threading.Thread(target=self._read, name="coppice_ldl", daemon=True)
@@ -208,7 +179,7 @@ class _Process:
         if found != VERSION:
             self.child.kill()
             self.close()
-            raise ProcessError(_unfit(path, found))
+            raise ProcessError(unfit(path, found))
         self.reader.start()
 
     def _exactly(self, n: int) -> bytes:
@@ -349,25 +320,12 @@ class _Process:
             return not self.calls and not any(folder.cleanup.alive for folder in self.folders)
 
 
-def _unfit(path: str, found: Optional[str]) -> str:
-    if found is None:
-        try:
-            shown = subprocess.run([path, "version"], capture_output=True, text=True, timeout=10, check=False)
-            said = (shown.stdout or shown.stderr).strip().splitlines()
-        except (OSError, subprocess.SubprocessError):
-            said = []
-        if said:
-            return f"{path} is {said[0]!r}, but coppice-ldl {VERSION} needs coppice {VERSION}"
-        return f"{path} does not answer as coppice does; coppice-ldl {VERSION} needs coppice {VERSION}"
-    return f"{path} has version {found}, but coppice-ldl {VERSION} needs coppice {VERSION}; install equal versions"
-
-
 _guard = threading.RLock()
 _current: Optional[_Process] = None
 _retired: list[_Process] = []
 
 
-def _process() -> _Process:
+def current() -> _Process:
     """Return the process of this interpreter, and start it if none fits."""
     global _current
     with _guard:
@@ -411,36 +369,7 @@ def run(
         if not isinstance(word, str):
             raise InputError(f"{word!r} has the type {type(word).__name__}; want a text")
         words.append(utf8(word))
-    return _process().run(words, files, on_out, on_err)
-
-
-class Folder:
-    """A temporary folder. It is removed with the object, by `cleanup`, or as a context manager.
-
-    The process makes it, and removes it if the interpreter is killed.
-    """
-
-    def __init__(self, prefix: str) -> None:
-        process = _process()
-        try:
-            above = tempfile.gettempdir()
-        except FileNotFoundError as error:
-            raise CoppiceError(f"an experiment and figures need a temporary folder ({error.strerror}); name a folder in the variable TMPDIR") from error
-        self.name = process.run((), (), None, None, folder=os.path.join(above, prefix)).out
-        self.cleanup = weakref.finalize(self, _remove, self.name, os.getpid())
-        process.folders.add(self)
-
-    def __enter__(self) -> str:
-        return self.name
-
-    def __exit__(self, *_: object) -> None:
-        self.cleanup()
-
-
-def _remove(folder: str, owner: int) -> None:
-    """Remove a folder, unless this is a fork of the interpreter that made it."""
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
+    return current().run(words, files, on_out, on_err)
 
 
 def close() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import pathlib
 import re
 from typing import Any
 
@@ -167,3 +169,19 @@ def test_attributes(estimator: type) -> None:
     fitted = estimator(**labels).fit(X, np.arange(60) % 3)
     has = {name for name in vars(fitted) if name.endswith("_") and name not in fitted.get_params()}
     assert has == names - ({"classes_"} if labels["labels"] == "age" else set())
+
+
+def test_imports_run_one_way() -> None:
+    """No module of the library imports, directly or through others, a module that imports it."""
+    folder = pathlib.Path(coppice_ldl.__file__).parent
+    uses: dict[str, set[str]] = {}
+    for path in folder.glob("*.py"):
+        found = uses.setdefault(path.stem, set())
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).startswith("coppice_ldl")):
+                module = str(node.module or "").removeprefix("coppice_ldl").removeprefix(".")
+                found |= {module} if module else {name.name for name in node.names}
+    done: list[str] = []
+    while ready := [name for name in uses if name not in done and not (uses[name] & uses.keys()) - set(done)]:
+        done += ready
+    assert set(done) == set(uses), f"these import each other: {sorted(set(uses) - set(done))}"

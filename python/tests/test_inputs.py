@@ -144,11 +144,11 @@ def test_no_stderr() -> None:
 
 def test_next_call_starts_another_process() -> None:
     model = SABFGS().fit(X, D)
-    process = _process._process()
+    process = _process.current()
     process.ended = "an interrupt has ended the process of coppice"  # as _send does
     process.socket.shutdown(2)
     assert model.predict(X).shape == D.shape
-    assert _process._process() is not process
+    assert _process.current() is not process
 
 
 def test_changing_variables(monkeypatch) -> None:

@@ -142,13 +142,13 @@ def test_fork(data) -> None:
     X, D = data
     model = StructRF(trees=5, random_state=3).fit(X, D)
     want = model.predict(X)
-    own = _process._process().child.pid
+    own = _process.current().child.pid
     out, into = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             same = np.array_equal(model.predict(X), want) and np.array_equal(StructRF(trees=5, random_state=3).fit(X, D).predict(X), want)
-            other = _process._process().child.pid != own
+            other = _process.current().child.pid != own
             os.write(into, b"y" if same and other else b"n")
         finally:
             os._exit(0)
@@ -156,7 +156,7 @@ def test_fork(data) -> None:
     assert os.read(out, 1) == b"y"
     os.close(out)
     os.waitpid(child, 0)
-    assert _process._process().child.pid == own, "the fork took the process of the parent"
+    assert _process.current().child.pid == own, "the fork took the process of the parent"
     assert np.array_equal(model.predict(X), want)
 
 
@@ -165,7 +165,7 @@ def test_fork_does_not_keep_the_process(data) -> None:
         import os, time
         from coppice_ldl import _process
         _process.run(["version"])
-        print(_process._process().child.pid, flush=True)
+        print(_process.current().child.pid, flush=True)
         child = os.fork()
         if child == 0:
             time.sleep(60)
@@ -261,7 +261,7 @@ def test_killed_process(data) -> None:
         fit = pool.submit(StructRF(**LONG).fit, big, labels)
         until(lambda: _process._current is not None and not _process._current.idle())
         time.sleep(0.5)
-        os.kill(_process._process().child.pid, signal.SIGKILL)
+        os.kill(_process.current().child.pid, signal.SIGKILL)
         with pytest.raises(ProcessError, match="signal 9"):
             fit.result()
     assert StructRF(trees=2).fit(X, D).predict(X).shape == D.shape
@@ -270,25 +270,25 @@ def test_killed_process(data) -> None:
 def test_ignores_signals(data) -> None:
     X, D = data
     _process.run(["version"])
-    child = _process._process().child.pid
+    child = _process.current().child.pid
     os.kill(child, signal.SIGINT)
     os.kill(child, signal.SIGHUP)
     StructRF(trees=2).fit(X, D)
-    assert _process._process().child.pid == child
+    assert _process.current().child.pid == child
 
 
 def test_environment(monkeypatch, tmp_path) -> None:
     _process.run(["version"])
-    first = _process._process().child.pid
+    first = _process.current().child.pid
     monkeypatch.setenv("COPPICE_SEED", "7")
     monkeypatch.setenv("COPPICE_LABELS", "class")
-    assert _process._process().child.pid == first
+    assert _process.current().child.pid == first
     X, D = make(60)
     assert StructRF(trees=2).fit(X, D).result_["seed"] == 1, "a variable changes what fit does"
     monkeypatch.setenv("COPPICE_SERVER", "127.0.0.1:1")
     with pytest.raises(coppice_ldl.UnavailableError, match="127.0.0.1:1"):
         coppice_ldl.Client().jobs()
-    assert _process._process().child.pid != first
+    assert _process.current().child.pid != first
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one.csv").write_text("x,label_a,label_b\n" + "1,0.5,0.5\n2,0.4,0.6\n" * 10)
     assert coppice_ldl.datasets.load("one.csv").X.shape == (20, 1)
