@@ -23,7 +23,7 @@ type study struct {
 	spec   string // its text, with the verb %s for the name
 	layout *experiment.Layout
 	cells  []experiment.Run // by task
-	report []byte            // undisturbed, without times
+	report []byte           // undisturbed, without times
 }
 
 // studySpec is the experiment: runs of some milliseconds to about a second, and one row that
