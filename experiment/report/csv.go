@@ -30,26 +30,26 @@ func spreadsheetText(text string) string {
 	return text
 }
 
-// writeCSV writes a line for each dataset, measure and row, with all digits, then one for each method
-// that only papers have. Of several published figures of a row it has the first. Times and runs without
+// writeCSV writes a line for each dataset, measure and method, with all digits, then one for each method
+// that only papers have. Of several published figures of a method it has the first. Times and runs without
 // measures are in the other formats.
 func writeCSV(w io.Writer, s *Summary) error {
 	out := csv.NewWriter(w)
 	out.Write(csvHeader) // an error comes again below
 	for i := range s.Results {
 		r := &s.Results[i]
-		for row := range r.Lines {
-			out.Write(s.csvLine(r, &r.Lines[row], i%len(s.Measures)))
+		for l := range r.Lines {
+			out.Write(csvLine(s, r, &r.Lines[l], i%len(s.Measures)))
 		}
 		seen := make(map[string]bool)
 		for p := range s.Published {
 			f := &s.Published[p]
-			if f.Dataset != r.Dataset || f.Measure != r.Measure || s.hasRow(f.Method) || seen[f.Method] {
+			if f.Dataset != r.Dataset || f.Measure != r.Measure || s.hasMethod(f.Method) || seen[f.Method] {
 				continue
 			}
 			seen[f.Method] = true
 			line := Line{Method: f.Method, Figure: Figure{Mean: number(math.NaN()), Deviation: number(math.NaN())}}
-			out.Write(s.csvLine(r, &line, i%len(s.Measures)))
+			out.Write(csvLine(s, r, &line, i%len(s.Measures)))
 		}
 	}
 	out.Flush()
@@ -57,11 +57,11 @@ func writeCSV(w io.Writer, s *Summary) error {
 }
 
 // hasMethod reports whether the table has a method of a name.
-func (s *Summary) hasRow(name string) bool {
+func (s *Summary) hasMethod(name string) bool {
 	return slices.ContainsFunc(s.Methods, func(r result.Method) bool { return r.Name == name })
 }
 
-func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
+func csvLine(s *Summary, r *Result, l *Line, m int) []string {
 	record := []string{
 		r.Dataset, r.Measure, l.Method, strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted), exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
 		exact(r.MeanPredictor.Mean), exact(r.MeanPredictor.Deviation), s.Rankings[m].exactRank(l.Method),
@@ -71,7 +71,7 @@ func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
 	} else {
 		record = append(record, make([]string, 8)...)
 	}
-	record = append(append(append(record, s.csvPublished(r, l)...), s.Deviations), s.Rankings[m].csvFriedman()...)
+	record = append(append(append(record, csvPublished(s, r, l)...), s.Deviations), s.Rankings[m].csvFriedman()...)
 	record = append(record, l.Same)
 	for i, name := range csvHeader {
 		if slices.Contains(csvNames, name) {
@@ -81,8 +81,8 @@ func (s *Summary) csvLine(r *Result, l *Line, m int) []string {
 	return record
 }
 
-// csvPublished has the first figure of a paper for a row.
-func (s *Summary) csvPublished(r *Result, l *Line) []string {
+// csvPublished has the first figure of a paper for a method.
+func csvPublished(s *Summary, r *Result, l *Line) []string {
 	for _, p := range s.Published {
 		if p.Dataset == r.Dataset && p.Measure == r.Measure && p.Method == l.Method {
 			fields := []string{exact(number(p.Value)), "", p.Source}

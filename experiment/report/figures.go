@@ -66,18 +66,18 @@ func (d *document) addFigure(f *Picture) {
 
 // pictureText is a picture, or the heading of pictures, in a format that shows those of a folder; false: the
 // block is none of these. Without a folder the text is empty.
-func (s *Summary) pictureText(b block, show func(folder string, f *Picture) string, heading, plain func(string) string) (text string, is bool) {
+func pictureText(folder string, b block, show func(folder string, f *Picture) string, heading, plain func(string) string) (text string, is bool) {
 	switch b := b.(type) {
 	case pictureHeading:
 		text = heading(string(b))
 	case picture:
 		if text = "\n" + plain(b.caption) + "\n"; b.Picture != nil {
-			text = show(s.options.Pictures, b.Picture)
+			text = show(folder, b.Picture)
 		}
 	default:
 		return "", false
 	}
-	if s.options.Pictures == "" {
+	if folder == "" {
 		return "", true
 	}
 	return text, true
@@ -95,16 +95,19 @@ func fileName(text string) string {
 	return text[:min(len(text), 80)]
 }
 
+// drawing makes the figures of a report.
+type drawing struct{ *Summary }
+
 // sweepFigures are those of the settings whose numbers methods go through: one for each family,
 // measure and dataset, whose scales differ.
-func (s *Summary) sweepFigures(families []family) (all []Picture) {
+func (s drawing) sweepFigures(families []family) (all []Picture) {
 	for _, f := range families {
 		for m := range s.Measures {
 			if m > 0 && !s.options.AllTests {
 				break
 			}
 			for d := range s.Datasets {
-				if own, ok := f.figure(s, families, m, d); ok {
+				if own, ok := f.figure(s.Summary, families, m, d); ok {
 					all = append(all, own)
 				}
 			}

@@ -168,14 +168,14 @@ func (d *document) addGrowths(s *Summary) {
 	}
 	d.add(paragraph("Times grow about as a power of the varied number. The slope is the exponent, from a least-squares line through the logarithms, ± its standard error; r² is the fraction of variance "+
 		"that the line explains. The number of leaves is 2^(depth - 1). Work that takes the same time for every number lowers the slope."), t)
-	d.addFigures("Growth of times", s.growthFigures())
+	d.addFigures("Growth of times", drawing{s}.growthFigures())
 }
 
 func plainNumber(n number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) }
 
 // growthFigures are those by settings, with a line for each dataset, then those by labels, with a
 // line for each method.
-func (s *Summary) growthFigures() (all []Picture) {
+func (s drawing) growthFigures() (all []Picture) {
 	for _, p := range partsOf(s.Growths, func(a, b *Growth) bool { return b.beside(a) }) {
 		all = append(all, growthFigure(p.items, p.text))
 	}

@@ -41,7 +41,7 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 	out.WriteString(latexHead + `\section*{` + latex(d.title) + "}\n")
 	floats := 0
 	for _, b := range d.blocks {
-		if text, shown := s.pictureText(b, latexPicture, latexHeading, latex); shown {
+		if text, shown := pictureText(s.options.Pictures, b, latexPicture, latexHeading, latex); shown {
 			out.WriteString(text)
 			if _, float := b.(picture); float && text != "" {
 				waiting(out, &floats)

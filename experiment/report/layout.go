@@ -15,11 +15,11 @@ import (
 // layout makes the document of a summary.
 func (s *Summary) layout() *document {
 	d := &document{title: s.Name}
-	d.add(paragraph(s.cellsText()))
+	d.add(paragraph(s.runsText()))
 	for _, text := range s.Notes {
 		d.add(paragraph(text))
 	}
-	d.add(s.datasetsTable(), s.rowsTable(), heading("Measures"), paragraph(s.explanation()))
+	d.add(s.datasetsTable(), s.methodsTable(), heading("Measures"), paragraph(s.explanation()))
 	for m := range s.Measures {
 		d.addMeasure(s, m)
 	}
@@ -30,12 +30,12 @@ func (s *Summary) layout() *document {
 		}
 	}
 	d.addRankings(s)
-	families := familiesOf(sweepsOf(s.Methods))
-	d.addFigures("Settings", s.sweepFigures(families))
-	d.addFigures("Learning curves", s.learningFigures())
-	d.addFigures("Predictions", s.shownFigures())
-	d.addFigures("Cumulative scores", s.scoreFigures())
-	d.addFigures("Confusion", s.confusionFigures())
+	draw, families := drawing{s}, familiesOf(sweepsOf(s.Methods))
+	d.addFigures("Settings", draw.sweepFigures(families))
+	d.addFigures("Learning curves", draw.learningFigures())
+	d.addFigures("Predictions", draw.shownFigures())
+	d.addFigures("Cumulative scores", draw.scoreFigures())
+	d.addFigures("Confusion", draw.confusionFigures())
 	d.addChoices(s)
 	d.addHyperparameters(s)
 	d.addTimes(s)
@@ -48,8 +48,8 @@ func (s *Summary) layout() *document {
 // add appends blocks.
 func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...) }
 
-// cellsText counts the runs.
-func (s *Summary) cellsText() string {
+// runsText counts the runs.
+func (s *Summary) runsText() string {
 	c := &s.Runs
 	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), count(c.All, "run is", "runs are"))
 	for _, part := range []struct {
@@ -100,7 +100,7 @@ func (s *Summary) datasetsTable() table {
 	return t
 }
 
-func (s *Summary) rowsTable() table {
+func (s *Summary) methodsTable() table {
 	t := table{caption: "Methods", header: []string{"method", "algorithm", "preset", "settings"}, texts: true}
 	for _, r := range s.Methods {
 		var settings []string
@@ -189,7 +189,7 @@ func (s *Summary) measureLines(m, from, to int) (lines []line) {
 	}
 	lines = append(lines, l)
 	for _, p := range published {
-		if !s.hasRow(p.method) {
+		if !s.hasMethod(p.method) {
 			lines = append(lines, p.line)
 		}
 	}

@@ -109,7 +109,7 @@ func meanLine(lines []lossLine) (steps []uint64, losses []number) {
 }
 
 // learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure.
-func (s *Summary) learningFigures() (all []Picture) {
+func (s drawing) learningFigures() (all []Picture) {
 	for _, p := range partsOf(s.Curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
 		all = append(all, learningFigure(p.items, p.text))
 	}

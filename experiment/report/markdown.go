@@ -12,7 +12,7 @@ func writeMarkdown(w io.Writer, s *Summary) error {
 	out := bufio.NewWriter(w)
 	out.WriteString("# " + markdown(d.title) + "\n")
 	for _, b := range d.blocks {
-		if text, shown := s.pictureText(b, markdownPicture, markdownHeading, markdown); shown {
+		if text, shown := pictureText(s.options.Pictures, b, markdownPicture, markdownHeading, markdown); shown {
 			out.WriteString(text)
 			continue
 		}

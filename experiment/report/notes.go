@@ -72,7 +72,7 @@ func (s *Summary) counted(a, b int) string {
 	for m := range s.Measures {
 		measure, _ := measures.Find(s.Measures[m])
 		ranked := s.Rankings[m].Datasets
-		if before, ok := s.sameValues(b, m); ok && before == a {
+		if before, ok := s.ranker(m).sameValues(b); ok && before == a {
 			once = append(once, measure.Title)
 		} else if slices.Contains(ranked, names[0]) && slices.Contains(ranked, names[1]) {
 			both = append(both, measure.Title)

@@ -54,7 +54,7 @@ func (s *sweep) numberOfMethod(of *Summary, name string) (x float64, ok bool) {
 		}
 	}
 	before, after, ok := s.names(of)
-	if !ok || of.hasRow(name) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) || len(name) <= len(before)+len(after) {
+	if !ok || of.hasMethod(name) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) || len(name) <= len(before)+len(after) {
 		return 0, false
 	}
 	return numberOf(name[len(before) : len(name)-len(after)])

@@ -47,51 +47,60 @@ type Friedman struct {
 // compared reports whether pairs of methods are compared.
 func (f *Friedman) compared() bool { return !f.CriticalDifference.none() }
 
-// ranking ranks the methods that have the measure on any dataset, over the datasets where all of
-// these have every fold.
-func (s *Summary) ranking(g *grid, m int) Ranking {
-	r, methods := Ranking{Measure: s.Measures[m]}, s.measured(m)
-	var values [][]float64
-	for d := range s.Datasets {
-		if s.Datasets[d].Same != "" {
-			continue
-		}
-		name, own := s.Datasets[d].Name, s.means(d, m, methods)
-		_, again := s.sameValues(d, m)
-		switch {
-		case again:
-		case own != nil:
-			r.Datasets, values = append(r.Datasets, name), append(values, own)
-		case s.at(d, m).NotMeasured:
-			r.NotMeasured = append(r.NotMeasured, name)
-		case g.anyDone(d) && g.allDone(d, methods):
-			r.NoValue = append(r.NoValue, name)
-		default:
-			r.LeftOut = append(r.LeftOut, name)
+// ranker compares the methods that have a measure on any dataset, each method once.
+type ranker struct {
+	*Summary
+	measure int
+	methods []int
+}
+
+func (s *Summary) ranker(measure int) *ranker {
+	r := &ranker{Summary: s, measure: measure}
+	for _, i := range s.listed() {
+		for d := range s.Datasets {
+			if s.at(d, measure).Lines[i].Folds > 0 {
+				r.methods = append(r.methods, i)
+				break
+			}
 		}
 	}
-	for i, rank := range statistics.AverageRanks(values, higherIsBetter(s.Measures[m])) {
-		r.Methods = append(r.Methods, Ranked{s.Methods[methods[i]].Name, number(rank)})
-	}
-	slices.SortStableFunc(r.Methods, func(a, b Ranked) int { return compare(a.Rank, b.Rank) })
-	r.Friedman = friedman(values, r.Methods, s.Level)
 	return r
 }
 
-// measured lists the methods that have a measure on any dataset, each method once.
-func (s *Summary) measured(m int) (methods []int) {
-	for _, i := range s.listed() {
-		if s.hasAny(m, i) {
-			methods = append(methods, i)
+// ranking ranks the methods over the datasets where all of them have every fold.
+func (r *ranker) ranking(g *grid) Ranking {
+	all := Ranking{Measure: r.Measures[r.measure]}
+	var values [][]float64
+	for d := range r.Datasets {
+		if r.Datasets[d].Same != "" {
+			continue
+		}
+		name, own := r.Datasets[d].Name, r.means(d)
+		_, again := r.sameValues(d)
+		switch {
+		case again:
+		case own != nil:
+			all.Datasets, values = append(all.Datasets, name), append(values, own)
+		case r.at(d, r.measure).NotMeasured:
+			all.NotMeasured = append(all.NotMeasured, name)
+		case g.anyDone(d) && g.allDone(d, r.methods):
+			all.NoValue = append(all.NoValue, name)
+		default:
+			all.LeftOut = append(all.LeftOut, name)
 		}
 	}
-	return methods
+	for i, rank := range statistics.AverageRanks(values, higherIsBetter(all.Measure)) {
+		all.Methods = append(all.Methods, Ranked{r.Methods[r.methods[i]].Name, number(rank)})
+	}
+	slices.SortStableFunc(all.Methods, func(a, b Ranked) int { return compare(a.Rank, b.Rank) })
+	all.Friedman = friedman(values, all.Methods, r.Level)
+	return all
 }
 
-// means returns the figures of some methods on a dataset; nil: a method lacks folds, or there are no methods.
-func (s *Summary) means(d, m int, methods []int) (values []float64) {
-	for _, i := range methods {
-		l := &s.at(d, m).Lines[i]
+// means returns the figures of the methods on a dataset; nil: a method lacks folds, or there are no methods.
+func (r *ranker) means(d int) (values []float64) {
+	for _, i := range r.methods {
+		l := &r.at(d, r.measure).Lines[i]
 		if !l.Complete() {
 			return nil
 		}
@@ -100,13 +109,12 @@ func (s *Summary) means(d, m int, methods []int) (values []float64) {
 	return values
 }
 
-// sameValues returns the first dataset with the rows, labels and folds of dataset d by which all methods have the same
+// sameValues returns the first dataset with the samples, labels and folds of dataset d by which all methods have the same
 // figures; false: there is none before d.
-func (s *Summary) sameValues(d, m int) (before int, ok bool) {
-	methods := s.measured(m)
-	own := s.means(d, m, methods)
+func (r *ranker) sameValues(d int) (before int, ok bool) {
+	own := r.means(d)
 	for before = range d {
-		if own != nil && s.Datasets[before].Same == "" && sameData(s.Datasets, before, d) && slices.EqualFunc(own, s.means(before, m, methods), statistics.Equal) {
+		if own != nil && r.Datasets[before].Same == "" && sameData(r.Datasets, before, d) && slices.EqualFunc(own, r.means(before), statistics.Equal) {
 			return before, true
 		}
 	}
@@ -121,16 +129,6 @@ func (r *Ranking) marked() ([]int, format) {
 	}
 	places := statistics.Places(floatsOf(ranks), false)
 	return places, format{2, 1}.apart(ranks, places)
-}
-
-// hasAny reports whether a method has a measure on any fold.
-func (s *Summary) hasAny(m, method int) bool {
-	for d := range s.Datasets {
-		if s.at(d, m).Lines[method].Folds > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // friedman tests the ranks; nil: too few datasets or methods.

@@ -99,7 +99,7 @@ func (g *grid) runs(d, method int) (list []*result.Run) {
 }
 
 // scoreFigures draw the cumulative scores of each dataset, mostLines methods in a figure.
-func (s *Summary) scoreFigures() (all []Picture) {
+func (s drawing) scoreFigures() (all []Picture) {
 	for _, p := range partsOf(s.Scores, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
 		all = append(all, scoreFigure(p.items, p.text))
 	}
@@ -122,7 +122,7 @@ func scoreFigure(list []Scored, part string) Picture {
 }
 
 // confusionFigures draw the confusion matrix of the best method of each dataset, by the first measure.
-func (s *Summary) confusionFigures() (all []Picture) {
+func (s drawing) confusionFigures() (all []Picture) {
 	for d := range s.Datasets {
 		lines := s.at(d, 0).Lines
 		for i := range s.Confusion {
@@ -143,7 +143,7 @@ func (s *Summary) confusionFigures() (all []Picture) {
 }
 
 // classNames are the names of the classes of a dataset where they are known, else numbers; numbered says so.
-func (s *Summary) classNames(d, classes int) (names []string, numbered string) {
+func (s drawing) classNames(d, classes int) (names []string, numbered string) {
 	if names = s.Datasets[d].Classes; len(names) == classes {
 		return names, ""
 	}

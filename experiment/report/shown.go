@@ -134,7 +134,7 @@ func numbersOf(values []float32) (list []number) {
 }
 
 // shownFigures draw the predictions of each dataset.
-func (s *Summary) shownFigures() (all []Picture) {
+func (s drawing) shownFigures() (all []Picture) {
 	for i := range s.Shown {
 		of := &s.Shown[i]
 		all = append(all, Picture{

@@ -137,7 +137,7 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	}
 	s.Unbeaten = g.unbeaten()
 	for m := range t.Measures {
-		s.Rankings = append(s.Rankings, s.ranking(g, m))
+		s.Rankings = append(s.Rankings, s.ranker(m).ranking(g))
 	}
 	s.Notes = append(s.Notes, s.sameNotes()...)
 	s.Hyperparameters = usedOf(t)

@@ -74,10 +74,10 @@ var Holes = []Bug{
 		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err", "		if err != nil && len(p.roles) == 0 {\n			if refused.Err"},
 	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
 	{"a certificate of another cluster", []Edit{
-		{"internal/certs/source.go", "	if id.Cluster != m.id.Cluster || ", "	if "},
+		{"internal/certs/source.go", "refused.Fits = id.Cluster == m.id.Cluster && ", "refused.Fits = "},
 	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
 	{"a certificate of another role", []Edit{
-		{"internal/certs/source.go", " || !slices.Contains(p.roles, id.Role) {\n", " || !slices.Contains(Every, id.Role) {\n"},
+		{"internal/certs/source.go", " && slices.Contains(p.roles, id.Role); !refused.Fits {\n", " && slices.Contains(Every, id.Role); !refused.Fits {\n"},
 	}, &Test{"./coordinator", "TestCertificatesOfOthers"}},
 	{"TLS 1.2", []Edit{
 		{"internal/certs/source.go", "		MinVersion: tls.VersionTLS13,\n", "		MinVersion: tls.VersionTLS12,\n"},
