@@ -433,7 +433,8 @@ func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
 	return errtext.Sprintf("read with the options of the training file: %s (%s)", errtext.Join(all, " "), advice)
 }
 
-// remedy says which options are those of the model's file and how options that are given override these; empty: none. It is for errors.
+// remedy is the end of an error. It says which options the training file has decided, and that options of the call override
+// them. It is empty if the training file has decided none.
 func (o *OpenOptions) remedy() errtext.Text {
 	if o.taken == nil {
 		return ""

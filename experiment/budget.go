@@ -85,7 +85,7 @@ func (s *Spec) budgetOfRuns(b *Budget, spent []float64) round.CellBudget {
 	return of
 }
 
-// NotRun says which runs of methods with a budget are missing: how many of which method on which dataset.
+// NotRun lists the missing runs of methods with a budget: a text with their number for each method and dataset.
 func NotRun(t *result.Table) (list []string) {
 	type where struct{ dataset, method int }
 	counts, order := make(map[where]int), []where(nil)

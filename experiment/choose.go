@@ -12,8 +12,8 @@ import (
 // chooseKeys are the keys of choose: one of the first two says which samples score the candidates.
 var chooseKeys = []string{"inner", "validation", "measure"}
 
-// choice says how the runs of a method choose their settings: by inner folds, of which all score
-// the candidates, or with validation only the first.
+// choice says how the runs of a method choose their settings. Each inner fold scores the candidates; with validation, only
+// the first one does.
 type choice struct {
 	folds      string
 	validation bool
@@ -76,7 +76,7 @@ func (s *parser) choice(e entry) choice {
 	return c
 }
 
-// The parts of the training samples of which one may score candidates.
+// The training samples are divided into leastParts to mostParts parts. One part scores the candidates.
 const (
 	leastParts = 2
 	mostParts  = 20

@@ -30,7 +30,7 @@ type ClusterJob struct {
 	Spec *JobSpec
 }
 
-// Runs lists the job's runs by unit; their methods are those of the job.
+// Runs lists the runs of the job by unit. The methods of runs are numbers in the job's spec.
 func (j *ClusterJob) Runs() ([]Run, error) {
 	if j.Job == nil || j.Job.Cells == nil || len(j.Spec.Methods) != len(j.Job.Cells.Rows) {
 		return nil, fmt.Errorf("%w: job %s has no runs, or another number of methods than its spec, which names %d", ErrFolder, j.Name, len(j.Spec.Methods))

@@ -13,13 +13,13 @@ import (
 // that a report needs beside the records.
 type Layout struct {
 	Table *result.Table `json:"table"`
-	// Keys are those of the table's runs; empty: a run that was refused.
+	// Keys has the key of each run of the table. It is empty if the run was refused.
 	Keys []string `json:"keys"`
 	// Skipped are the datasets whose files are not there.
 	Skipped []string `json:"skipped,omitempty"`
 	// Clip says whether the measures are of clipped degrees: measures.Clip.
 	Clip string `json:"clip,omitempty"`
-	// Record says what the table has of the runs beside their outcomes.
+	// Record says which data the table has of each run, in addition to the outcome.
 	Record Recorded `json:"record,omitzero"`
 	// Numerics is the round.Numerics by which the runs are computed; 0: not known.
 	Numerics int `json:"numerics,omitempty"`

@@ -17,9 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 
-// Outline is an experiment in short form: its table without runs, and of what the key of each
-// run is made. A cluster keeps that of the last submission in a blob, so that a report needs
-// neither the spec nor the data.
+// Outline is an experiment in short form: the table without runs, and the parts of the key of each run. A cluster keeps the
+// outline of the last submission in a blob. A report then needs neither the spec nor the data.
 type Outline struct {
 	Table *result.Table `json:"table"` // without runs
 	Sets  []Set         `json:"sets"`  // of the table's datasets

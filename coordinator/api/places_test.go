@@ -95,6 +95,6 @@ func TestBodiesOfOneCaller(t *testing.T) {
 		t.Error("a second body of the same caller gets the rest")
 	}
 	if !s.take("ann", 5, 0) || s.take("eve", 1, 0) {
-		t.Error("the rest is for another caller, and no more")
+		t.Error("another caller does not get the rest, or a third one gets more than there is")
 	}
 }

@@ -130,7 +130,7 @@ func (a *axis) ticks(most int) (all []tick) {
 		step = max(1, step)
 	}
 	first := math.Ceil(a.low/step - 1e-9)
-	for n := range most + 1 { // the bound matters if the axis is so short that first + 1 equals first
+	for n := range most + 1 { // the bound ends the loop if first + 1 is rounded to first
 		v := (first + float64(n)) * step
 		if v > a.high+step*1e-9 {
 			break

@@ -173,7 +173,7 @@ func TestPositions(t *testing.T) {
 	}
 	var deviations []vg.Length
 	lines := record(f).lines
-	for i, p := range lines[:len(lines)-2] { // the two lines after that of a deviation are its ends
+	for i, p := range lines[:len(lines)-2] { // a deviation is three lines: the bar and its two ends
 		if a, b := lines[i+1], lines[i+2]; len(p) == 2 && p[0].Pos.X == p[1].Pos.X && (a[0].Pos.X+a[1].Pos.X)/2 == p[0].Pos.X && (b[0].Pos.X+b[1].Pos.X)/2 == p[0].Pos.X && b[0].Pos.Y == p[1].Pos.Y {
 			deviations = append(deviations, p[1].Pos.Y-p[0].Pos.Y)
 		}
