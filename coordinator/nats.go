@@ -166,7 +166,7 @@ func (m *messaging) trouble() error {
 		return nil
 	}
 	voters, _ := m.book.voters()
-	if reached := m.server.Routes() + 1; reached <= (len(voters)+1)/2 {
+	if reached := len(m.server.Routes()) + 1; reached <= (len(voters)+1)/2 {
 		return fmt.Errorf("NATS on this coordinator is connected to only %d of the %d other coordinators", reached-1, len(voters))
 	}
 	return nil

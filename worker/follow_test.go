@@ -267,7 +267,7 @@ func TestMovesNearer(t *testing.T) {
 	c.add(d)
 	options.Name, options.Routes = "a", []string{c.server.RouteURL()}
 	server := natstest.Server(t, options)
-	eventually(t, "a route", func() bool { return server.Routes() == 1 })
+	eventually(t, "a route", func() bool { return len(server.Routes()) == 1 })
 	const nowhere = "nats://127.0.0.1:1"
 	c.set(func(i *protocol.Cluster) {
 		i.NATS = []string{c.server.ClientURL(), server.ClientURL(), nowhere}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -241,21 +242,20 @@ func (s *Server) RouteURL() string {
 // ClientPort returns the port that clients connect to.
 func (s *Server) ClientPort() int { return s.s.Addr().(*net.TCPAddr).Port }
 
-// Routes returns the number of other servers that this one is connected to in both
+// Routes returns the names of the other servers that this one is connected to in both
 // directions: they have answered a ping. Over a connection that takes nothing to the
 // other side, routes are made again and again and look whole each time.
-func (s *Server) Routes() int {
+func (s *Server) Routes() (names []string) {
 	v, err := s.s.Routez(nil)
 	if err != nil {
-		return 0
+		return nil
 	}
-	names := make(map[string]bool)
 	for _, r := range v.Routes {
-		if rtt, err := time.ParseDuration(r.RTT); err == nil && rtt > 0 {
-			names[r.RemoteName] = true
+		if rtt, err := time.ParseDuration(r.RTT); err == nil && rtt > 0 && !slices.Contains(names, r.RemoteName) {
+			names = append(names, r.RemoteName)
 		}
 	}
-	return len(names)
+	return names
 }
 
 // localURL replaces the unspecified address by the loopback one.

@@ -27,7 +27,7 @@ func TestSecureMessages(t *testing.T) {
 	a := certtest.New(t)
 	one := secureServer(t, a.Source(certs.Coordinator, "a"))
 	two := secureServer(t, a.Source(certs.Coordinator, "b"), one.RouteURL())
-	eventually(t, "routes", func() bool { return one.Routes() == 1 && two.Routes() == 1 })
+	eventually(t, "routes", func() bool { return len(one.Routes()) == 1 && len(two.Routes()) == 1 })
 	lost := new(counts)
 	own := connect(t, Options{Server: one})
 	client := connect(t, Options{URLs: []string{two.ClientURL()}, Name: "w", TLS: a.Source(certs.Worker, "w"), Traffic: lost})
@@ -58,7 +58,7 @@ func TestSecureMessages(t *testing.T) {
 	if err := two.SetRoutes(nil); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "routes", func() bool { return one.Routes() == 1 && two.Routes() == 1 })
+	eventually(t, "routes", func() bool { return len(one.Routes()) == 1 && len(two.Routes()) == 1 })
 	send()
 	if lost.disconnected.Load() > 0 {
 		t.Errorf("the client was disconnected %d times", lost.disconnected.Load())
