@@ -466,7 +466,7 @@ func (a *array) unpack() (io.ReaderAt, int64, error) {
 // tempFile makes a temporary file for up to size bytes in the folder that TMPDIR names, and
 // removes its name: the system deletes the file when it is closed or the program ends.
 func tempFile(size int64) (*os.File, error) {
-	if err := checkDiskSpace(os.TempDir(), size); err != nil {
+	if err := tempdir.CheckSpace(os.TempDir(), size); err != nil {
 		return nil, err
 	}
 	return tempdir.File("columns")

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
@@ -239,60 +238,5 @@ func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err er
 		all = append(all, v)
 	}
 	into.numbers[a.Name] = all
-	return nil
-}
-
-// missingBeside says which value beside features and labels a row lacks; empty: none.
-func (i *Info) missingBeside(r *Row) string {
-	switch {
-	case i.HasValues && math.IsNaN(r.Value):
-		return "the exact number of the sample"
-	case i.HasIntervals && math.IsNaN(r.Interval[0]):
-		return "the lower end of the sample's interval"
-	case i.HasIntervals && math.IsNaN(r.Interval[1]):
-		return "the upper end of the sample's interval"
-	case i.HasGroups && isMissing(r.Group):
-		return "the group of the sample"
-	}
-	return ""
-}
-
-// maxGroupName bounds the name of a group, in bytes.
-const maxGroupName = 100
-
-// checkBeside returns an error that says what is wrong with the numbers, the name and the group of a row.
-func (i *Info) checkBeside(r *Row) error {
-	if what := i.missingBeside(r); what != "" {
-		return rowErrorf(i.File, r.Number, "%s is missing%s", what, dropHint)
-	}
-	s := i.LabelType.Scale
-	if i.HasValues {
-		if v, high := r.Value, s.Low+i.Labels-1; !(v >= float64(s.Low) && v < float64(high+1)) {
-			return rowErrorf(i.File, r.Number, "the exact number %s is outside the range %d to %d", units.InFull(v), s.Low, high)
-		}
-	}
-	if i.HasIntervals {
-		if err := checkInterval(r, i.HasValues); err != nil {
-			return rowErrorf(i.File, r.Number, "%v", err)
-		}
-	}
-	if err := checkName(r.Name); err != nil {
-		return rowErrorf(i.File, r.Number, "the name of the sample %v", err)
-	}
-	if i.HasGroups && len(r.Group) > maxGroupName {
-		return rowErrorf(i.File, r.Number, "the name of the sample's group has %d bytes, at most %d are allowed", len(r.Group), maxGroupName)
-	}
-	return nil
-}
-
-func checkInterval(r *Row, valued bool) error {
-	switch low, high := r.Interval[0], r.Interval[1]; {
-	case low-low != 0 || high-high != 0:
-		return fmt.Errorf("the interval from %s to %s is not finite", units.InFull(low), units.InFull(high))
-	case low > high:
-		return fmt.Errorf("the interval begins at %s, which is above its end, %s", units.InFull(low), units.InFull(high))
-	case valued && (r.Value < low || r.Value > high):
-		return fmt.Errorf("the exact number %s is outside the sample's interval, %s to %s", units.InFull(r.Value), units.InFull(low), units.InFull(high))
-	}
 	return nil
 }

@@ -18,14 +18,6 @@ const (
 	maxAllLevels = MaxLabels
 )
 
-// Category is a column of a CSV file that became features: one for each of its levels, which is
-// 1 in the rows of that level and 0 in the others.
-type Category struct {
-	Name   string   `json:"name"` // from the header, or the position of the column
-	At     int      `json:"at"`   // the position of the column, from 0
-	Levels []string `json:"levels"`
-}
-
 // levels finds the levels of a category by the texts of a file.
 type levels struct {
 	Category

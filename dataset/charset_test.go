@@ -231,7 +231,7 @@ func TestInspectEncodings(t *testing.T) {
 				t.Errorf("%s: reading %d is %+v, want %s first", c.file, i, r, c.encoding)
 				continue
 			}
-			o, _, err := r.apply(c.o, ImportOptions{})
+			o, _, err := apply(r.Way, c.o, ImportOptions{})
 			if err == nil {
 				_, err = tryOpen(path, o)
 			}

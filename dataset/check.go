@@ -1,11 +1,13 @@
 package dataset
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // DefaultTolerance is how far from 1 the sum of a row's label degrees may be by default. It
@@ -73,7 +75,7 @@ func (c *checker) check(r *Row) error {
 	if err := c.checkLabels(r); err != nil {
 		return err
 	}
-	return c.info.checkBeside(r)
+	return checkBeside(&c.info, r)
 }
 
 // missing is a missing feature in a row of float32, with one bit pattern wherever it comes from.
@@ -211,7 +213,7 @@ func (t *totalLabels) label(rows int) int {
 const totalSlack = 1e-6
 
 // totalHint says that a label is the total of the others, and how to leave it out; where says in which rows.
-func (i *Info) totalHint(label int, where string) errtext.Text {
+func totalHint(i *Info, label int, where string) errtext.Text {
 	name, advice := strconv.Itoa(label), errtext.Text("remove it from the file")
 	if s := nameAt(i.LabelNames, label); s != "" {
 		name = strconv.Quote(s)
@@ -237,18 +239,9 @@ func (c *checker) sumError(r *Row, sum float64) error {
 	}
 	var t totalLabels
 	if addTotals(&t, r.Labels); t.label(1) >= 0 {
-		hint = c.info.totalHint(t.label(1), "in this sample")
+		hint = totalHint(&c.info, t.label(1), "in this sample")
 	}
 	return rowErrorf(c.info.File, r.Number, "the labels sum to %.6g, want 1 within %g; %s", sum, c.tolerance, hint)
-}
-
-// classListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
-var classListHint = errtext.Sprintf("these labels are whole numbers and may be class numbers: {labels=class} reads one class for each sample; for several classes, write the probability of every class " +
-	"(0.5,0,0.5 for two classes of three); {labels=counts} reads counts")
-
-// listsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.
-func (i *Info) listsClasses(labels []float64) bool {
-	return i.CountedFrom != "" && !slices.ContainsFunc(labels, func(v float64) bool { return v != math.Floor(v) })
 }
 
 func (c *checker) columnError(r *Row, kind string, column int, names []string, reason errtext.Text) error {
@@ -256,15 +249,6 @@ func (c *checker) columnError(r *Row, kind string, column int, names []string, r
 		File: c.info.File, Row: r.Number, Column: column,
 		Kind: kind, Name: nameAt(names, column), Reason: reason,
 	}
-}
-
-// positiveZero rounds to float32 and replaces -0 by +0, as sparse storage does.
-func positiveZero(v float64) float32 {
-	x := float32(v)
-	if x == 0 {
-		return 0
-	}
-	return x
 }
 
 // notFinite says what is wrong with a value; hint is advice about a missing one.
@@ -303,3 +287,58 @@ func (c *checker) stored(sparse bool) (columns []uint32, values []float32) {
 	}
 	return nil, c.spare
 }
+
+// missingBeside says which value beside features and labels a row lacks; empty: none.
+func missingBeside(i *Info, r *Row) string {
+	switch {
+	case i.HasValues && math.IsNaN(r.Value):
+		return "the exact number of the sample"
+	case i.HasIntervals && math.IsNaN(r.Interval[0]):
+		return "the lower end of the sample's interval"
+	case i.HasIntervals && math.IsNaN(r.Interval[1]):
+		return "the upper end of the sample's interval"
+	case i.HasGroups && isMissing(r.Group):
+		return "the group of the sample"
+	}
+	return ""
+}
+
+// checkBeside returns an error that says what is wrong with the numbers, the name and the group of a row.
+func checkBeside(i *Info, r *Row) error {
+	if what := missingBeside(i, r); what != "" {
+		return rowErrorf(i.File, r.Number, "%s is missing%s", what, dropHint)
+	}
+	s := i.LabelType.Scale
+	if i.HasValues {
+		if v, high := r.Value, s.Low+i.Labels-1; !(v >= float64(s.Low) && v < float64(high+1)) {
+			return rowErrorf(i.File, r.Number, "the exact number %s is outside the range %d to %d", units.InFull(v), s.Low, high)
+		}
+	}
+	if i.HasIntervals {
+		if err := checkInterval(r, i.HasValues); err != nil {
+			return rowErrorf(i.File, r.Number, "%v", err)
+		}
+	}
+	if err := checkName(r.Name); err != nil {
+		return rowErrorf(i.File, r.Number, "the name of the sample %v", err)
+	}
+	if i.HasGroups && len(r.Group) > maxGroupName {
+		return rowErrorf(i.File, r.Number, "the name of the sample's group has %d bytes, at most %d are allowed", len(r.Group), maxGroupName)
+	}
+	return nil
+}
+
+func checkInterval(r *Row, valued bool) error {
+	switch low, high := r.Interval[0], r.Interval[1]; {
+	case low-low != 0 || high-high != 0:
+		return fmt.Errorf("the interval from %s to %s is not finite", units.InFull(low), units.InFull(high))
+	case low > high:
+		return fmt.Errorf("the interval begins at %s, which is above its end, %s", units.InFull(low), units.InFull(high))
+	case valued && (r.Value < low || r.Value > high):
+		return fmt.Errorf("the exact number %s is outside the sample's interval, %s to %s", units.InFull(r.Value), units.InFull(low), units.InFull(high))
+	}
+	return nil
+}
+
+// maxGroupName bounds the name of a group, in bytes.
+const maxGroupName = 100

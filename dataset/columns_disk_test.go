@@ -254,35 +254,6 @@ func TestMatricesOnDisk(t *testing.T) {
 	}
 }
 
-// TestSpillMemory: what waits in the buffers is bounded, however many shards there are and
-// however long their rows.
-func TestSpillMemory(t *testing.T) {
-	testkit.WithoutRace(t)
-	m := &Manifest{Rows: 1 << 20, Features: 1 << 14, Labels: 1, Shards: make([]ShardRef, 1<<11)}
-	s := newSpill(m, t.TempDir())
-	row := storedRow{values: make([]float32, m.Features), labels: []float32{1}}
-	for i := range 3 * len(m.Shards) {
-		if err := s.add(i*7%len(m.Shards), &row); err != nil {
-			t.Fatal(err)
-		}
-		held := 0
-		for _, b := range s.buffers {
-			held += cap(b)
-		}
-		if s.buffered > spillMemory || held > 2*spillMemory+1<<20 {
-			t.Fatalf("after %d rows %d bytes wait in %d bytes of buffers", i+1, s.buffered, held)
-		}
-	}
-}
-
-// TestRoom: an import that has no room says so before it writes.
-func TestRoom(t *testing.T) {
-	mustContain(t, checkDiskSpace(t.TempDir(), 1<<60), "are free", "TMPDIR")
-	if err := checkDiskSpace(t.TempDir(), 1); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestImportMemory: the memory of an import does not grow with the file.
 func TestImportMemory(t *testing.T) {
 	testkit.WithoutRace(t)

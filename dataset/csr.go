@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -177,7 +178,7 @@ func (r *csrReader) next() (columns []uint32, values []float64, err error) {
 
 // readPiece reads the next k values of the row.
 func (r *csrReader) readPiece(k int) error {
-	r.raw = sized(r.raw, k)
+	r.raw = slices.Grow(r.raw[:0], k)[:k]
 	if err := r.indices.read(r.raw); err != nil {
 		return err
 	}

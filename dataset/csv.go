@@ -154,7 +154,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 	if i.Features = len(i.FeatureNames); s.names == nil && i.Reading.Categories == nil {
 		i.FeatureNames = nil
 	}
-	i.Reading.passing(s.names, c, o)
+	passing(&i.Reading, s.names, c, o)
 	i.labelsListed = len(o.Labels.Columns) > 0
 	for _, at := range c.labels {
 		i.labelFlags = append(i.labelFlags, flagColumn(s.names, at))

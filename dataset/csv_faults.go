@@ -80,7 +80,7 @@ func (s *csvSource) textError(n, column int, err error, r *csvRecords) error {
 // is none: it names a field that is no number then.
 func (s *csvSource) fitting(ways []Way, columns []int) (fit []Way, conflict errtext.Text) {
 	for _, way := range ways {
-		other := way.marks()
+		other := marksOf(&way)
 		e := example{}
 		err := s.eachRecord(func(_ int, record []string, r *csvRecords) error {
 			for _, i := range columns {

@@ -303,3 +303,12 @@ func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
 	d.mu.Unlock()
 	return refs
 }
+
+// positiveZero rounds to float32 and replaces -0 by +0, as sparse storage does.
+func positiveZero(v float64) float32 {
+	x := float32(v)
+	if x == 0 {
+		return 0
+	}
+	return x
+}

@@ -3,11 +3,9 @@ package dataset
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Bounds of a dataset, which every reader enforces.
@@ -16,9 +14,6 @@ const (
 	MaxFeatures = 1 << 24
 	MaxLabels   = 1 << 16
 )
-
-// suspectRows is the least number of rows that show what a column seems to be, other than constant.
-const suspectRows = 10
 
 // Errors that readers and importers wrap; compare with errors.Is.
 var (
@@ -36,9 +31,6 @@ var (
 	// ErrChanged says that a source gave other rows when it was read again.
 	ErrChanged = errors.New("the data changed while it was read")
 )
-
-// errFound ends a scan.
-var errFound = errors.New("found")
 
 // WaysError says in which ways a file can be read if a flag decides. errors.Is finds it as ErrAmbiguous unless there is
 // only one.
@@ -88,21 +80,6 @@ func (e *WaysError) Formed() (errtext.Code, errtext.Text) { return errtext.Ambig
 
 // Is implements what errors.Is asks.
 func (e *WaysError) Is(target error) bool { return target == ErrAmbiguous && len(e.Ways) > 1 }
-
-// oneWay is a way that one flag chooses.
-func oneWay(flag, value, format string, args ...any) Way {
-	f := Flag{Name: flag, Value: value}
-	if strings.HasPrefix(flag, "--label-") || flag == "--drop" { // they take lists
-		f = listFlag(flag, value)
-	}
-	return Way{fmt.Sprintf(format, args...), []Flag{f}}
-}
-
-// headerWays are the ways to read a first line.
-var headerWays = []Way{oneWay("--header", "yes", "the first line is a header"), oneWay("--header", "no", "the first line is a row")}
-
-// commentWays are the ways to read lines that begin as comments do.
-var commentWays = []Way{oneWay("--header", "no", "lines that begin like comments are rows"), oneWay("--header", "yes", "lines that begin like comments are skipped, and the next line is the header")}
 
 // RowError says which row, and which column of it, cannot be used, and why.
 type RowError struct {
@@ -183,6 +160,15 @@ func optionErrorf(format string, args ...any) error {
 	return &OptionError{errtext.Sprintf(format, args...)}
 }
 
+// listFlag is a flag with a list of values.
+func listFlag(name string, items ...string) Flag {
+	escaped := make([]string, len(items))
+	for i, item := range items {
+		escaped[i] = strings.ReplaceAll(item, ",", `\,`)
+	}
+	return Flag{name, strings.Join(escaped, ","), items}
+}
+
 // Bounds of data files. They keep the memory that a file takes, and the time, in proportion to its
 // size: a packed file may hold a thousand times as much as it has bytes.
 const (
@@ -193,59 +179,7 @@ const (
 	maxLine = 32 * maxColumns
 	// maxArrays bounds the arrays of a .npz file.
 	maxArrays = 1 << 12
-	// maxName bounds the name of a column, a class or a row, in bytes.
-	maxName = 1 << 12
 	// A packed file may unpack to freeUnpacked bytes, or to maxRatio times its size if that is more.
 	freeUnpacked = 64 << 20
 	maxRatio     = 200
 )
-
-// fileSize is the size of a data file in bytes, packed if it is packed.
-type fileSize int64
-
-// unpacked returns how many bytes the file, or an array of it, may unpack to.
-func (n fileSize) unpacked() int64 { return max(freeUnpacked, maxRatio*int64(n)) }
-
-// items returns how many features the file may have, and how many values of rows may be in memory.
-func (n fileSize) items() int { return max(maxColumns, int(n)) }
-
-// expansionError says that what, a file or an array of one, unpacks to too many bytes; advice says
-// what to do.
-func expansionError(what, advice string) error {
-	return kindErrorf(ErrFormat, "%s decompresses to more than %d times the size of the file and to more than %s; %s",
-		what, maxRatio, units.Format(freeUnpacked), advice)
-}
-
-// checkFeatures returns an error if a file has n features, and neither bytes for so many nor a model that
-// reads them.
-func (o *OpenOptions) checkFeatures(n int, advice string) error {
-	if most := max(o.size.items(), o.modelFeatures); n > most {
-		return kindErrorf(ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s features, or one for each byte if the file has more bytes; %s",
-			units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
-	}
-	return nil
-}
-
-// checkItems returns an error if the values of n rows, or n names, are too many to be kept in memory.
-func (o *OpenOptions) checkItems(name string, n int, advice string) error {
-	if n > o.size.items() {
-		return kindErrorf(ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s values that are kept in memory, or one for each byte if the file has more bytes; %s",
-			name, units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
-	}
-	return nil
-}
-
-// unpacking reads what a packed file unpacks to, up to left bytes.
-type unpacking struct {
-	in   io.Reader
-	left int64
-}
-
-// Read implements io.Reader.
-func (u *unpacking) Read(p []byte) (int, error) {
-	n, err := u.in.Read(p)
-	if u.left -= int64(n); u.left < 0 {
-		return 0, expansionError("the file", "decompress the file with gunzip first")
-	}
-	return n, err
-}

@@ -84,14 +84,6 @@ func sampled(row int) bool {
 	return row%step == 0
 }
 
-// targets are the numbers that the labels of a row are, or were made from.
-func (r *Row) targets() []float64 {
-	if r.raw != nil {
-		return r.raw
-	}
-	return r.Labels
-}
-
 // leastNormal is the least number above 0 that float32 stores with all digits.
 const leastNormal = 0x1p-126
 
@@ -101,7 +93,7 @@ func (c *columnStats) add(v float64) {
 		return
 	}
 	if c.seen == 0 {
-		c.low, c.high, c.last = v, v, nan // nothing is below or above NaN
+		c.low, c.high, c.last = v, v, math.NaN() // nothing is below or above NaN
 	}
 	c.seen++
 	if !c.falls && v <= c.last { // falls first: the comparison of random values is mispredicted
@@ -172,7 +164,11 @@ func newCorrelations(r *Row, features int) *correlations {
 	}
 	if !r.Sparse {
 		p.x0 = append([]float64(nil), r.Values...)
-		fill(p.x0, 0)
+		for i, v := range p.x0 {
+			if v != v {
+				p.x0[i] = 0
+			}
+		}
 	}
 	return p
 }
@@ -522,3 +518,22 @@ func constantLine(constant []Suspect) string {
 	}
 	return fmt.Sprintf("%s features are constant, each with one value in all samples: %s", units.Count(len(constant)), list)
 }
+
+// single says why a file with this only label column is refused, and what its values are.
+func (c *columnStats) single(info *Info) errtext.Text {
+	name := ""
+	if n := nameAt(info.LabelNames, 0); n != "" {
+		name = fmt.Sprintf(", %q", n)
+	}
+	what := errtext.Sprintf("{labels=age}, with {sigma} and {range}, reads the column as a numeric label")
+	switch {
+	case !c.fraction:
+		what = errtext.Sprintf("the values are whole numbers and may be class numbers: {labels=class} reads them as classes; %s", what)
+	case c.low >= 0 && c.high <= 1:
+		what = "add the other class's probability, which is 1 minus this one, as a second label column"
+	}
+	return errtext.Sprintf("found only one label%s; the labels of a sample sum to 1, so a single label would always be 1; %s", name, what)
+}
+
+// suspectRows is the least number of rows that show what a column seems to be, other than constant.
+const suspectRows = 10

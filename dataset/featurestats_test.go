@@ -2,91 +2,11 @@ package dataset
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
-	"gonum.org/v1/gonum/stat"
-	"pgregory.net/rapid"
 )
-
-// watched scans src and returns the kinds of its suspects by feature.
-func watched(t *testing.T, src Source) map[int]string {
-	t.Helper()
-	w := newFeatureStats(src.Info())
-	if err := src.Scan(func(r *Row) error { w.add(r); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	found := map[int]string{}
-	for _, s := range w.suspects() {
-		found[s.Feature] = s.Kind
-	}
-	return found
-}
-
-// suspicious returns n rows: a number that rises, noise, a constant, a copy of label
-// 0, a line in label 1, and a name that is an id's.
-func suspicious(n int, sparse bool) *listed {
-	l := &listed{info: Info{
-		Rows: n, Features: 6, Labels: 3,
-		FeatureNames: []string{"n", "noise", "c", "copy", "line", "ID"}, LabelNames: []string{"p", "q", "r"},
-	}}
-	for i := range n {
-		d := float64(i*7%64) / 128
-		noise := float64(i * i % 17)
-		e := (1 - d) * float64(i*5%8) / 8
-		r := Row{Values: []float64{float64(1000 + 3*i), noise, 5, d, 4 - 3*e, noise}, Labels: []float64{d, e, 1 - d - e}}
-		if r.Sparse = sparse; sparse {
-			r.Columns = []uint32{0, 1, 2, 3, 4, 5}
-		}
-		l.rows = append(l.rows, r)
-	}
-	return l
-}
-
-func TestSuspects(t *testing.T) {
-	want := map[int]string{0: SuspectRowNumber, 2: SuspectConstant, 3: SuspectLabel, 4: SuspectLabel, 5: SuspectRowNumber}
-	for _, rows := range []int{12, 300, 5000} {
-		for _, sparse := range []bool{false, true} {
-			if got := watched(t, suspicious(rows, sparse)); fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("%d rows, sparse %v: %v, want %v", rows, sparse, got, want)
-			}
-		}
-	}
-}
-
-// TestNoSuspects: what is in order is not suspect, and in a few rows anything may
-// rise or go with a label.
-func TestNoSuspects(t *testing.T) {
-	generated, err := Generate(GenerateOptions{Rows: 500, Features: 30, Labels: 4, Density: 0.1, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	few := suspicious(9, false)
-	few.info.Features, few.info.FeatureNames = 2, few.info.FeatureNames[:2]
-	for i := range few.rows {
-		few.rows[i].Values = few.rows[i].Values[:2]
-	}
-	for name, src := range map[string]Source{"artificial": Artificial(500, 1), "generated": generated, "few rows": few} {
-		if got := watched(t, src); len(got) != 0 {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-// TestSuspectsOfSorted: rows that are sorted by class have the same label for long.
-func TestSuspectsOfSorted(t *testing.T) {
-	l := &listed{info: Info{Rows: 3000, Features: 1, Labels: 2}}
-	for i := range 3000 {
-		class := float64(i / 1500)
-		l.rows = append(l.rows, Row{Values: []float64{10 * class}, Labels: []float64{1 - class, class}})
-	}
-	if got := watched(t, l); got[0] != SuspectLabel {
-		t.Errorf("%v", got)
-	}
-}
 
 // TestSuspectsOfMadeLabels: a copy of what labels were made from is found.
 func TestSuspectsOfMadeLabels(t *testing.T) {
@@ -101,77 +21,13 @@ func TestSuspectsOfMadeLabels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := watched(t, src); len(got) != 1 || got[0] != SuspectLabel {
+		w := newFeatureStats(src.Info())
+		if err := src.Scan(func(r *Row) error { w.add(r); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.suspects(); len(got) != 1 || got[0].Feature != 0 || got[0].Kind != SuspectLabel {
 			t.Errorf("%s: %v", o.Kind, got)
 		}
-	}
-}
-
-// TestCorrelations: they are those of the rows that are compared on, also of large
-// values that change little.
-func TestCorrelations(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(2*suspectRows, 200).Draw(t, "rows")
-		at := float64(rapid.SampledFrom([]int{0, 1, 1 << 40}).Draw(t, "offset"))
-		slope := rapid.IntRange(-3, 3).Draw(t, "slope")
-		var x, y []float64
-		w := newFeatureStats(Info{Features: 1, Labels: 1})
-		for range n {
-			label := float64(rapid.IntRange(0, 50).Draw(t, "y"))
-			value := at + float64(slope)*label + float64(rapid.IntRange(0, 9).Draw(t, "x"))
-			if len(x) > suspectRows && rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
-				value = nan
-			} else {
-				x, y = append(x, value), append(y, label)
-			}
-			w.add(&Row{Values: []float64{value}, Labels: []float64{label}})
-		}
-		if slices.Min(x) == slices.Max(x) || slices.Min(y) == slices.Max(y) {
-			return
-		}
-		if _, got := w.correlations.closest(0); math.Abs(got-stat.Correlation(x, y, nil)) > 1e-9 {
-			t.Fatalf("%v, want %v", got, stat.Correlation(x, y, nil))
-		}
-	})
-}
-
-// TestSampled: every row at first, then fewer, and some of all of a long file.
-func TestSampled(t *testing.T) {
-	n, last := 0, 0
-	for row := range 1 << 20 {
-		if sampled(row) {
-			n, last = n+1, row
-		}
-		if row < pairRows && n != row+1 {
-			t.Fatalf("row %d is passed over", row)
-		}
-	}
-	if n > 14*pairRows || last < 1<<19 {
-		t.Errorf("%d rows, the last %d", n, last)
-	}
-}
-
-func TestWarnings(t *testing.T) {
-	w := newFeatureStats(suspicious(1, false).info)
-	for _, r := range suspicious(100, false).rows {
-		w.add(&r)
-	}
-	lines := strings.Join(errtext.Strings(warnings(w.suspects())), "\n")
-	for _, part := range []string{
-		`feature "n" looks like a row number`, `--drop n leaves it out`, `feature "copy" is label "p" or follows from it (correlation 1.0000)`,
-		`feature "line" is label "q"`, `correlation -1.0000`, `feature "ID" has the name of a row number`, `feature "c" is 5 in every sample`,
-	} {
-		if !strings.Contains(lines, part) {
-			t.Errorf("%q lacks %q", lines, part)
-		}
-	}
-	var many []Suspect
-	for i := range 20 {
-		many = append(many, Suspect{Feature: i, Kind: SuspectConstant, Reason: "is 0 in every sample"}, Suspect{Feature: i, Kind: SuspectLabel, Reason: "is it"})
-	}
-	lines = strings.Join(errtext.Strings(warnings(many)), "\n")
-	if n := strings.Count(lines, "\n") + 1; n != warningNames+2 || !strings.Contains(lines, "12 more features") || !strings.Contains(lines, "6, 7 and 12 more") {
-		t.Errorf("%d lines: %s", n, lines)
 	}
 }
 

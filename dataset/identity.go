@@ -343,44 +343,12 @@ func compareWhole(a, b string) int {
 	return c
 }
 
-// textColumn has a text for each row, in two bytes a row.
-type textColumn struct {
-	rows  []uint16
-	texts []string
-	at    map[string]uint16
+// mergedNote says that equal numbers are one class, or one group.
+func mergedNote(what string, merged []string) string {
+	return fmt.Sprintf("equal numbers are read as one %s, such as %.40q and %.40q", what, merged[0], merged[1])
 }
 
-// maxTexts bounds the different texts of a textColumn: there are at most as many classes, or groups.
-const maxTexts = 1 << 16
-
-// add appends the text of a row.
-func (c *textColumn) add(text string) error {
-	i, ok := c.at[text]
-	if !ok {
-		if len(c.texts) == maxTexts {
-			return fmt.Errorf("a column of texts has more than %s different values: %w", units.Count(maxTexts), ErrFormat)
-		}
-		if c.at == nil {
-			c.at = map[string]uint16{}
-		}
-		text = strings.Clone(text)
-		i = uint16(len(c.texts))
-		c.texts, c.at[text] = append(c.texts, text), i
-	}
-	c.rows = append(c.rows, i)
-	return nil
+// isNumbers reports whether all texts are numbers.
+func isNumbers(texts []string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool { return identityOf(text).number == "" })
 }
-
-// newTextColumn returns a column of texts.
-func newTextColumn(texts []string) (*textColumn, error) {
-	c := new(textColumn)
-	for _, text := range texts {
-		if err := c.add(text); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
-}
-
-// text returns the text of a row.
-func (c *textColumn) text(row int) string { return c.texts[c.rows[row]] }

@@ -12,53 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-func TestIdentityOf(t *testing.T) {
-	for text, want := range map[string]identity{
-		"1": {number: "1"}, "+1": {number: "1"}, "-1": {number: "-1"}, "1.0": {number: "1"}, "1.": {number: "1"}, "1e0": {number: "1"}, "10E-1": {number: "1"},
-		"0": {number: "0"}, "-0": {number: "0"}, "-0.0": {number: "0"}, ".5": {number: "0.5"}, "0.50": {number: "0.5"}, "-.5": {number: "-0.5"},
-		"01": {number: "1", zeros: 1}, "-007": {number: "-7", zeros: 2}, "00": {number: "0", zeros: 1}, "007.0": {number: "7", zeros: 2}, "00.5": {number: "0.5", zeros: 1},
-		"20231105": {number: "20231105"}, "2.0231105e+07": {number: "20231105"}, "1.000000000000000056e-01": {number: "0.1"}, "1e-07": {number: "1e-07"},
-		"9007199254740993": {number: "9007199254740993"}, "18446744073709551615": {number: "18446744073709551615"}, "-9223372036854775808": {number: "-9223372036854775808"},
-		"123456789012345678901234567890": {number: "123456789012345678901234567890"},
-		"9007199254740991.0":             {number: "9007199254740991"},
-		"9007199254740992.0":             {number: "9007199254740992", inexact: true},
-		"1e300":                          {number: "1" + strings.Repeat("0", 300), inexact: true},
-	} {
-		if text == "1e300" {
-			want.number = fmt.Sprintf("%.0f", 1e300)
-		}
-		if got := identityOf(text); got.number != want.number && text != "1e300" || got.zeros != want.zeros || got.inexact != want.inexact {
-			t.Errorf("%q: %+v, want %+v", text, got, want)
-		}
-	}
-	for _, text := range []string{"", "+", "-", ".", "a", "1a", "1_0", "0x10", "0x1p3", "inf", "nan", "1e999", "1,5", "+-1", "--1", "1 2", "٣"} {
-		if got := identityOf(text); got.number != "" {
-			t.Errorf("%q is the number %s", text, got.number)
-		}
-	}
-	for text, want := range map[string]string{"007.0": "007", "-007": "-007", "00.5": "00.5", "1.0": "1"} {
-		id := identityOf(text)
-		if got := id.name(); got != want {
-			t.Errorf("%q is called %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestSortIdentities(t *testing.T) {
-	for _, want := range [][]string{
-		{"-9223372036854775808", "-9223372036854775807", "-1", "0.5", "2", "10", "9007199254740992", "9007199254740993", "18446744073709551614", "18446744073709551615", "123456789012345678901234567890"},
-		{"007", "8", "0010"},
-		{"10", "2", "a"},
-		{"-1", "1", "inf"},
-	} {
-		got := slices.Clone(want)
-		slices.Reverse(got)
-		if sortIdentities(got); !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 // TestEqualNumbersAreOneClass: pandas writes whole numbers as 1.0 once a value is missing.
 func TestEqualNumbersAreOneClass(t *testing.T) {
 	want := []int{0, 1, 0, 1, 0, 1}
@@ -440,4 +393,28 @@ func TestNamesOfCountedClasses(t *testing.T) {
 			}
 		}
 	}
+}
+
+// classesOf reads the classes of a file, and its rows as numbers of classes.
+func classesOf(t *testing.T, name string, b []byte, o OpenOptions) (names []string, rows []int, err error) {
+	t.Helper()
+	o.Labels.Kind = Class
+	src, err := openBytes(t, name, b, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := tryCollect(src)
+	for _, r := range all {
+		rows = append(rows, slices.Index(r.Labels, 1))
+	}
+	return src.Info().LabelNames, rows, err
+}
+
+// column is a file of one feature and a column of texts.
+func column(name string, texts ...string) []byte {
+	b := []byte("x," + name + "\n")
+	for i, text := range texts {
+		b = fmt.Appendf(b, "%d,%s\n", i+1, text)
+	}
+	return b
 }

@@ -406,7 +406,7 @@ func TestImageListWithoutHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range ways.Ways {
-		with, _, _ := w.apply(o, ImportOptions{})
+		with, _, _ := apply(w, o, ImportOptions{})
 		if _, err := Open(path, with); err != nil {
 			t.Errorf("%+v: %v", w, err)
 		}

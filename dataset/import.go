@@ -12,9 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -50,13 +49,15 @@ type Progress struct {
 
 const progressRows = 1 << 8 // rows between two reports
 
-// report calls Progress and returns the error of Context. If the number of rows is unknown (of is -1), the share of
+// Report calls Progress and returns the error of Context. If the number of rows is unknown (of is -1), the share of
 // file that was read says how far the phase is; file may be nil.
-func (o *ImportOptions) report(phase string, done, of int, file *measuredFile) error {
+func (o *ImportOptions) report(phase string, done, of int, file Measured) error {
 	if o.Progress != nil {
-		part := file.readShare()
+		part := -1.0
 		if of > 0 {
 			part = float64(done) / float64(of)
+		} else if file != nil {
+			part = file.ReadShare()
 		}
 		o.Progress(Progress{phase, done, of, part})
 	}
@@ -98,7 +99,7 @@ func Import(src Source, dir string, o ImportOptions) (m *Manifest, err error) {
 	// A spill file has 16 bytes more for each row than a shard, and is removed once the shard is written. Names do not
 	// count, since they are not known yet.
 	bytes := m.contentBytes()
-	if err := checkDiskSpace(dir, bytes+bytes/int64(len(m.Shards))+16*int64(m.Rows)); err != nil {
+	if err := tempdir.CheckSpace(dir, bytes+bytes/int64(len(m.Shards))+16*int64(m.Rows)); err != nil {
 		return nil, err
 	}
 	work, err := os.MkdirTemp(dir, ".import-")
@@ -170,18 +171,6 @@ func moveShards(m *Manifest, work, dir string) (err error) {
 			return err
 		}
 		moved = append(moved, to)
-	}
-	return nil
-}
-
-// checkDiskSpace returns an error if the disk of dir has less than size bytes free.
-func checkDiskSpace(dir string, size int64) error {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil || st.Blocks == 0 { // it does not count
-		return nil
-	}
-	if free := int64(st.Bavail) * int64(st.Bsize); free < size {
-		return fmt.Errorf("%s: temporary files need %d MiB, but only %d MiB are free; give another folder in TMPDIR", dir, (size+1<<20-1)>>20, free>>20)
 	}
 	return nil
 }
@@ -323,7 +312,7 @@ func (s *sourceStats) warn(w *featureStats, tell func(errtext.Text)) {
 		warn(fmt.Sprintf("%s of %s samples have missing values and are left out%s; other samples keep their row numbers", units.Count(n), units.Count(s.rows+n), text))
 	}
 	if total := s.totals.label(2); total >= 0 {
-		warn(s.info.totalHint(total, "in every sample"))
+		warn(totalHint(&s.info, total, "in every sample"))
 	}
 	if s.turned > 0 {
 		warn(turnedText(s.turned))
@@ -522,4 +511,19 @@ func (b *block) finish() (*Rows, []string) {
 	}
 	r.Sparse, r.X, r.Index, r.Start = false, dense, nil, nil
 	return r, b.names
+}
+
+// CountRows returns the number of rows of src that are not left out. It scans src if
+// Info.Rows is unknown.
+func CountRows(src Source) (rows int, err error) {
+	if n := src.Info().Rows; n >= 0 {
+		return n, nil
+	}
+	err = src.Scan(func(r *Row) error {
+		if !r.LeftOut {
+			rows++
+		}
+		return nil
+	})
+	return rows, err
 }

@@ -1,8 +1,6 @@
 package dataset
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,46 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/coppice-ldl/coppice/harness/testkit"
 )
-
-// sources gives data of several kinds.
-func sources(t *testing.T) map[string]Source {
-	t.Helper()
-	generate := func(o GenerateOptions) Source {
-		src, err := Generate(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return src
-	}
-	withNames, err := WithNames(someRows(20), "n.json", &Names{
-		Features: []string{"a", "b"}, Labels: []string{"c", "d"}, Rows: slices.Repeat([]string{"r", "", "Zoë"}, 7)[:20],
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlabelled := someRows(5)
-	unlabelled.info.Labels = 0
-	for i := range unlabelled.rows {
-		unlabelled.rows[i].Labels = nil
-	}
-	zeros := someRows(9) // a sparse set without any value
-	for i := range zeros.rows {
-		zeros.rows[i].Values = []float64{0, math.Copysign(0, -1)}
-	}
-	return map[string]Source{
-		"artificial": Artificial(500, 1),
-		"sparse":     generate(GenerateOptions{Rows: 300, Features: 200, Labels: 4, Density: 0.02, Seed: 3}),
-		"dense":      generate(GenerateOptions{Rows: 100, Features: 20, Labels: 4, Density: 1, Seed: 3}),
-		"half":       generate(GenerateOptions{Rows: 100, Features: 20, Labels: 4, Density: 0.5, Seed: 3}),
-		"one row":    someRows(1),
-		"names":      withNames,
-		"unlabelled": unlabelled,
-		"zeros":      zeros,
-	}
-}
 
 func TestImportEqualsBuild(t *testing.T) {
 	for name, src := range sources(t) {
@@ -131,12 +90,6 @@ func checkStored(t *testing.T, name string, src Source, m *Manifest, shards []*R
 			t.Fatalf("%s: row %d is %v, want %v", name, i, got[i], want[i])
 		}
 	}
-}
-
-func sameFloat32(a, b []float64) bool {
-	return slices.EqualFunc(a, b, func(x, y float64) bool {
-		return math.Float32bits(positiveZero(x)) == math.Float32bits(positiveZero(y))
-	})
 }
 
 func TestManifest(t *testing.T) {
@@ -286,45 +239,6 @@ func TestImportReportsProgress(t *testing.T) {
 	}
 }
 
-// Where only the end of a text file tells how many rows it has, the place in it tells how far
-// the work is, also in a packed one.
-func TestProgressInTextFiles(t *testing.T) {
-	testkit.WithoutRace(t)
-	for _, kind := range []string{"csv", "csv.gz", "libsvm"} {
-		path := filepath.Join(t.TempDir(), "set."+kind)
-		var b bytes.Buffer
-		for i := range 100_000 {
-			if kind == "libsvm" {
-				fmt.Fprintf(&b, "0.25,0.75 1:%d.5\n", i)
-			} else {
-				fmt.Fprintf(&b, "%d.5,0.25,0.75\n", i)
-			}
-		}
-		if kind == "csv.gz" {
-			var packed bytes.Buffer
-			z := gzip.NewWriter(&packed)
-			z.Write(b.Bytes())
-			z.Close()
-			b = packed
-		}
-		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		src, err := Open(path, OpenOptions{Labels: LabelOptions{Columns: map[bool][]string{false: {"1", "2"}}[kind == "libsvm"]}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var parts []float64
-		o := ImportOptions{Progress: func(p Progress) { parts = append(parts, p.Part) }}
-		if err := Blocks(src, 1000, o, func(*Rows, []string) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(parts); !slices.IsSorted(parts) || n != 100_000/progressRows || parts[0] < 0 || parts[0] > .5 || math.Abs(parts[n/2]-.5) > .2 || parts[n-1] < .95 {
-			t.Errorf("%s: %d parts, %v ... %v ... %v", kind, n, parts[0], parts[n/2], parts[n-1])
-		}
-	}
-}
-
 func TestBlocks(t *testing.T) {
 	for name, src := range sources(t) {
 		want, next := collect(t, src), 0
@@ -334,7 +248,7 @@ func TestBlocks(t *testing.T) {
 			}
 			var row Row
 			for i := range r.N {
-				r.row(i, &row)
+				rowAt(r, i, &row)
 				w := want[next]
 				if r.Row[i] != uint32(next) || !sameFloat32(dense(row, r.Features), dense(w, r.Features)) ||
 					!sameFloat32(row.Labels, w.Labels) || names != nil && names[i] != w.Name {
@@ -351,32 +265,4 @@ func TestBlocks(t *testing.T) {
 	stop := errors.New("stop")
 	err := Blocks(someRows(9), 3, ImportOptions{}, func(*Rows, []string) error { return stop })
 	mustBe(t, err, stop)
-}
-
-func TestSpillOfManyFlushes(t *testing.T) {
-	want, _, err := Build(someRows(2000), ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &ImportOptions{}
-	first, err := scanStats(someRows(2000), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := first.manifest()
-	s := newSpill(m, t.TempDir())
-	s.limit = 1 // a write for each row
-	_, err = first.sortRows(someRows(2000), m, o, s.add)
-	if err := errors.Join(err, s.end()); err != nil {
-		t.Fatal(err)
-	}
-	for i := range m.Shards {
-		rows, names, err := s.build(i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ref := encodeShard(rows, names); ref != want.Shards[i] {
-			t.Errorf("shard %d differs", i)
-		}
-	}
 }

@@ -243,7 +243,7 @@ func (s *inspector) add(r *Row) error {
 		r.Labels, r.raw = nil, nil
 	} else {
 		s.addLabels(r)
-		if err := s.info.checkBeside(r); err != nil {
+		if err := checkBeside(&s.info, r); err != nil {
 			if s.beside++; s.beside == 1 {
 				s.firstBeside = err
 			}
@@ -347,10 +347,10 @@ func (s *inspector) finish() *Inspection {
 		Suspects: s.features.suspects(), Notes: append([]string{}, errtext.Strings(s.info.Notes)...),
 	}
 	for i, c := range s.features.columns {
-		found.FeatureColumns = append(found.FeatureColumns, c.finish(s.read).summary(nameAt(s.info.FeatureNames, i)))
+		found.FeatureColumns = append(found.FeatureColumns, summaryOf(c.finish(s.read), nameAt(s.info.FeatureNames, i)))
 	}
 	for i, c := range s.labels {
-		found.LabelColumns = append(found.LabelColumns, c.summary(nameAt(s.info.LabelNames, i)))
+		found.LabelColumns = append(found.LabelColumns, summaryOf(c, nameAt(s.info.LabelNames, i)))
 	}
 	if found.Suspects == nil {
 		found.Suspects = []Suspect{}
@@ -382,7 +382,7 @@ func (s *inspector) finish() *Inspection {
 	return found
 }
 
-func (c columnStats) summary(name string) ColumnSummary {
+func summaryOf(c columnStats, name string) ColumnSummary {
 	s := ColumnSummary{Name: name, Zeros: c.zeros, Missing: c.missing}
 	if seen := c.seen > 0 || c.zeros > 0; seen && !math.IsInf(c.low, 0) && !math.IsInf(c.high, 0) {
 		low, high := c.low, c.high
@@ -408,7 +408,7 @@ func (s *inspector) faults() (lines []string) {
 		uneven = classListHint
 	}
 	if total := s.totals.label(2); total >= 0 {
-		uneven = s.info.totalHint(total, "in every sample")
+		uneven = totalHint(&s.info, total, "in every sample")
 		if s.uneven.n == 0 {
 			lines = append(lines, uneven.String())
 		}

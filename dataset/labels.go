@@ -10,35 +10,8 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
-
-// LabelKind says what the labels in a file are.
-type LabelKind string
-
-// The kinds of labels.
-const (
-	// Distributions are label distributions already: one column for each label.
-	Distributions LabelKind = ""
-	// Age is one number for each row, which becomes a Gaussian around it.
-	Age LabelKind = "age"
-	// Class is one class name or number for each row, which becomes one-hot.
-	Class LabelKind = "class"
-	// Counts are non-negative counts, which are divided by their sum.
-	Counts LabelKind = "counts"
-)
-
-// ParseLabelKind reads a LabelKind as flags and specs write it.
-func ParseLabelKind(s string) (LabelKind, error) {
-	switch k := LabelKind(s); k {
-	case Distributions, Age, Class, Counts:
-		return k, nil
-	case "distribution", "distributions":
-		return Distributions, nil
-	}
-	return "", fmt.Errorf("labels %q: want distributions, age, class or counts", s)
-}
 
 // ParseRange reads "LOW:HIGH", two integers with LOW < HIGH.
 func ParseRange(s string) (low, high int, err error) {
@@ -198,23 +171,6 @@ func (d *derivedLabels) scaled(o *LabelOptions) error {
 	return nil
 }
 
-// gaussian sets dst[k] to exp(-(low+k-mean)²/(2 sigma²)), divided by the sum over k. It
-// subtracts the greatest exponent from all, so that a small sigma does not make every
-// degree 0.
-func gaussian(dst []float64, mean, sigma float64, low int) {
-	nearest := min(math.Floor(mean+0.5), float64(low+len(dst)-1)) - mean
-	scale := 1 / (2 * float64(sigma*sigma))
-	sum := 0.0
-	for k := range dst {
-		x := float64(low+k) - mean
-		dst[k] = num.Exp(-scale * (float64(x*x) - float64(nearest*nearest)))
-		sum += dst[k]
-	}
-	for k := range dst {
-		dst[k] /= sum
-	}
-}
-
 func (d *derivedLabels) useCounts() {
 	info := d.info
 	d.derive = func(dst []float64, r *Row) error {
@@ -255,22 +211,6 @@ func checkSingle(src Source) error {
 		return err
 	}
 	return kindErrorf(ErrFormat, "%s%s", prefix(info.File), label.single(&info))
-}
-
-// single says why a file with this only label column is refused, and what its values are.
-func (c *columnStats) single(info *Info) errtext.Text {
-	name := ""
-	if n := nameAt(info.LabelNames, 0); n != "" {
-		name = fmt.Sprintf(", %q", n)
-	}
-	what := errtext.Sprintf("{labels=age}, with {sigma} and {range}, reads the column as a numeric label")
-	switch {
-	case !c.fraction:
-		what = errtext.Sprintf("the values are whole numbers and may be class numbers: {labels=class} reads them as classes; %s", what)
-	case c.low >= 0 && c.high <= 1:
-		what = "add the other class's probability, which is 1 minus this one, as a second label column"
-	}
-	return errtext.Sprintf("found only one label%s; the labels of a sample sum to 1, so a single label would always be 1; %s", name, what)
 }
 
 // withScale returns src with its labels in the order of the numbers in their names, if these are the numbers of the
@@ -557,11 +497,6 @@ func classesNote(found []identityCount) string {
 		return "1 class: " + list[0]
 	}
 	return fmt.Sprintf("%s classes: %s", units.Count(len(found)), strings.Join(list, ", "))
-}
-
-// mergedNote says that equal numbers are one class, or one group.
-func mergedNote(what string, merged []string) string {
-	return fmt.Sprintf("equal numbers are read as one %s, such as %.40q and %.40q", what, merged[0], merged[1])
 }
 
 // missingClass returns the error for a row without a class.

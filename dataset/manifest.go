@@ -378,9 +378,6 @@ func ShardSpan(i, s, rows int) (from, to int) {
 	return i * rows / s, (i + 1) * rows / s
 }
 
-// shardOf returns the shard, of s, whose ShardSpan contains position j of rows.
-func shardOf(j, s, rows int) int { return ((j+1)*s - 1) / rows }
-
 // importOrder is the permutation that scatters rows over shards: position j of
 // the import order holds row at(j), and row r is at position of(r). Its key is
 // the same for every dataset.
@@ -388,3 +385,6 @@ func importOrder(rows int) (at, of func(uint64) uint64) {
 	p := num.NewPermutation(num.NewKey(0, "dataset/import"), 0, 0, uint64(rows))
 	return p.At, p.Inverse
 }
+
+// shardOf returns the shard, of s, whose ShardSpan contains position j of rows.
+func shardOf(j, s, rows int) int { return ((j+1)*s - 1) / rows }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -73,188 +72,8 @@ var (
 	missingHint = errtext.Sprintf("%s, {missing=0} replaces missing features by 0 (or another number)", dropHint)
 )
 
-// valueOf says what a value in a file is.
-type valueOf bool
-
-const (
-	ofFeature valueOf = true
-	ofLabel   valueOf = false // or an exact number or an interval
-)
-
-// hint is advice in errors about a missing value. Of the mean and the median a model keeps one or none.
-func (m Missing) hint(what valueOf) errtext.Text {
-	switch {
-	case what == ofLabel:
-		return dropHint
-	case m.model == nil:
-		return missingHint + errtext.Sprintf(", {missing=mean} (or {missing:median}) by the mean of the training samples")
-	case m.model.fills():
-		return errtext.Sprintf("%s, {missing=%s} by the %[2]s of the training samples", missingHint, m.model.Reading.Missing)
-	}
-	return missingHint + "; the model does not have the mean or median of its training samples"
-}
-
-// lack is what a row that is left out has not.
-type lack uint8
-
-const (
-	lacksNothing lack = iota
-	lacksValue        // of features, labels, exact numbers, intervals, groups or names
-	lacksImage        // the name of its image
-	lacksDegrees      // all labels are 0
-)
-
-// filledSource is a Source that fills, drops or refuses the missing values (NaN) of another.
-type filledSource struct {
-	Source
-	info    Info
-	missing Missing
-	classes bool // labels are Row.text
-	degrees bool // labels are degrees or counts, and one is above 0
-	images  bool // names are names of images
-}
-
-// withMissing applies o.Missing, which does not refuse missing values, to the rows of src.
-func withMissing(src Source, o *OpenOptions) Source {
-	s := &filledSource{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == Class, images: o.Images != ""}
-	s.degrees = !o.NoLabels && (o.Labels.Kind == Counts || o.Labels.Kind == Distributions && !o.Missing.keep)
-	if s.info.Missing = o.Missing; o.Missing.Drop {
-		s.info.Rows = -1
-	}
-	if s.info.missingWords == nil {
-		s.info.missingWords = &wordCounts{}
-	}
-	return s
-}
-
-// Info describes the rows.
-func (s *filledSource) Info() Info { return s.info }
-
-// Scan implements Source.
-func (s *filledSource) Scan(f func(*Row) error) error {
-	var row Row
-	var values []float64
-	s.info.missingWords.rows = nil
-	return s.Source.Scan(func(r *Row) error {
-		row = *r
-		label := slices.IndexFunc(r.Labels, math.IsNaN)
-		feature := slices.IndexFunc(r.Values, math.IsNaN)
-		noClass := s.classes && isMissing(r.text)
-		unlabelled := label >= 0 || noClass || s.info.missingBeside(r) != ""
-		if noClass {
-			s.info.missingWords.add(r.text, r.Number)
-		}
-		if unlabelled && s.info.HasGroups && isMissing(r.Group) {
-			s.info.missingWords.add(r.Group, r.Number)
-		}
-		switch {
-		case s.missing.keep, s.missing.Drop:
-			row.lack = s.lackOf(r, feature >= 0 && s.missing.Drop || unlabelled)
-			row.LeftOut = row.lack != lacksNothing
-		case label >= 0:
-			return &RowError{
-				File: s.info.File, Row: r.Number, Column: label, Kind: "label", Name: nameAt(s.info.LabelNames, label),
-				Reason: "the label is missing, and missing labels cannot be filled" + dropHint,
-			}
-		case feature >= 0 && s.missing.Fill:
-			values = append(values[:0], r.Values...)
-			fill(values, s.missing.Value)
-			row.Values = values
-		}
-		return f(&row)
-	})
-}
-
-// lackOf returns what a row lacks; value: a value of it is missing.
-func (s *filledSource) lackOf(r *Row, value bool) lack {
-	switch {
-	case s.images && isMissing(r.Name):
-		return lacksImage
-	case value:
-		return lacksValue
-	case s.degrees && len(r.Labels) > 0 && !slices.ContainsFunc(r.Labels, func(v float64) bool { return v != 0 }):
-		return lacksDegrees
-	}
-	return lacksNothing
-}
-
-// wordCounts counts the rows with each word that was taken for a missing value.
-type wordCounts struct{ rows map[string]*wordCount }
-
-type wordCount struct{ rows, last int } // last: the last row that has it
-
-// add notes a word of a row; an empty field and NaN are no words.
-func (c *wordCounts) add(field string, row int) {
-	word := strings.TrimSpace(field)
-	if word == "" || strings.EqualFold(word, "nan") {
-		return
-	}
-	n := c.rows[word]
-	if n == nil {
-		if c.rows == nil {
-			c.rows = map[string]*wordCount{}
-		}
-		n = &wordCount{last: -1}
-		c.rows[strings.Clone(word)] = n
-	}
-	if n.last != row {
-		n.rows, n.last = n.rows+1, row
-	}
-}
-
-func fill(values []float64, by float64) {
-	for i, v := range values {
-		if math.IsNaN(v) {
-			values[i] = by
-		}
-	}
-}
-
 // fills reports whether the model keeps what takes the place of missing features.
 func (s *Schema) fills() bool { return len(s.Fill) == s.Features && s.Features > 0 }
-
-// byFeature is a Source whose missing features have the values of a model.
-type byFeature struct {
-	Source
-	values []float64
-}
-
-// withFill fills the missing features of src with what the model of s keeps for them.
-func withFill(src Source, s *Schema) (Source, error) {
-	switch by := src.Info().Missing.By; {
-	case by == "":
-		return src, nil
-	case s.fills() && by != s.Reading.Missing:
-		return nil, optionErrorf("{missing=%s}: the model has the %s of its training samples but not the %s: give {missing=%[2]s}, as in training", by, s.Reading.Missing, by)
-	case !s.fills():
-		return nil, optionErrorf("{missing=%s}: the model does not have the %s of its training samples, because it was trained without missing values or with another {missing}", by, by)
-	}
-	return &byFeature{src, s.Fill}, nil
-}
-
-// Scan implements Source.
-func (s *byFeature) Scan(f func(*Row) error) error {
-	var row Row
-	var values []float64
-	return s.Source.Scan(func(r *Row) error {
-		if !slices.ContainsFunc(r.Values, math.IsNaN) {
-			return f(r)
-		}
-		values = append(values[:0], r.Values...)
-		for i, v := range values {
-			column := i
-			if r.Sparse {
-				column = int(r.Columns[i])
-			}
-			if math.IsNaN(v) && column < len(s.values) {
-				values[i] = s.values[column]
-			}
-		}
-		row = *r
-		row.Values = values
-		return f(&row)
-	})
-}
 
 // LeftOut lists the rows of a file that were left out, by their numbers in it,
 // ascending: the distance of each from the one before (of the first from -1) as
@@ -336,3 +155,58 @@ func (m *Manifest) ToFile(rows []uint32) error {
 	}
 	return nil
 }
+
+// lack is what a row that is left out has not.
+type lack uint8
+
+const (
+	lacksNothing lack = iota
+	lacksValue        // of features, labels, exact numbers, intervals, groups or names
+	lacksImage        // the name of its image
+	lacksDegrees      // all labels are 0
+)
+
+// valueOf says what a value in a file is.
+type valueOf bool
+
+const (
+	ofFeature valueOf = true
+	ofLabel   valueOf = false // or an exact number or an interval
+)
+
+// hint is advice in errors about a missing value. Of the mean and the median a model keeps one or none.
+func (m Missing) hint(what valueOf) errtext.Text {
+	switch {
+	case what == ofLabel:
+		return dropHint
+	case m.model == nil:
+		return missingHint + errtext.Sprintf(", {missing=mean} (or {missing:median}) by the mean of the training samples")
+	case m.model.fills():
+		return errtext.Sprintf("%s, {missing=%s} by the %[2]s of the training samples", missingHint, m.model.Reading.Missing)
+	}
+	return missingHint + "; the model does not have the mean or median of its training samples"
+}
+
+// wordCounts counts the rows with each word that was taken for a missing value.
+type wordCounts struct{ rows map[string]*wordCount }
+
+// add notes a word of a row; an empty field and NaN are no words.
+func (c *wordCounts) add(field string, row int) {
+	word := strings.TrimSpace(field)
+	if word == "" || strings.EqualFold(word, "nan") {
+		return
+	}
+	n := c.rows[word]
+	if n == nil {
+		if c.rows == nil {
+			c.rows = map[string]*wordCount{}
+		}
+		n = &wordCount{last: -1}
+		c.rows[strings.Clone(word)] = n
+	}
+	if n.last != row {
+		n.rows, n.last = n.rows+1, row
+	}
+}
+
+type wordCount struct{ rows, last int } // last: the last row that has it

@@ -9,31 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
-
-func TestParseMissing(t *testing.T) {
-	for s, want := range map[string]Missing{
-		"": {}, "refuse": {}, "drop": {Drop: true}, "0": {Fill: true}, "-1.5": {Fill: true, Value: -1.5},
-		"mean": {By: FillMean}, "median": {By: FillMedian},
-	} {
-		got, err := ParseMissing(s)
-		if got != want || err != nil {
-			t.Errorf("%q: %+v, error %v", s, got, err)
-		}
-		if again, err := ParseMissing(got.String()); again != want || err != nil {
-			t.Errorf("%q: written as %q, read as %+v", s, got, again)
-		}
-	}
-	for _, s := range []string{"mode", "nan", "inf", "1e99"} {
-		_, err := ParseMissing(s)
-		mustContain(t, err, s, "refuse, drop, mean, median or a number")
-	}
-}
 
 // holed are files with the rows 1 2, ? 3, 4 ?, 5 6 and the label 1.
 func holed() map[string][]byte {
@@ -217,19 +196,19 @@ func TestLeftOutImport(t *testing.T) {
 	if len(warned) == 0 || !bytes.Contains([]byte(warned[0]), []byte("2 of 4 samples")) {
 		t.Errorf("%q", warned)
 	}
-	list, err := m.SplitFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,1\n3,0\n"))
+	list, err := SplitFor(m, writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,1\n3,0\n"))
 	if err != nil || !slices.Equal(list.Assigned, []uint16{1, 0}) || list.Folds != 2 || list.Overlap {
 		t.Fatalf("%+v, error %v", list, err)
 	}
-	list, err = m.SplitFile(writeFile(t, "f.csv", "row,a,b\n0,0,1\n1,0,1\n2,1,1\n3,1,0\n"))
+	list, err = SplitFor(m, writeFile(t, "f.csv", "row,a,b\n0,0,1\n1,0,1\n2,1,1\n3,1,0\n"))
 	if err != nil || !slices.Equal(list.Assigned, []uint16{2, 1}) || !list.Overlap {
 		t.Errorf("%+v, error %v", list, err)
 	}
-	_, err = m.SplitFile(writeFile(t, "f.csv", "row,a\n0,1\n1,0\n2,0\n3,1\n"))
+	_, err = SplitFor(m, writeFile(t, "f.csv", "row,a\n0,1\n1,0\n2,0\n3,1\n"))
 	mustContain(t, err, "f.csv", "left out", "split 0 tests every sample")
-	_, err = m.SplitFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,0\n3,1\n"))
+	_, err = SplitFor(m, writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n2,0\n3,1\n"))
 	mustContain(t, err, "f.csv", "fold 0")
-	_, err = m.SplitFile(writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n"))
+	_, err = SplitFor(m, writeFile(t, "f.csv", "row,fold\n0,1\n1,0\n"))
 	mustContain(t, err, "f.csv")
 
 	dir := t.TempDir()
@@ -239,37 +218,6 @@ func TestLeftOutImport(t *testing.T) {
 	}
 }
 
-// TestFileRows: rows that are left out shift no number of the others in the file, and make
-// another dataset of the same content.
-func TestFileRows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m, last := &Manifest{}, -1
-		var kept []uint32
-		for row, out := range rapid.SliceOfN(rapid.Bool(), 1, 50).Draw(t, "left out") {
-			if out {
-				m.LeftOut.add(last, row)
-				last = row
-			} else {
-				kept = append(kept, uint32(row))
-			}
-		}
-		m.Rows = len(kept)
-		rows := make([]uint32, m.Rows)
-		for i := range rows {
-			rows[i] = uint32(i)
-		}
-		if err := m.ToFile(rows); err != nil || !slices.Equal(rows, kept) {
-			t.Fatalf("%v, not %v: %v", rows, kept, err)
-		}
-		if err := m.ToFile([]uint32{uint32(m.Rows)}); !errors.Is(err, ErrFormat) {
-			t.Fatalf("row %d of %d: %v", m.Rows, m.Rows, err)
-		}
-		if all := (&Manifest{Rows: m.Rows}); (m.SameRows(all) == nil) != (last < 0) || m.SameRows(m) != nil {
-			t.Fatalf("%v", m.SameRows(all))
-		}
-	})
-}
-
 func TestAllLeftOut(t *testing.T) {
 	src, err := openFile(t, "a.csv", "a,label_c\n,1\n,1\n", OpenOptions{Missing: Missing{Drop: true}})
 	if err != nil {
@@ -277,53 +225,6 @@ func TestAllLeftOut(t *testing.T) {
 	}
 	_, _, err = Build(src, ImportOptions{})
 	mustContain(t, err, "a.csv", "all 2 samples")
-}
-
-// TestLeftOut: a list of rows is read as it was written.
-func TestLeftOut(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rows := rapid.IntRange(1, 1<<32-1).Draw(t, "rows")
-		want := rapid.SliceOfDistinct(rapid.IntRange(0, rows-1), rapid.ID[int]).Draw(t, "left out")
-		slices.Sort(want)
-		var l LeftOut
-		last := -1
-		for _, row := range want {
-			l.add(last, row)
-			last = row
-		}
-		if got, err := l.Rows(rows); !slices.Equal(got, want) || err != nil || l.count() != len(want) {
-			t.Fatalf("%v, error %v, want %v", got, err, want)
-		}
-		if _, err := l.Rows(last); len(want) > 0 && err == nil {
-			t.Fatalf("row %d of %d", last, last)
-		}
-	})
-}
-
-// FuzzLeftOut: a manifest's list is read or refused, and is that of ascending rows.
-func FuzzLeftOut(f *testing.F) {
-	f.Add([]byte{1, 1, 0x80, 1}, 300)
-	f.Add([]byte{0}, 3)
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 1<<32-1)
-	f.Fuzz(func(t *testing.T, b []byte, rows int) {
-		all, err := LeftOut(b).Rows(rows)
-		if err != nil {
-			mustBe(t, err, ErrFormat)
-			return
-		}
-		var again LeftOut
-		last := -1
-		for _, row := range all {
-			if row <= last || row >= rows {
-				t.Fatalf("%v of %d rows", all, rows)
-			}
-			again.add(last, row)
-			last = row
-		}
-		if got, err := again.Rows(rows); err != nil || !slices.Equal(got, all) || again.count() != len(all) {
-			t.Fatalf("%v, then %v (error %v)", all, got, err)
-		}
-	})
 }
 
 // TestMissingImagesAndVotes: a row without the name of an image, and one whose counts or degrees are all 0, are missing rows: they are

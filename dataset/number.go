@@ -267,7 +267,7 @@ func (m marks) ways(field string) (ways []Way) {
 }
 
 // marks returns the marks of a way that Way.What describes as ways does.
-func (w *Way) marks() (m marks) {
+func marksOf(w *Way) (m marks) {
 	decimal := ""
 	for _, f := range w.Flags {
 		switch f.Name {

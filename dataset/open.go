@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset/images"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // OpenOptions says how Open reads a file; the zero value reads features and
@@ -93,16 +95,6 @@ type OpenOptions struct {
 	modelFeatures int        // Features, also where only some columns of the file are used
 }
 
-// Header says whether a CSV file has a header line.
-type Header string
-
-// The values of Header.
-const (
-	HeaderAuto Header = ""
-	HeaderYes  Header = "yes"
-	HeaderNo   Header = "no"
-)
-
 // Open opens a data file of the kind that its name ends in: .mat (MATLAB v5),
 // .npz, .npy (features; see OpenOptions.LabelsFile), .csv, .tsv, .libsvm or .svm,
 // the last four also with .gz. FORMAT.md says what each must hold. A path that begins with { is a JSON object with the .npy
@@ -163,7 +155,7 @@ func Open(path string, o OpenOptions) (Source, error) {
 	}
 	described := src.Info()
 	described.FeatureNames, described.LabelNames = cleanNames(described.FeatureNames), cleanNames(described.LabelNames)
-	described.Missing, described.Reading = o.Missing, described.Reading.given(kind, &o)
+	described.Missing, described.Reading = o.Missing, given(described.Reading, kind, &o)
 	if o.Shape != (Shape{}) {
 		described.Shape = o.Shape
 	}
@@ -512,3 +504,56 @@ func (p *selectedRow) sparse(r *Row) {
 		p.columns, p.values = append(p.columns, e.column), append(p.values, e.value)
 	}
 }
+
+// checkFeatures returns an error if a file has n features, and neither bytes for so many nor a model that
+// reads them.
+func (o *OpenOptions) checkFeatures(n int, advice string) error {
+	if most := max(o.size.items(), o.modelFeatures); n > most {
+		return kindErrorf(ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s features, or one for each byte if the file has more bytes; %s",
+			units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
+	}
+	return nil
+}
+
+// checkItems returns an error if the values of n rows, or n names, are too many to be kept in memory.
+func (o *OpenOptions) checkItems(name string, n int, advice string) error {
+	if n > o.size.items() {
+		return kindErrorf(ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s values that are kept in memory, or one for each byte if the file has more bytes; %s",
+			name, units.Count(n), units.Count(int(o.size)), units.Count(maxColumns), advice)
+	}
+	return nil
+}
+
+// expansionError says that what, a file or an array of one, unpacks to too many bytes; advice says
+// what to do.
+func expansionError(what, advice string) error {
+	return kindErrorf(ErrFormat, "%s decompresses to more than %d times the size of the file and to more than %s; %s",
+		what, maxRatio, units.Format(freeUnpacked), advice)
+}
+
+// fileSize is the size of a data file in bytes, packed if it is packed.
+type fileSize int64
+
+// unpacked returns how many bytes the file, or an array of it, may unpack to.
+func (n fileSize) unpacked() int64 { return max(freeUnpacked, maxRatio*int64(n)) }
+
+// items returns how many features the file may have, and how many values of rows may be in memory.
+func (n fileSize) items() int { return max(maxColumns, int(n)) }
+
+// unpacking reads what a packed file unpacks to, up to left bytes.
+type unpacking struct {
+	in   io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (u *unpacking) Read(p []byte) (int, error) {
+	n, err := u.in.Read(p)
+	if u.left -= int64(n); u.left < 0 {
+		return 0, expansionError("the file", "decompress the file with gunzip first")
+	}
+	return n, err
+}
+
+// errFound ends a scan.
+var errFound = errors.New("found")

@@ -144,7 +144,7 @@ func TestInspectLeavesTotalOut(t *testing.T) {
 			if r.Refused != "" || r.Labels != 2 || r.Features != 1 || !strings.Contains(flagText(r.Flags), "--drop label_all") || found.Columns[2].Role != RoleTotal {
 				t.Errorf("%d, %q: %+v; %+v", scale, kind, r, found.Columns[2])
 			}
-			o, io, err := r.apply(OpenOptions{Labels: LabelOptions{Kind: kind}}, ImportOptions{})
+			o, io, err := apply(r.Way, OpenOptions{Labels: LabelOptions{Kind: kind}}, ImportOptions{})
 			if err == nil {
 				err = built(t, "a.csv", content, o, io.Checks)
 			}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -110,50 +109,11 @@ func differ(what string, model, file, missing, extra []string) error {
 		what, i, verb(what), quoted(model, i), quoted(file, i), listSome(missing), listSome(extra), hint)
 }
 
-// firstDifference returns the first position at which two lists differ.
-func firstDifference(a, b []string) int {
-	i := 0
-	for i < len(a) && i < len(b) && a[i] == b[i] {
-		i++
-	}
-	return i
-}
-
-func quoted(names []string, i int) string {
-	if i >= len(names) {
-		return "none"
-	}
-	return fmt.Sprintf("%q", names[i])
-}
-
-// listSome writes the number of names, and the first of them.
-func listSome(names []string) string {
-	const shown = 5
-	if len(names) == 0 {
-		return "none"
-	}
-	var list []string
-	for i := range min(shown, len(names)) {
-		list = append(list, quoted(names, i))
-	}
-	if len(names) > shown {
-		list = append(list, "...")
-	}
-	return fmt.Sprintf("%s (%s)", units.Count(len(names)), strings.Join(list, ", "))
-}
-
 func verb(what string) string {
 	if what == "label" {
 		return "predicts"
 	}
 	return "reads"
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%s %ss", units.Count(n), what)
 }
 
 // defaultNames reports whether WriteCSV gives the names to columns without

@@ -85,15 +85,6 @@ func (w Way) with(what string, flags ...Flag) Way {
 	return Way{strings.Trim(w.What+"; "+what, "; "), all}
 }
 
-// listFlag is a flag with a list of values.
-func listFlag(name string, items ...string) Flag {
-	escaped := make([]string, len(items))
-	for i, item := range items {
-		escaped[i] = strings.ReplaceAll(item, ",", `\,`)
-	}
-	return Flag{name, strings.Join(escaped, ","), items}
-}
-
 // items returns the values of a flag that takes a list.
 func (f *Flag) items() []string {
 	if f.list != nil {
@@ -103,7 +94,7 @@ func (f *Flag) items() []string {
 }
 
 // apply returns the options with the flags of a way.
-func (w Way) apply(o OpenOptions, io ImportOptions) (OpenOptions, ImportOptions, error) {
+func apply(w Way, o OpenOptions, io ImportOptions) (OpenOptions, ImportOptions, error) {
 	var err error
 	for _, f := range w.Flags {
 		switch f.Name {
@@ -156,7 +147,7 @@ func (f *readings) find(w Way) error {
 	if len(f.found) >= maxPlanned {
 		return nil
 	}
-	o, _, err := w.apply(f.o, f.io)
+	o, _, err := apply(w, f.o, f.io)
 	if err != nil {
 		return err
 	}
@@ -580,7 +571,7 @@ func advises(err error, flag string) bool {
 
 // read reads the file as an import would.
 func (f *readings) read(w Way) (*sourceStats, error) {
-	o, io, err := w.apply(f.o, f.io)
+	o, io, err := apply(w, f.o, f.io)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func TestRowNamesByDefault(t *testing.T) {
 			continue
 		}
 		for k, w := range ways.Ways {
-			o, _, err := w.apply(OpenOptions{}, ImportOptions{})
+			o, _, err := apply(w, OpenOptions{}, ImportOptions{})
 			if err == nil {
 				src, err = Open(path, o)
 			}

@@ -91,7 +91,7 @@ func TestRangeAgainstNames(t *testing.T) {
 		}
 		mustContain(t, err, c.says...)
 		for _, w := range ways.Ways {
-			with, _, err := w.apply(o, ImportOptions{})
+			with, _, err := apply(w, o, ImportOptions{})
 			if err == nil {
 				_, err = Open(path, with)
 			}

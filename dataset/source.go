@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -351,6 +352,12 @@ func (s Shape) check(features int) error {
 	return nil
 }
 
+// Measured is a file that is being read.
+type Measured interface {
+	// ReadShare returns the share of the file that was read, from 0 to 1; -1 if it is unknown.
+	ReadShare() float64
+}
+
 // Row is one row as a Source gives it, before it is checked.
 type Row struct {
 	Number int // from 0
@@ -371,47 +378,44 @@ type Row struct {
 	// and Name mean anything.
 	LeftOut bool
 
-	lack   lack          // of a row that is left out
-	turned bool          // the features are an image that was turned
-	line   int           // in a text file, from 1
-	file   *measuredFile // the text file; nil for others
-	raw    []float64     // the numbers that Labels were made from; nil if there were none
-	text   string        // a label as it was written, for classes
+	lack   lack      // of a row that is left out
+	turned bool      // the features are an image that was turned
+	line   int       // in a text file, from 1
+	file   Measured  // the text file; nil for others
+	raw    []float64 // the numbers that Labels were made from; nil if there were none
+	text   string    // a label as it was written, for classes
 }
 
-// namedSource is a Source with other names.
-type namedSource struct {
-	Source
-	file string
-	info Info
-	rows []string
-	own  bool // rows have names in Source
+// gaussian sets dst[k] to exp(-(low+k-mean)²/(2 sigma²)), divided by the sum over k. It
+// subtracts the greatest exponent from all, so that a small sigma does not make every
+// degree 0.
+func gaussian(dst []float64, mean, sigma float64, low int) {
+	nearest := min(math.Floor(mean+0.5), float64(low+len(dst)-1)) - mean
+	scale := 1 / (2 * float64(sigma*sigma))
+	sum := 0.0
+	for k := range dst {
+		x := float64(low+k) - mean
+		dst[k] = num.Exp(-scale * (float64(x*x) - float64(nearest*nearest)))
+		sum += dst[k]
+	}
+	for k := range dst {
+		dst[k] /= sum
+	}
 }
 
-// Info describes the rows with their new names.
-func (s *namedSource) Info() Info { return s.info }
+// listsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.
+func (i *Info) listsClasses(labels []float64) bool {
+	return i.CountedFrom != "" && !slices.ContainsFunc(labels, func(v float64) bool { return v != math.Floor(v) })
+}
 
-// Scan implements Source.
-func (s *namedSource) Scan(f func(*Row) error) error {
-	if len(s.rows) == 0 {
-		return s.Source.Scan(f)
+// classListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
+var classListHint = errtext.Sprintf("these labels are whole numbers and may be class numbers: {labels=class} reads one class for each sample; for several classes, write the probability of every class " +
+	"(0.5,0,0.5 for two classes of three); {labels=counts} reads counts")
+
+// targets are the numbers that the labels of a row are, or were made from.
+func (r *Row) targets() []float64 {
+	if r.raw != nil {
+		return r.raw
 	}
-	n, row := 0, Row{}
-	err := s.Source.Scan(func(r *Row) error {
-		if r.Number >= len(s.rows) {
-			return fmt.Errorf("%s: the list has %d row names, fewer than there are rows: %w", s.file, len(s.rows), ErrRowCount)
-		}
-		if own := strings.TrimSpace(r.Name); s.own && own != "" && own != strings.TrimSpace(s.rows[r.Number]) {
-			return &RowError{File: s.info.File, Row: r.Number, Line: r.line, Column: -1, Err: ErrAmbiguous,
-				Reason: errtext.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", own, s.rows[r.Number], s.file)}
-		}
-		n++
-		row = *r
-		row.Name = s.rows[r.Number]
-		return f(&row)
-	})
-	if err == nil && n != len(s.rows) {
-		return fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", s.file, len(s.rows), n, ErrRowCount)
-	}
-	return err
+	return r.Labels
 }

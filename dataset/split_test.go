@@ -10,15 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-func count(roles []Roles, role Roles) (n int) {
-	for _, r := range roles {
-		if r == role {
-			n++
-		}
-	}
-	return n
-}
-
 // Every row has one role, and the numbers are as Split says.
 func TestSplitSizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

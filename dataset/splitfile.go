@@ -428,7 +428,7 @@ func (s *SplitList) Disjoint() *SplitList {
 // SplitFile reads a split file of the rows of the file that the dataset was imported from, see
 // the function SplitFile, and returns what it says of the dataset's rows. The fields of rows that
 // the dataset lacks may be empty.
-func (m *Manifest) SplitFile(path string) (*SplitList, error) {
+func SplitFor(m *Manifest, path string) (*SplitList, error) {
 	s, err := splitFile(path, m.FileRows(), m.LeftOutRows())
 	kept := m.FileRow()
 	if err != nil || kept == nil {
@@ -461,7 +461,7 @@ func (m *Manifest) SplitFile(path string) (*SplitList, error) {
 // reads it again. The columns are row and fold; with Overlap row and test, or test0, test1 and so on
 // if there are several splits. Rows are numbered as in the file that the dataset was imported from,
 // and rows that the dataset lacks have empty fields.
-func (m *Manifest) WriteSplit(w io.Writer, s *SplitList) error {
+func WriteSplit(m *Manifest, w io.Writer, s *SplitList) error {
 	words, columns := 1, 1
 	if s.Overlap {
 		words, columns = splitWords(s.Folds), s.Folds

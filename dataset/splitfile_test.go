@@ -333,20 +333,20 @@ func TestWriteSplit(t *testing.T) {
 			last = row
 		}
 		var b bytes.Buffer
-		if err := m.WriteSplit(&b, want); err != nil {
+		if err := WriteSplit(m, &b, want); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := m.SplitFile(path)
+		got, err := SplitFor(m, path)
 		if err != nil || got.Overlap != want.Overlap || got.Folds != want.Folds || !slices.Equal(got.Assigned, want.Assigned) {
 			t.Fatalf("%s\ngives %+v, %v, want %+v", b.String(), got, err, want)
 		}
 		if _, err := SplitFile(path, m.FileRows()); (err != nil) != (len(m.LeftOut) > 0) {
 			t.Fatalf("%s\nwithout the rows that are left out: %v", b.String(), err)
 		}
-		if err := (&Manifest{Rows: n + 1}).WriteSplit(io.Discard, want); err == nil {
+		if err := WriteSplit((&Manifest{Rows: n + 1}), io.Discard, want); err == nil {
 			t.Fatal("a division of other rows")
 		}
 	})
@@ -366,7 +366,7 @@ func TestFoldsOfSplits(t *testing.T) {
 		"row,a\n0,\n1,0\n2,1\n":    `line 2: "a" is ""`,
 		"row,a\n0,1\n1,\n2,1\n":    "tests every sample",
 	} {
-		_, err := kept.SplitFile(writeFile(t, "f.csv", content))
+		_, err := SplitFor(kept, writeFile(t, "f.csv", content))
 		mustContain(t, err, says)
 	}
 }

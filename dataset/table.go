@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -254,9 +255,10 @@ func (r *columnReader) next() ([]float64, error) {
 func (r *columnReader) readWindow() error {
 	n := min(max(1, columnWindow/8/r.columns), r.rows-r.to)
 	r.from, r.to = r.to, r.to+n
-	r.window = sized(r.window, n*r.columns)
+	size := n * r.columns
+	r.window = slices.Grow(r.window[:0], size)[:size]
 	together := min(max(1, columnPiece/8/n), 16, r.columns)
-	r.piece, r.raw = sized(r.piece, together*n), sized(r.raw, n*r.size)
+	r.piece, r.raw = slices.Grow(r.piece[:0], together*n)[:together*n], slices.Grow(r.raw[:0], n*r.size)[:n*r.size]
 	for from := 0; from < r.columns; from += together {
 		if err := r.readColumns(from, min(together, r.columns-from), n); err != nil {
 			return err

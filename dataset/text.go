@@ -80,9 +80,9 @@ func (f *measuredFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readShare returns the share of the file that was read, from 0 to 1; -1 if unknown.
-func (f *measuredFile) readShare() float64 {
-	if f == nil || f.size <= 0 {
+// ReadShare implements dataset.Measured.
+func (f *measuredFile) ReadShare() float64 {
+	if f.size <= 0 {
 		return -1
 	}
 	return min(1, float64(f.read)/float64(f.size))

@@ -117,7 +117,7 @@ func WriteCSV(w io.Writer, src Source, o ImportOptions) error {
 		_, values := c.stored(false)
 		record = appendNumbers(record, values)
 		if info.LabelType.Classes {
-			record = append(record, info.className(Greatest(c.labels)))
+			record = append(record, className(&info, Greatest(c.labels)))
 		} else {
 			record = appendNumbers(record, c.labels)
 		}
@@ -173,7 +173,7 @@ func csvHeader(info *Info) (record []string) {
 }
 
 // className returns the name of class i, or its number.
-func (i *Info) className(class int) string {
+func className(i *Info, class int) string {
 	if class < len(i.LabelNames) {
 		return i.LabelNames[class]
 	}
@@ -224,7 +224,7 @@ func WriteNPZ(w io.Writer, src Source, o ImportOptions, how NPZOptions) (rows in
 	if how.Lossless && info.Shape == (Shape{}) && SparseStorage(n.info.Rows, info.Features, nonZeros) {
 		err = n.writeCSR(nonZeros)
 	} else {
-		err = n.floats("features", info.featureSides(), func(c *checker) []float32 { _, v := c.stored(false); return v })
+		err = n.floats("features", featureSides(&info), func(c *checker) []float32 { _, v := c.stored(false); return v })
 	}
 	if err == nil && info.Labels > 0 {
 		err = n.writeLabels()
@@ -255,7 +255,7 @@ func (n *npzWriter) writeLabels() error {
 		}
 	}
 	if !n.how.Lossless || n.ascending() {
-		return n.writeTexts(classColumn, func(_ *Row, c *checker) string { return n.info.className(Greatest(c.labels)) })
+		return n.writeTexts(classColumn, func(_ *Row, c *checker) string { return className(&n.info, Greatest(c.labels)) })
 	}
 	return n.integers(classColumn, n.info.Rows, func(c *checker, add func(int64) error) error { return add(int64(Greatest(c.labels))) })
 }
@@ -323,7 +323,7 @@ func (n *npzWriter) integers(name string, size int, row func(c *checker, add fun
 }
 
 // featureSides are the dimensions of the features of a row.
-func (i *Info) featureSides() []int {
+func featureSides(i *Info) []int {
 	switch s := i.Shape; {
 	case s == Shape{}:
 		return []int{i.Features}
@@ -433,19 +433,4 @@ func WriteRowNumbers(a *npy.Archive, src Source, rows int) error {
 		}
 	}
 	return cmp.Or(err, out.Flush())
-}
-
-// CountRows returns the number of rows of src that are not left out. It scans src if
-// Info.Rows is unknown.
-func CountRows(src Source) (rows int, err error) {
-	if n := src.Info().Rows; n >= 0 {
-		return n, nil
-	}
-	err = src.Scan(func(r *Row) error {
-		if !r.LeftOut {
-			rows++
-		}
-		return nil
-	})
-	return rows, err
 }

@@ -221,7 +221,7 @@ func (s *specFlags) list(a *app, file *spec.File, m *dataset.Manifest) (*dataset
 
 // readFolds reads the file of --split.
 func readFolds(a *app, path string, m *dataset.Manifest) (*dataset.SplitList, error) {
-	list, err := m.SplitFile(path)
+	list, err := dataset.SplitFor(m, path)
 	if err != nil {
 		return nil, err
 	}

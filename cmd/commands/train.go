@@ -392,7 +392,7 @@ func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
 		return nil
 	}
 	r.SplitFile = c.SplitOut
-	if err := r.On[0].WriteSplit(t.split, r.Division); err != nil {
+	if err := dataset.WriteSplit(r.On[0], t.split, r.Division); err != nil {
 		return err
 	}
 	return t.split.commit()

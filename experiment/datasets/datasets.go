@@ -259,7 +259,7 @@ func (r *Reader) splits(d *experiment.Dataset, m *dataset.Manifest) (*dataset.Sp
 	if d.Folds.Way != folds.File {
 		return nil, nil
 	}
-	list, err := m.SplitFile(r.path(d.Folds.File))
+	list, err := dataset.SplitFor(m, r.path(d.Folds.File))
 	if err != nil {
 		return nil, r.Spec.Error(d.Folds.At, "the folds of dataset %s: %s", d.Name, files.Message(err))
 	}

@@ -2,7 +2,7 @@ package dataset
 
 import (
 	"errors"
-	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,30 +110,6 @@ func mustBe(t *testing.T, err, target error) {
 	}
 }
 
-// classesOf reads the classes of a file, and its rows as numbers of classes.
-func classesOf(t *testing.T, name string, b []byte, o OpenOptions) (names []string, rows []int, err error) {
-	t.Helper()
-	o.Labels.Kind = Class
-	src, err := openBytes(t, name, b, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	all, err := tryCollect(src)
-	for _, r := range all {
-		rows = append(rows, slices.Index(r.Labels, 1))
-	}
-	return src.Info().LabelNames, rows, err
-}
-
-// column is a file of one feature and a column of texts.
-func column(name string, texts ...string) []byte {
-	b := []byte("x," + name + "\n")
-	for i, text := range texts {
-		b = fmt.Appendf(b, "%d,%s\n", i+1, text)
-	}
-	return b
-}
-
 // storedSource returns the rows of an imported dataset in the order of the file. names has the
 // names of each shard's rows; it is nil if rows have no names.
 func storedSource(m *Manifest, shards []*Rows, names [][]string) Source {
@@ -165,7 +141,7 @@ func (s *stored) Scan(f func(*Row) error) error {
 		shard := shardOf(position, len(s.shards), s.m.Rows)
 		from, _ := ShardSpan(shard, len(s.shards), s.m.Rows)
 		row.Number = i
-		s.shards[shard].row(position-from, &row)
+		rowAt(s.shards[shard], position-from, &row)
 		if s.names != nil {
 			row.Name = s.names[shard][position-from]
 		}
@@ -177,7 +153,7 @@ func (s *stored) Scan(f func(*Row) error) error {
 }
 
 // row copies row i to dst.
-func (r *Rows) row(i int, dst *Row) {
+func rowAt(r *Rows, i int, dst *Row) {
 	var values []float32
 	if dst.Sparse = r.Sparse; r.Sparse {
 		dst.Columns, values = r.NonZeros(i)
@@ -209,4 +185,55 @@ func rowNames(r *Rows) []string {
 		names[i] = r.Name(i)
 	}
 	return names
+}
+
+func sameFloat32(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool {
+		return math.Float32bits(float32(x)+0) == math.Float32bits(float32(y)+0)
+	})
+}
+
+func count(roles []Roles, role Roles) (n int) {
+	for _, r := range roles {
+		if r == role {
+			n++
+		}
+	}
+	return n
+}
+
+// sources gives data of several kinds.
+func sources(t *testing.T) map[string]Source {
+	t.Helper()
+	generate := func(o GenerateOptions) Source {
+		src, err := Generate(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return src
+	}
+	withNames := someRows(20)
+	withNames.info.FeatureNames, withNames.info.LabelNames, withNames.info.HasRowNames = []string{"a", "b"}, []string{"c", "d"}, true
+	for i := range withNames.rows {
+		withNames.rows[i].Name = []string{"r", "", "Zoë"}[i%3]
+	}
+	unlabelled := someRows(5)
+	unlabelled.info.Labels = 0
+	for i := range unlabelled.rows {
+		unlabelled.rows[i].Labels = nil
+	}
+	zeros := someRows(9) // a sparse set without any value
+	for i := range zeros.rows {
+		zeros.rows[i].Values = []float64{0, math.Copysign(0, -1)}
+	}
+	return map[string]Source{
+		"artificial": Artificial(500, 1),
+		"sparse":     generate(GenerateOptions{Rows: 300, Features: 200, Labels: 4, Density: 0.02, Seed: 3}),
+		"dense":      generate(GenerateOptions{Rows: 100, Features: 20, Labels: 4, Density: 1, Seed: 3}),
+		"half":       generate(GenerateOptions{Rows: 100, Features: 20, Labels: 4, Density: 0.5, Seed: 3}),
+		"one row":    someRows(1),
+		"names":      withNames,
+		"unlabelled": unlabelled,
+		"zeros":      zeros,
+	}
 }
