@@ -58,8 +58,8 @@ func (r *Rows) Name(i int) string {
 	return string(r.NameText[from:r.NameEnds[i]])
 }
 
-// setNames gives rows their names; nil: none.
-func (r *Rows) setNames(names []string) {
+// SetNames gives rows their names; nil: none.
+func (r *Rows) SetNames(names []string) {
 	for _, name := range names {
 		r.NameText = append(r.NameText, name...)
 		r.NameEnds = append(r.NameEnds, uint32(len(r.NameText)))
@@ -224,7 +224,7 @@ func (r *Rows) filled(values []float64) *Rows {
 		f.X = slices.Clone(r.X)
 		for i, x := range f.X {
 			if x != x {
-				f.X[i] = positiveZero(values[i%r.Features])
+				f.X[i] = PositiveZero(values[i%r.Features])
 			}
 		}
 		return &f
@@ -234,7 +234,7 @@ func (r *Rows) filled(values []float64) *Rows {
 		columns, list := r.NonZeros(i)
 		for k, x := range list {
 			if x != x {
-				x = positiveZero(values[columns[k]])
+				x = PositiveZero(values[columns[k]])
 			}
 			if x != 0 {
 				f.X, f.Index = append(f.X, x), append(f.Index, columns[k])
@@ -304,8 +304,8 @@ func (d *Data) Select(lo, hi int, roles Roles) []RowRef {
 	return refs
 }
 
-// positiveZero rounds to float32 and replaces -0 by +0, as sparse storage does.
-func positiveZero(v float64) float32 {
+// PositiveZero rounds to float32 and replaces -0 by +0, as sparse storage does.
+func PositiveZero(v float64) float32 {
 	x := float32(v)
 	if x == 0 {
 		return 0

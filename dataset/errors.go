@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -35,7 +36,7 @@ var (
 // WaysError says in which ways a file can be read if a flag decides. errors.Is finds it as ErrAmbiguous unless there is
 // only one.
 type WaysError struct {
-	text errtext.Text
+	Text errtext.Text
 	// Ways lists the ways that flags choose.
 	Ways []Way
 }
@@ -46,17 +47,17 @@ type Way struct {
 	Flags []Flag `json:"flags"` // that choose it
 }
 
-// text returns What with places for the flags that it begins with.
-func (w Way) text() errtext.Text {
-	flags := flagsText(w.Flags)
+// Text returns What with places for the flags that it begins with.
+func (w Way) Text() errtext.Text {
+	flags := FlagsText(w.Flags)
 	if rest, ok := strings.CutPrefix(w.What, flags.String()); ok {
 		return errtext.Sprintf("%s%s", flags, rest)
 	}
 	return errtext.Sprintf("%s", w.What)
 }
 
-// flagsText returns flags as places of a text.
-func flagsText(flags []Flag) errtext.Text {
+// FlagsText returns flags as places of a text.
+func FlagsText(flags []Flag) errtext.Text {
 	var places []errtext.Text
 	for _, f := range flags {
 		places = append(places, errtext.Option(strings.TrimPrefix(f.Name, "--"), f.Value))
@@ -72,11 +73,46 @@ type Flag struct {
 	list []string // of a flag that takes a list; nil: Value is the only item
 }
 
+// With returns the way with other flags as well. Of two values of a flag the later one counts, but columns to drop, and categories, add up.
+func (w Way) With(what string, flags ...Flag) Way {
+	all := slices.Clone(w.Flags)
+	ofMarks := func(f Flag) bool { return f.Name == "--decimal" || f.Name == "--thousands" }
+	if slices.ContainsFunc(flags, ofMarks) {
+		all = slices.DeleteFunc(all, ofMarks)
+	}
+	for _, flag := range flags {
+		at := slices.IndexFunc(all, func(f Flag) bool { return f.Name == flag.Name })
+		switch {
+		case at < 0:
+			all = append(all, flag)
+		case flag.Name == "--drop", flag.Name == "--categories":
+			list := slices.Clone(all[at].Items())
+			for _, item := range flag.Items() {
+				if !slices.Contains(list, item) {
+					list = append(list, item)
+				}
+			}
+			all[at] = ListFlag(flag.Name, list...)
+		default:
+			all[at] = flag
+		}
+	}
+	return Way{strings.Trim(w.What+"; "+what, "; "), all}
+}
+
+// Items returns the values of a flag that takes a list.
+func (f *Flag) Items() []string {
+	if f.list != nil {
+		return f.list
+	}
+	return []string{f.Value}
+}
+
 // Error says why the file is refused.
-func (e *WaysError) Error() string { return e.text.String() }
+func (e *WaysError) Error() string { return e.Text.String() }
 
 // Formed implements errtext.Formed.
-func (e *WaysError) Formed() (errtext.Code, errtext.Text) { return errtext.AmbiguousData, e.text }
+func (e *WaysError) Formed() (errtext.Code, errtext.Text) { return errtext.AmbiguousData, e.Text }
 
 // Is implements what errors.Is asks.
 func (e *WaysError) Is(target error) bool { return target == ErrAmbiguous && len(e.Ways) > 1 }
@@ -128,21 +164,25 @@ func (e *RowError) Formed() (errtext.Code, errtext.Text) {
 	return errtext.WrongRow, errtext.Sprintf("%s: %s", b.String(), e.Reason)
 }
 
-// kindError is an error that errors.Is also finds as kind, which its text does not name.
-type kindError struct{ err, kind error }
-
-// Error says what the error says.
-func (s *kindError) Error() string { return s.err.Error() }
-
-// Unwrap returns the error and its kind.
-func (s *kindError) Unwrap() []error { return []error{s.err, s.kind} }
-
-// kindErrorf returns a formatted error that errors.Is also finds as kind.
-func kindErrorf(kind error, format string, args ...any) error {
-	return &kindError{errtext.Errorf(errtext.WrongData, format, args...), kind}
+// kindError is an error that errors.Is also finds as its kinds, which its text does not name.
+type kindError struct {
+	error
+	kinds []error
 }
 
-func rowErrorf(file string, row int, format string, args ...any) error {
+// Unwrap returns the error and its kinds.
+func (e *kindError) Unwrap() []error { return append([]error{e.error}, e.kinds...) }
+
+// WithKind returns err as an error that errors.Is also finds as each of kinds.
+func WithKind(err error, kinds ...error) error { return &kindError{err, kinds} }
+
+// Errorf returns a formatted error that errors.Is also finds as kind.
+func Errorf(kind error, format string, args ...any) error {
+	return WithKind(errtext.Errorf(errtext.WrongData, format, args...), kind)
+}
+
+// RowErrorf returns a formatted RowError about a whole row.
+func RowErrorf(file string, row int, format string, args ...any) error {
 	return &RowError{File: file, Row: row, Column: -1, Reason: errtext.Sprintf(format, args...)}
 }
 
@@ -156,12 +196,13 @@ func (e *OptionError) Error() string { return e.reason.String() }
 // Formed implements errtext.Formed.
 func (e *OptionError) Formed() (errtext.Code, errtext.Text) { return errtext.WrongOption, e.reason }
 
-func optionErrorf(format string, args ...any) error {
+// OptionErrorf returns a formatted OptionError.
+func OptionErrorf(format string, args ...any) error {
 	return &OptionError{errtext.Sprintf(format, args...)}
 }
 
-// listFlag is a flag with a list of values.
-func listFlag(name string, items ...string) Flag {
+// ListFlag is a flag with a list of values.
+func ListFlag(name string, items ...string) Flag {
 	escaped := make([]string, len(items))
 	for i, item := range items {
 		escaped[i] = strings.ReplaceAll(item, ",", `\,`)
@@ -174,12 +215,12 @@ func listFlag(name string, items ...string) Flag {
 const (
 	// maxColumns bounds the columns of a CSV file. Other files may have more features than that, or
 	// keep more values of rows in memory, if they have a byte for each of them.
-	maxColumns = 1 << 20
+	MaxColumns = 1 << 20
 	// maxLine bounds a line of a libsvm file and a record of a CSV file, in bytes.
-	maxLine = 32 * maxColumns
+	MaxLine = 32 * MaxColumns
 	// maxArrays bounds the arrays of a .npz file.
-	maxArrays = 1 << 12
+	MaxArrays = 1 << 12
 	// A packed file may unpack to freeUnpacked bytes, or to maxRatio times its size if that is more.
-	freeUnpacked = 64 << 20
-	maxRatio     = 200
+	FreeUnpacked = 64 << 20
+	MaxRatio     = 200
 )

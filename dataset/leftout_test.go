@@ -18,10 +18,10 @@ func TestLeftOut(t *testing.T) {
 		var l LeftOut
 		last := -1
 		for _, row := range want {
-			l.add(last, row)
+			l.Add(last, row)
 			last = row
 		}
-		if got, err := l.Rows(rows); !slices.Equal(got, want) || err != nil || l.count() != len(want) {
+		if got, err := l.Rows(rows); !slices.Equal(got, want) || err != nil || l.Count() != len(want) {
 			t.Fatalf("%v, error %v, want %v", got, err, want)
 		}
 		if _, err := l.Rows(last); len(want) > 0 && err == nil {
@@ -49,10 +49,10 @@ func FuzzLeftOut(f *testing.F) {
 			if row <= last || row >= rows {
 				t.Fatalf("%v of %d rows", all, rows)
 			}
-			again.add(last, row)
+			again.Add(last, row)
 			last = row
 		}
-		if got, err := again.Rows(rows); err != nil || !slices.Equal(got, all) || again.count() != len(all) {
+		if got, err := again.Rows(rows); err != nil || !slices.Equal(got, all) || again.Count() != len(all) {
 			t.Fatalf("%v, then %v (error %v)", all, got, err)
 		}
 	})
@@ -66,7 +66,7 @@ func TestFileRows(t *testing.T) {
 		var kept []uint32
 		for row, out := range rapid.SliceOfN(rapid.Bool(), 1, 50).Draw(t, "left out") {
 			if out {
-				m.LeftOut.add(last, row)
+				m.LeftOut.Add(last, row)
 				last = row
 			} else {
 				kept = append(kept, uint32(row))

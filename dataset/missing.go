@@ -24,8 +24,8 @@ type Missing struct {
 	// a job takes the place of its missing values, which rows keep as NaN until then.
 	By string
 
-	keep  bool    // pass missing values on, for Inspect
-	model *Schema // of the model that the file is for; nil: none
+	Keep  bool    // pass missing values on, for Inspect
+	Model *Schema // of the model that the file is for; nil: none
 }
 
 // The values of Missing.By.
@@ -63,28 +63,28 @@ func (m Missing) String() string {
 	return m.By
 }
 
-// refuses tells whether missing values are refused.
-func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep && m.By == "" }
+// Refuses tells whether missing values are refused.
+func (m Missing) Refuses() bool { return !m.Drop && !m.Fill && !m.Keep && m.By == "" }
 
 // Advice in errors about missing labels, and about missing features.
 var (
-	dropHint    = errtext.Sprintf("; {missing=drop} leaves such samples out")
-	missingHint = errtext.Sprintf("%s, {missing=0} replaces missing features by 0 (or another number)", dropHint)
+	DropHint    = errtext.Sprintf("; {missing=drop} leaves such samples out")
+	missingHint = errtext.Sprintf("%s, {missing=0} replaces missing features by 0 (or another number)", DropHint)
 )
 
-// fills reports whether the model keeps what takes the place of missing features.
-func (s *Schema) fills() bool { return len(s.Fill) == s.Features && s.Features > 0 }
+// Fills reports whether the model keeps what takes the place of missing features.
+func (s *Schema) Fills() bool { return len(s.Fill) == s.Features && s.Features > 0 }
 
 // LeftOut lists the rows of a file that were left out, by their numbers in it,
 // ascending: the distance of each from the one before (of the first from -1) as
 // unsigned varints.
 type LeftOut []byte
 
-// maxLeftOut bounds the list of a manifest, in bytes.
-const maxLeftOut = 4 << 20
+// MaxLeftOut bounds the list of a manifest, in bytes.
+const MaxLeftOut = 4 << 20
 
-// add appends row; last is the row that was appended before, or -1.
-func (l *LeftOut) add(last, row int) { *l = binary.AppendUvarint(*l, uint64(row-last)) }
+// Add appends row; last is the row that was appended before, or -1.
+func (l *LeftOut) Add(last, row int) { *l = binary.AppendUvarint(*l, uint64(row-last)) }
 
 // Rows lists the row numbers; rows is how many there are in the file.
 func (l LeftOut) Rows(rows int) (all []int, err error) {
@@ -100,8 +100,8 @@ func (l LeftOut) Rows(rows int) (all []int, err error) {
 	return all, nil
 }
 
-// count returns the number of rows in the list.
-func (l LeftOut) count() (n int) {
+// Count returns the number of rows in the list.
+func (l LeftOut) Count() (n int) {
 	for _, b := range l {
 		if b < 0x80 { // the last byte of a varint
 			n++
@@ -121,7 +121,7 @@ func (m *Manifest) LeftOutRows() []int {
 }
 
 // FileRows is the number of rows of the file that the dataset was imported from.
-func (m *Manifest) FileRows() int { return m.Rows + m.LeftOut.count() }
+func (m *Manifest) FileRows() int { return m.Rows + m.LeftOut.Count() }
 
 // FileRow returns the number that each row of the dataset has in the file that it
 // was imported from; nil where it is the same.
@@ -156,53 +156,53 @@ func (m *Manifest) ToFile(rows []uint32) error {
 	return nil
 }
 
-// lack is what a row that is left out has not.
-type lack uint8
+// Lack is what a row that is left out has not.
+type Lack uint8
 
 const (
-	lacksNothing lack = iota
-	lacksValue        // of features, labels, exact numbers, intervals, groups or names
-	lacksImage        // the name of its image
-	lacksDegrees      // all labels are 0
+	LacksNothing Lack = iota
+	LacksValue        // of features, labels, exact numbers, intervals, groups or names
+	LacksImage        // the name of its image
+	LacksDegrees      // all labels are 0
 )
 
-// valueOf says what a value in a file is.
-type valueOf bool
+// ValueOf says what a value in a file is.
+type ValueOf bool
 
 const (
-	ofFeature valueOf = true
-	ofLabel   valueOf = false // or an exact number or an interval
+	OfFeature ValueOf = true
+	OfLabel   ValueOf = false // or an exact number or an interval
 )
 
-// hint is advice in errors about a missing value. Of the mean and the median a model keeps one or none.
-func (m Missing) hint(what valueOf) errtext.Text {
+// Hint is advice in errors about a missing value. Of the mean and the median a model keeps one or none.
+func (m Missing) Hint(what ValueOf) errtext.Text {
 	switch {
-	case what == ofLabel:
-		return dropHint
-	case m.model == nil:
+	case what == OfLabel:
+		return DropHint
+	case m.Model == nil:
 		return missingHint + errtext.Sprintf(", {missing=mean} (or {missing:median}) by the mean of the training samples")
-	case m.model.fills():
-		return errtext.Sprintf("%s, {missing=%s} by the %[2]s of the training samples", missingHint, m.model.Reading.Missing)
+	case m.Model.Fills():
+		return errtext.Sprintf("%s, {missing=%s} by the %[2]s of the training samples", missingHint, m.Model.Reading.Missing)
 	}
 	return missingHint + "; the model does not have the mean or median of its training samples"
 }
 
-// wordCounts counts the rows with each word that was taken for a missing value.
-type wordCounts struct{ rows map[string]*wordCount }
+// WordCounts counts the rows with each word that was taken for a missing value.
+type WordCounts struct{ Rows map[string]*wordCount }
 
-// add notes a word of a row; an empty field and NaN are no words.
-func (c *wordCounts) add(field string, row int) {
+// Add notes a word of a row; an empty field and NaN are no words.
+func (c *WordCounts) Add(field string, row int) {
 	word := strings.TrimSpace(field)
 	if word == "" || strings.EqualFold(word, "nan") {
 		return
 	}
-	n := c.rows[word]
+	n := c.Rows[word]
 	if n == nil {
-		if c.rows == nil {
-			c.rows = map[string]*wordCount{}
+		if c.Rows == nil {
+			c.Rows = map[string]*wordCount{}
 		}
 		n = &wordCount{last: -1}
-		c.rows[strings.Clone(word)] = n
+		c.Rows[strings.Clone(word)] = n
 	}
 	if n.last != row {
 		n.rows, n.last = n.rows+1, row

@@ -9,39 +9,39 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// maxName bounds the name of a column, a class or a row, in bytes.
-const maxName = 1 << 12
+// MaxName bounds the name of a column, a class or a row, in bytes.
+const MaxName = 1 << 12
 
 // checkNames returns an error for a name that is too long; what says what the names name.
 func checkNames(what string, names []string) error {
 	for i, name := range names {
-		if err := checkName(name); err != nil {
+		if err := CheckName(name); err != nil {
 			return fmt.Errorf("the name of %s %d (counted from 0) %w", what, i, err)
 		}
 	}
 	return nil
 }
 
-// checkName says why a name cannot be read; the error's text is a predicate.
-func checkName(name string) error {
-	if len(name) > maxName {
-		return fmt.Errorf("has %s bytes, at most %s are allowed", units.Count(len(name)), units.Count(maxName))
+// CheckName says why a name cannot be read; the error's text is a predicate.
+func CheckName(name string) error {
+	if len(name) > MaxName {
+		return fmt.Errorf("has %s bytes, at most %s are allowed", units.Count(len(name)), units.Count(MaxName))
 	}
 	return nil
 }
 
-// defaultName is what WriteCSV calls column i without a name; a label's is without its
+// DefaultName is what WriteCSV calls column i without a name; a label's is without its
 // prefix, as it is read.
-func defaultName(what string, i int) string {
+func DefaultName(what string, i int) string {
 	if what == "label" {
-		return strings.TrimPrefix(defaultLabelName(i), "label_")
+		return strings.TrimPrefix(DefaultLabelName(i), "label_")
 	}
-	return defaultFeatureName(i)
+	return DefaultFeatureName(i)
 }
 
-// distinct refuses names that are not distinct; empty names do not count. what says what
+// CheckDistinct refuses names that are not distinct; empty names do not count. what says what
 // they name.
-func distinct(what string, names []string) error {
+func CheckDistinct(what string, names []string) error {
 	seen := make(map[string]int, len(names))
 	for i, name := range names {
 		if first, ok := seen[name]; ok && name != "" {
@@ -52,25 +52,25 @@ func distinct(what string, names []string) error {
 	return nil
 }
 
-// nameAt returns name i; empty: there is none.
-func nameAt(names []string, i int) string {
+// NameAt returns name i; empty: there is none.
+func NameAt(names []string, i int) string {
 	if i < len(names) {
 		return names[i]
 	}
 	return ""
 }
 
-// cleanNames returns names without the blanks at their ends; none where all are empty.
-func cleanNames(names []string) []string {
-	clean := trimmed(names)
+// CleanNames returns names without the blanks at their ends; none where all are empty.
+func CleanNames(names []string) []string {
+	clean := Trimmed(names)
 	if !slices.ContainsFunc(clean, func(name string) bool { return name != "" }) {
 		return nil
 	}
 	return clean
 }
 
-// trimmed returns texts without the blanks at their ends; nil if there are none.
-func trimmed(texts []string) (out []string) {
+// Trimmed returns texts without the blanks at their ends; nil if there are none.
+func Trimmed(texts []string) (out []string) {
 	for _, s := range texts {
 		out = append(out, strings.TrimSpace(s))
 	}
@@ -78,18 +78,18 @@ func trimmed(texts []string) (out []string) {
 }
 
 // The names of features and labels in files if a dataset has none.
-func defaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
-func defaultLabelName(i int) string   { return "label_" + strconv.Itoa(i) }
+func DefaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
+func DefaultLabelName(i int) string   { return "label_" + strconv.Itoa(i) }
 
-func counted(n int, what string) string {
+func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%s %ss", units.Count(n), what)
 }
 
-// firstDifference returns the first position at which two lists differ.
-func firstDifference(a, b []string) int {
+// FirstDifference returns the first position at which two lists differ.
+func FirstDifference(a, b []string) int {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
 		i++
@@ -97,22 +97,22 @@ func firstDifference(a, b []string) int {
 	return i
 }
 
-func quoted(names []string, i int) string {
+func Quoted(names []string, i int) string {
 	if i >= len(names) {
 		return "none"
 	}
 	return fmt.Sprintf("%q", names[i])
 }
 
-// listSome writes the number of names, and the first of them.
-func listSome(names []string) string {
+// ListSome writes the number of names, and the first of them.
+func ListSome(names []string) string {
 	const shown = 5
 	if len(names) == 0 {
 		return "none"
 	}
 	var list []string
 	for i := range min(shown, len(names)) {
-		list = append(list, quoted(names, i))
+		list = append(list, Quoted(names, i))
 	}
 	if len(names) > shown {
 		list = append(list, "...")

@@ -61,8 +61,8 @@ type DroppedColumn struct {
 	At   int    `json:"at"` // its position, from 0
 }
 
-// maxDropped bounds Reading.Dropped.
-const maxDropped = 1024
+// MaxDropped bounds Reading.Dropped.
+const MaxDropped = 1024
 
 // Option is an option of a Reading as a flag of the command line gives it.
 type Option struct {
@@ -83,7 +83,7 @@ func (r *Reading) Options() (all []Option) {
 			all = append(all, Option{name, value})
 		}
 	}
-	list := func(name string, items []string) { add(name, listFlag(name, items...).Value) }
+	list := func(name string, items []string) { add(name, ListFlag(name, items...).Value) }
 	number := func(v float64) string {
 		if v == 0 {
 			return ""
@@ -139,7 +139,7 @@ func (r *Reading) check() error {
 	if _, err := ParseLabelKind(string(r.Labels)); err != nil {
 		return err
 	}
-	if r.Columns < 0 || len(r.Dropped) > maxDropped || len(r.Files) > 3 {
+	if r.Columns < 0 || len(r.Dropped) > MaxDropped || len(r.Files) > 3 {
 		return fmt.Errorf("%d columns, %d dropped columns and %d other files are not possible", r.Columns, len(r.Dropped), len(r.Files))
 	}
 	all := 0
@@ -147,7 +147,7 @@ func (r *Reading) check() error {
 		if all += len(k.Levels); len(k.Levels) == 0 || k.At < 0 || k.At >= r.Columns {
 			return fmt.Errorf("the category %.40q with %d levels is not possible", k.Name, len(k.Levels))
 		}
-		if err := errors.Join(checkName(k.Name), checkNames("level", k.Levels)); err != nil {
+		if err := errors.Join(CheckName(k.Name), checkNames("level", k.Levels)); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (r *Reading) check() error {
 		return fmt.Errorf("the categories have too many levels: %d", all)
 	}
 	for _, p := range r.Dropped {
-		if err := checkName(p.Name); err != nil || p.At < 0 || p.At >= r.Columns {
+		if err := CheckName(p.Name); err != nil || p.At < 0 || p.At >= r.Columns {
 			return fmt.Errorf("the dropped column %.40q at position %d of %d is not possible", p.Name, p.At, r.Columns)
 		}
 	}

@@ -48,7 +48,7 @@ func TestShardRoundTrip(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				want := *r
-				want.setNames(names)
+				want.SetNames(names)
 				if d := cmp.Diff(&want, got, cmpopts.EquateEmpty()); d != "" {
 					t.Errorf("%s, shift %d: %s", name, shift, d)
 				}

@@ -55,48 +55,48 @@ type Info struct {
 	// CountedFrom is where a libsvm file begins to count features.
 	CountedFrom Counting
 	// labelFlags are how flags name the columns of labels in a CSV file; labelsListed: by --label-columns.
-	labelFlags   []string
-	labelsListed bool
+	LabelFlags   []string
+	LabelsListed bool
 	// defaultLabels: the labels of a CSV file are called 0, 1, 2, ..., as if they had no names.
-	defaultLabels bool
+	DefaultLabels bool
 	// unsure: the first line of a CSV file has numbers and was read as a row, but could
 	// be a header.
-	unsure bool
+	Unsure bool
 	// rare: so few features are not 0 that a file of them, packed as usual, would unpack to more than maxRatio
 	// times its size.
-	rare bool
+	Rare bool
 	// missingWords counts the words that a scan took for missing values; nil: the file has no such words.
-	missingWords *wordCounts
+	MissingWords *WordCounts
 	// classNames are the names of labels that a file of classes has.
-	classNames []string
+	ClassNames []string
 	// fractions counts the rows of a scan whose ages are no whole numbers, if errors are measured from whole ones; nil: they
 	// are not.
-	fractions *int
+	Fractions *int
 	// slow: a row takes long to read, so that progress is reported after each.
-	slow bool
+	Slow bool
 	// Notes say how a file was read, where users might expect otherwise.
 	Notes []errtext.Text
 }
 
 // Said returns the Notes and, of a source that was scanned, what the scan found.
-func (i Info) Said() []errtext.Text { return slices.Concat(i.Notes, i.scanNotes()) }
+func (i Info) Said() []errtext.Text { return slices.Concat(i.Notes, i.ScanNotes()) }
 
-// scanNotes says which words a scan took for missing values, and that it found ages that are no whole numbers, if errors are
+// ScanNotes says which words a scan took for missing values, and that it found ages that are no whole numbers, if errors are
 // measured from whole ones.
-func (i *Info) scanNotes() (notes []errtext.Text) {
-	if c := i.missingWords; c != nil {
-		for _, word := range slices.Sorted(maps.Keys(c.rows)) {
-			notes = append(notes, errtext.Sprintf("%q (%s) is read as missing", word, counted(c.rows[word].rows, "sample")))
+func (i *Info) ScanNotes() (notes []errtext.Text) {
+	if c := i.MissingWords; c != nil {
+		for _, word := range slices.Sorted(maps.Keys(c.Rows)) {
+			notes = append(notes, errtext.Sprintf("%q (%s) is read as missing", word, Counted(c.Rows[word].rows, "sample")))
 		}
 	}
-	if i.fractions == nil || *i.fractions == 0 {
+	if i.Fractions == nil || *i.Fractions == 0 {
 		return notes
 	}
 	flag := errtext.Option("values", "")
-	if len(i.labelFlags) == 1 {
-		flag = errtext.Option("values", listFlag("", i.labelFlags...).Value)
+	if len(i.LabelFlags) == 1 {
+		flag = errtext.Option("values", ListFlag("", i.LabelFlags...).Value)
 	}
-	return append(notes, errtext.Sprintf("the ages of %s are not whole numbers; errors of predictions are measured from the nearest whole number, or with %s from the exact age", counted(*i.fractions, "sample"), flag))
+	return append(notes, errtext.Sprintf("the ages of %s are not whole numbers; errors of predictions are measured from the nearest whole number, or with %s from the exact age", Counted(*i.Fractions, "sample"), flag))
 }
 
 // Counting is the index of a libsvm file's first feature; empty for files of other
@@ -109,8 +109,8 @@ const (
 	FromOne  Counting = "1"
 )
 
-// check returns an error if no dataset can have this Info.
-func (i Info) check() error {
+// Check returns an error if no dataset can have this Info.
+func (i Info) Check() error {
 	columns, err := max(len(i.LabelColumns.Names), len(i.LabelColumns.Positions)), i.Shape.check(i.Features)
 	switch {
 	case i.Features < 1 || i.Features > MaxFeatures:
@@ -130,15 +130,15 @@ func (i Info) check() error {
 		err = errors.New("intervals need numeric labels")
 	default:
 		err = cmp.Or(i.LabelType.check(i.Labels, i.HasValues), checkNames("feature", i.FeatureNames), checkNames("label", i.LabelNames),
-			distinct("features", i.FeatureNames), distinct("labels", i.LabelNames))
+			CheckDistinct("features", i.FeatureNames), CheckDistinct("labels", i.LabelNames))
 	}
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix(i.File), err)
+		return fmt.Errorf("%s%w", Prefix(i.File), err)
 	}
 	return nil
 }
 
-func prefix(file string) string {
+func Prefix(file string) string {
 	if file == "" {
 		return ""
 	}
@@ -171,8 +171,8 @@ const (
 	TrueExpected Truth = "expected" // the expected value of the row's distribution
 )
 
-// maxNumber bounds the numbers of a scale: neighbours are told apart as float32.
-const maxNumber = 1 << 23
+// MaxNumber bounds the numbers of a scale: neighbours are told apart as float32.
+const MaxNumber = 1 << 23
 
 // check returns an error if no dataset has such labels. values: the rows have exact numbers.
 func (t *LabelType) check(labels int, values bool) error {
@@ -184,7 +184,7 @@ func (t *LabelType) check(labels int, values bool) error {
 		return nil
 	case t.Classes:
 		return errors.New("the labels cannot be both classes and numeric")
-	case labels < 2 || s.Low < -maxNumber || s.Low+labels > maxNumber:
+	case labels < 2 || s.Low < -MaxNumber || s.Low+labels > MaxNumber:
 		return fmt.Errorf("%d numeric labels from %d are not possible", labels, s.Low)
 	case (s.True == TrueValue) != values || !values && s.True != TrueMode && s.True != TrueExpected:
 		return fmt.Errorf("the kind of the true numbers, %.20q, does not fit the labels", s.True)
@@ -299,14 +299,14 @@ func ParseShape(text string) (Shape, error) {
 		}
 		*side = n
 	}
-	if _, err := volume([]int{s.Channels, s.Height, s.Width}, MaxFeatures); err != nil {
+	if _, err := Volume([]int{s.Channels, s.Height, s.Width}, MaxFeatures); err != nil {
 		return Shape{}, err
 	}
 	return s, nil
 }
 
-// volume returns the product of numbers that are at least 1, or an error if it is above a limit.
-func volume(sides []int, limit int) (int, error) {
+// Volume returns the product of numbers that are at least 1, or an error if it is above a limit.
+func Volume(sides []int, limit int) (int, error) {
 	n := 1
 	for _, side := range sides {
 		if side < 1 || side > limit/n {
@@ -347,7 +347,7 @@ func (s Shape) check(features int) error {
 	case s.Channels < 1 || s.Height < 1 || s.Width < 1:
 		return errors.New("the shape has no pixels")
 	case s.Size() != features:
-		return fmt.Errorf("the shape %s has %d numbers, but a sample has %s", s, s.Size(), counted(features, "feature"))
+		return fmt.Errorf("the shape %s has %d numbers, but a sample has %s", s, s.Size(), Counted(features, "feature"))
 	}
 	return nil
 }
@@ -378,18 +378,18 @@ type Row struct {
 	// and Name mean anything.
 	LeftOut bool
 
-	lack   lack      // of a row that is left out
-	turned bool      // the features are an image that was turned
-	line   int       // in a text file, from 1
-	file   Measured  // the text file; nil for others
-	raw    []float64 // the numbers that Labels were made from; nil if there were none
-	text   string    // a label as it was written, for classes
+	Lack   Lack      // of a row that is left out
+	Turned bool      // the features are an image that was turned
+	Line   int       // in a text file, from 1
+	File   Measured  // the text file; nil for others
+	Raw    []float64 // the numbers that Labels were made from; nil if there were none
+	Text   string    // a label as it was written, for classes
 }
 
-// gaussian sets dst[k] to exp(-(low+k-mean)²/(2 sigma²)), divided by the sum over k. It
+// Gaussian sets dst[k] to exp(-(low+k-mean)²/(2 sigma²)), divided by the sum over k. It
 // subtracts the greatest exponent from all, so that a small sigma does not make every
 // degree 0.
-func gaussian(dst []float64, mean, sigma float64, low int) {
+func Gaussian(dst []float64, mean, sigma float64, low int) {
 	nearest := min(math.Floor(mean+0.5), float64(low+len(dst)-1)) - mean
 	scale := 1 / (2 * float64(sigma*sigma))
 	sum := 0.0
@@ -403,19 +403,19 @@ func gaussian(dst []float64, mean, sigma float64, low int) {
 	}
 }
 
-// listsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.
-func (i *Info) listsClasses(labels []float64) bool {
+// ListsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.
+func (i *Info) ListsClasses(labels []float64) bool {
 	return i.CountedFrom != "" && !slices.ContainsFunc(labels, func(v float64) bool { return v != math.Floor(v) })
 }
 
-// classListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
-var classListHint = errtext.Sprintf("these labels are whole numbers and may be class numbers: {labels=class} reads one class for each sample; for several classes, write the probability of every class " +
+// ClassListHint says what to do about a row of a libsvm file that seems to list the numbers of its classes.
+var ClassListHint = errtext.Sprintf("these labels are whole numbers and may be class numbers: {labels=class} reads one class for each sample; for several classes, write the probability of every class " +
 	"(0.5,0,0.5 for two classes of three); {labels=counts} reads counts")
 
-// targets are the numbers that the labels of a row are, or were made from.
-func (r *Row) targets() []float64 {
-	if r.raw != nil {
-		return r.raw
+// Targets are the numbers that the labels of a row are, or were made from.
+func (r *Row) Targets() []float64 {
+	if r.Raw != nil {
+		return r.Raw
 	}
 	return r.Labels
 }

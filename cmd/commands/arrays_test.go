@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -124,7 +124,7 @@ func TestTrainOnArrays(t *testing.T) {
 	var e struct {
 		Data string `json:"data"`
 	}
-	if cmdtest.JSON(t, &e, "evaluate", "--model", modelPath, "--data", arrays); e.Data != dataset.NamedArrays {
+	if cmdtest.JSON(t, &e, "evaluate", "--model", modelPath, "--data", arrays); e.Data != read.NamedArrays {
 		t.Errorf("evaluated on %q", e.Data)
 	}
 	var object map[string]string

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/bench"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/speed"
@@ -76,7 +78,7 @@ func (c *benchClusterCmd) Run(a *app) error {
 	if err := c.readEarlier(); err != nil {
 		return err
 	}
-	src, checks, name := dataset.Artificial(quickRows, 1), dataset.Checks{}, "artificial"
+	src, checks, name := generate.Artificial(quickRows, 1), importer.Checks{}, "artificial"
 	if err := c.belongTo(c.Data); err != nil {
 		return err
 	}
@@ -91,7 +93,7 @@ func (c *benchClusterCmd) Run(a *app) error {
 }
 
 // measure starts the cluster, measures, and ends the cluster.
-func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, checks dataset.Checks) error {
+func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, checks importer.Checks) error {
 	var report *benchReport
 	err := a.onBenchCluster(proc.Config{Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"}}, c.TLS, func(cluster *proc.Cluster, _, _ string) (err error) {
 		report, err = c.compare(a, cluster, name, src, checks)
@@ -153,7 +155,7 @@ func (c *echoCmd) Run(a *app) error {
 	return bench.Echo(v.ctx, c.NATS, source, c.Bytes, c.Compute)
 }
 
-func (c *benchClusterCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {
+func (c *benchClusterCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks importer.Checks) (*benchReport, error) {
 	m := newMeter(a.stderr)
 	defer m.clear()
 	d, err := cluster.Client().Import(a.ctx, name, src, readingFor(a.ctx, "reading data", checks, m))

@@ -1,6 +1,6 @@
 package commands
 
-import "github.com/coppice-ldl/coppice/dataset"
+import "github.com/coppice-ldl/coppice/dataset/write"
 
 type convertCmd struct {
 	Data  string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
@@ -27,7 +27,7 @@ type converted struct {
 
 // Run implements `coppice dataset convert`.
 func (c *convertCmd) Run(a *app) error {
-	if f, ok := dataset.FormatOf(c.Out); !(ok && f == dataset.NPZ || c.Out == stdoutName || isDirect(c.Out)) {
+	if f, ok := write.FormatOf(c.Out); !(ok && f == write.NPZ || c.Out == stdoutName || isDirect(c.Out)) {
 		return usagef("--out %s: want a name that ends in .npz", c.Out)
 	}
 	if err := notAnInput("--out", c.Out, c.Data, c.Names, c.LabelsFile); err != nil {
@@ -44,8 +44,8 @@ func (c *convertCmd) Run(a *app) error {
 	defer out.discard()
 	m := newMeter(a.stderr)
 	m.quiet = a.json
-	how := dataset.NPZOptions{Store: c.Store || isDescriptor(c.Out), Lossless: true}
-	rows, err := dataset.WriteNPZ(out, src, readingFor(a.ctx, "converting", checks, m), how)
+	how := write.NPZOptions{Store: c.Store || isDescriptor(c.Out), Lossless: true}
+	rows, err := write.WriteNPZ(out, src, readingFor(a.ctx, "converting", checks, m), how)
 	m.clear()
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ import (
 	"unicode"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -42,13 +44,13 @@ type fileFlags struct {
 }
 
 // options returns the flags as options of package dataset. Errors are usage errors.
-func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
+func (f *fileFlags) options() (o read.OpenOptions, err error) {
 	kind, err := dataset.ParseLabelKind(f.Labels)
 	if err != nil {
 		return o, usageError{err}
 	}
-	o = dataset.OpenOptions{
-		Labels:    dataset.LabelOptions{Kind: kind, Columns: f.LabelColumns, Prefixes: f.LabelPrefix},
+	o = read.OpenOptions{
+		Labels:    read.LabelOptions{Kind: kind, Columns: f.LabelColumns, Prefixes: f.LabelPrefix},
 		NamesFile: f.Names, RowNames: f.RowNames,
 	}
 	if f.Header != "auto" {
@@ -56,21 +58,21 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	}
 	o.FeatureColumns, o.Drop, o.Categories = f.FeatureColumns, f.Drop, f.Categories
 	o.Images, o.FeaturesVariable, o.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
-	if f.DataFormat != "" && !slices.Contains(dataset.Formats(), f.DataFormat) {
-		return o, usagef("{data-format=%s}: want one of %s", f.DataFormat, strings.Join(dataset.Formats(), ", "))
+	if f.DataFormat != "" && !slices.Contains(read.Formats(), f.DataFormat) {
+		return o, usagef("{data-format=%s}: want one of %s", f.DataFormat, strings.Join(read.Formats(), ", "))
 	}
 	if f.Delimiter != "" {
-		if o.Delimiter, err = dataset.ParseDelimiter(f.Delimiter); err != nil {
+		if o.Delimiter, err = read.ParseDelimiter(f.Delimiter); err != nil {
 			return o, wrongOption(err)
 		}
 	}
 	if o.Decimal = f.Decimal; f.Decimal != "" {
-		if _, err = dataset.ParseDecimal(f.Decimal); err != nil {
+		if _, err = read.ParseDecimal(f.Decimal); err != nil {
 			return o, wrongOption(err)
 		}
 	}
 	if f.Thousands != "" {
-		if o.Thousands, err = dataset.ParseThousands(f.Thousands); err != nil {
+		if o.Thousands, err = read.ParseThousands(f.Thousands); err != nil {
 			return o, wrongOption(err)
 		}
 		if f.Decimal == f.Thousands {
@@ -78,7 +80,7 @@ func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 		}
 	}
 	if f.Encoding != "" {
-		if o.Encoding, err = dataset.ParseEncoding(f.Encoding); err != nil {
+		if o.Encoding, err = read.ParseEncoding(f.Encoding); err != nil {
 			return o, wrongOption(err)
 		}
 	}
@@ -104,7 +106,7 @@ type dataFlags struct {
 }
 
 // open opens a data file, or stdin, as the flags say.
-func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, error) {
+func (d *dataFlags) open(a *app, path string) (dataset.Source, importer.Checks, error) {
 	o, checks, err := d.options()
 	if err != nil {
 		return nil, checks, err
@@ -112,7 +114,7 @@ func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, e
 	if path, err = a.dataFile(path, &o); err != nil {
 		return nil, checks, err
 	}
-	src, err := dataset.Open(path, o)
+	src, err := read.Open(path, o)
 	if err != nil {
 		return nil, checks, unreadable{err}
 	}
@@ -120,7 +122,7 @@ func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, e
 }
 
 // options is fileFlags.options with the flags about labels.
-func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err error) {
+func (d *dataFlags) options() (o read.OpenOptions, checks importer.Checks, err error) {
 	if o, err = d.fileFlags.options(); err != nil {
 		return o, checks, err
 	}
@@ -136,8 +138,8 @@ func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err
 	if n := len(d.Intervals); n != 0 && n != 2 {
 		return o, checks, usagef("{intervals}: want two columns, with the least and the greatest number of each sample; got %d", n)
 	}
-	o.Beside = dataset.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
-	checks = dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
+	o.Beside = read.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
+	checks = importer.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
 	l, age := &o.Labels, o.Labels.Kind == dataset.Age
 	switch {
 	case !age && d.Sigma != 0:
@@ -159,7 +161,7 @@ func (d *dataFlags) options() (o dataset.OpenOptions, checks dataset.Checks, err
 }
 
 func parseRange(text string) (low, high int, err error) {
-	if low, high, err = dataset.ParseRange(text); err != nil {
+	if low, high, err = read.ParseRange(text); err != nil {
 		err = wrongOption(err)
 	}
 	return low, high, err
@@ -172,7 +174,7 @@ func datasetName(path string) string {
 	switch {
 	case path == stdinName:
 		return "stdin"
-	case dataset.IsNamedArrays(path):
+	case read.IsNamedArrays(path):
 		return "arrays"
 	}
 	base := filepath.Base(path)
@@ -233,12 +235,12 @@ const stdinName = "-"
 
 // dataFile returns the path of a data file. Stdin is copied to a temporary file, because data is read twice. The file
 // is deleted after the command.
-func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
+func (a *app) dataFile(path string, o *read.OpenOptions) (string, error) {
 	if path != stdinName {
 		return path, nil
 	}
 	if o.Format == "" {
-		return "", usagef("- is stdin, whose format is unknown; give {data-format} with one of %s", strings.Join(dataset.Formats(), ", "))
+		return "", usagef("- is stdin, whose format is unknown; give {data-format} with one of %s", strings.Join(read.Formats(), ", "))
 	}
 	dir, err := tempdir.Make("stdin")
 	if err != nil {
@@ -308,7 +310,7 @@ type unseenLevels struct {
 }
 
 // count makes o count such values, if they are not refused.
-func (f *unseenFlag) count(o *dataset.OpenOptions) *unseenLevels {
+func (f *unseenFlag) count(o *read.OpenOptions) *unseenLevels {
 	if f.Unseen != "ignore" {
 		return nil
 	}

@@ -12,7 +12,10 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/plots"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -72,13 +75,13 @@ func (c *evaluateCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	src, matched, err := dataset.OpenFor(path, o, m.schema())
+	src, matched, err := read.OpenFor(path, o, m.schema())
 	if err != nil {
 		return unreadable{m.readAs(o.Labels.Kind, err)}
 	}
 	e := &evaluation{algorithm: m.file.Algorithm, ModelDigest: m.file.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
-	if dataset.IsNamedArrays(c.Data) {
-		e.Data = dataset.NamedArrays
+	if read.IsNamedArrays(c.Data) {
+		e.Data = read.NamedArrays
 	}
 	if err := c.plan(m, e, src.Info()); err != nil {
 		return err
@@ -169,7 +172,7 @@ type evaluation struct {
 	// Against compares the model with the mean baseline; nil: a number is predicted.
 	Against   *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	Clip      string                    `json:"clip,omitempty"`
-	Matched   *dataset.Matching         `json:"matched"`
+	Matched   *read.Matching            `json:"matched"`
 	PerSample []rowMeasures             `json:"per_sample,omitempty"`
 	LeftOut   leftOut                   `json:"left_out,omitempty"` // rows of the file
 	Unseen    *unseenLevels             `json:"unseen,omitempty"`   // with --unseen ignore
@@ -209,7 +212,7 @@ func (e *evaluation) text(w io.Writer) {
 }
 
 // evaluate sums the measures of the model and of the baseline over src. rows may be nil.
-func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOptions, rows rowSink) error {
+func (m *model) evaluate(e *evaluation, src dataset.Source, o importer.Options, rows rowSink) error {
 	mean, err := m.mean()
 	if err != nil {
 		return err
@@ -335,7 +338,7 @@ func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink
 		return nil, err
 	}
 	e.Out = c.Out
-	if format != dataset.NPZ {
+	if format != write.NPZ {
 		return newCSVRows(compressed(out, format), rowColumns(e.plan)), nil
 	}
 	r, err := newNPZRows(out, src, rowColumns(e.plan))
@@ -457,7 +460,7 @@ type npzRows struct {
 }
 
 func newNPZRows(file output, src dataset.Source, columns []string) (*npzRows, error) {
-	rows, err := dataset.CountRows(src)
+	rows, err := importer.CountRows(src)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,9 @@ import (
 	"slices"
 
 	"github.com/alecthomas/kong"
-
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
@@ -56,7 +57,7 @@ func (s *specArg) specText() ([]byte, error) {
 	case info.Size() > experiment.MaxBytes:
 		return nil, usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, count(info.Size()), count(experiment.MaxBytes))
 	}
-	return dataset.ReadText(s.Spec)
+	return read.ReadText(s.Spec)
 }
 
 // folderOf is the default folder of an experiment.
@@ -79,9 +80,9 @@ func (s *specArg) reader(a *app, m *meter, of *experiment.Spec) *datasets.Reader
 			if err == nil {
 				_, err = parser.Parse(args)
 			}
-			return func(path string) (dataset.Source, dataset.Checks, error) { return flags.open(a, path) }, err
+			return func(path string) (dataset.Source, importer.Checks, error) { return flags.open(a, path) }, err
 		},
-		Options: func(checks dataset.Checks) dataset.ImportOptions { return readingFor(a.ctx, "reading data", checks, m) },
+		Options: func(checks importer.Checks) importer.Options { return readingFor(a.ctx, "reading data", checks, m) },
 		Note:    func(text string) { a.note("%s", text) },
 	}
 }

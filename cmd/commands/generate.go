@@ -15,8 +15,11 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/family"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/patches"
+	"github.com/coppice-ldl/coppice/dataset/write"
 )
 
 type generateCmd struct {
@@ -74,13 +77,13 @@ type written struct {
 
 func writtenAs(out string, src dataset.Source) *written {
 	info := src.Info()
-	return &written{out, info.Rows, info.Features, info.Labels, info.Shape.String(), strings.Join(dataset.ReadFlags(&info), " ")}
+	return &written{out, info.Rows, info.Features, info.Labels, info.Shape.String(), strings.Join(write.ReadFlags(&info), " ")}
 }
 
 func (r *written) text(w io.Writer) {
 	fmt.Fprintf(w, "%s x %s, %s: %s\n", plural(r.Rows, "sample"), plural(r.Features, "feature"), plural(r.Labels, "label"), outName(r.Out))
 	flags := r.Read
-	if ending, _ := dataset.FormatOf(r.Out); r.Shape != "" && ending != dataset.NPZ {
+	if ending, _ := write.FormatOf(r.Out); r.Shape != "" && ending != write.NPZ {
 		flags += " --shape " + r.Shape
 	}
 	if flags != "" {
@@ -100,7 +103,7 @@ func writeData(a *app, path string, f *formatFlag, src dataset.Source) error {
 	}
 	defer out.discard()
 	m := newMeter(a.stderr)
-	err = dataset.Write(out, format, src, readingFor(a.ctx, "writing", dataset.Checks{}, m), dataset.NPZOptions{Store: isDescriptor(path)})
+	err = write.Write(out, format, src, readingFor(a.ctx, "writing", importer.Checks{}, m), write.NPZOptions{Store: isDescriptor(path)})
 	m.clear()
 	if err != nil {
 		return err
@@ -114,7 +117,7 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 	case c.Rows != nil:
 		rows = *c.Rows
 	case c.Kind == "ages":
-		rows = dataset.AgesRows
+		rows = generate.AgesRows
 	}
 	if rows < 1 || rows > dataset.MaxRows {
 		return nil, usagef("{rows=%d}: want a whole number from 1 to %d", rows, dataset.MaxRows)
@@ -122,14 +125,14 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 	switch c.Kind {
 	case "artificial":
 		if c.Grid > 0 {
-			return dataset.ArtificialGrid(c.Grid), nil
+			return generate.ArtificialGrid(c.Grid), nil
 		}
-		return dataset.Artificial(rows, seed), nil
+		return generate.Artificial(rows, seed), nil
 	case "ages":
-		return dataset.Ages(rows, seed), nil
+		return generate.Ages(rows, seed), nil
 	case "random":
-		o := dataset.GenerateOptions{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
-		src, err := dataset.Generate(o)
+		o := generate.GenerateOptions{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
+		src, err := generate.Generate(o)
 		if err != nil {
 			return nil, usageError{err}
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -105,12 +107,12 @@ func noneOfCells(j *protocol.JobInfo) error {
 }
 
 // writeHeldOut writes the true and the predicted distribution of each sample. w compresses if the format says so.
-func writeHeldOut(w io.Writer, f dataset.Format, s *predictions.Set) error {
+func writeHeldOut(w io.Writer, f write.Format, s *predictions.Set) error {
 	names := s.LabelNames
 	if len(names) == 0 {
 		names = defaultLabels(s.Labels)
 	}
-	if f == dataset.NPZ {
+	if f == write.NPZ {
 		return heldOutNPZ(w, s, names)
 	}
 	return heldOutCSV(w, s, names)
@@ -235,14 +237,14 @@ func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
 
 // divisionOf returns what --split-out writes of a job: its folds or overlapping splits, or else one split with its test
 // samples. assigned is the list that j.Split.Assigned names.
-func divisionOf(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, error) {
+func divisionOf(j *round.Job, rows int, assigned []uint16) (*read.SplitList, error) {
 	s := j.Split
 	switch {
 	case j.Folds > 0 && s.Assigned != "":
-		list := &dataset.SplitList{Assigned: assigned, Folds: s.Folds, Overlap: s.Overlap}
+		list := &read.SplitList{Assigned: assigned, Folds: s.Folds, Overlap: s.Overlap}
 		return list.Disjoint(), nil
 	case j.Folds > 0:
-		return &dataset.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
+		return &read.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
 	}
 	roles, err := s.Assign(rows, assigned)
 	if err != nil {
@@ -254,7 +256,7 @@ func divisionOf(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, 
 			tests[row] = 1
 		}
 	}
-	return &dataset.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
+	return &read.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
 }
 
 // addDataset adds the manifest of a job's dataset to the result and, if divide is true, the job's division. If the

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -47,7 +48,7 @@ func (c *inspectCmd) Run(a *app) error {
 		return err
 	}
 	m := newMeter(a.stderr)
-	found, err := dataset.Inspect(path, o, readingFor(a.ctx, "reading data", checks, m))
+	found, err := read.Inspect(path, o, readingFor(a.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ var capital = regexp.MustCompile("([a-z])([A-Z])")
 // maxColumnsShown is the number of features or labels that the text lists. JSON has all.
 const maxColumnsShown = 30
 
-func writeInspection(w io.Writer, f *dataset.Inspection) {
+func writeInspection(w io.Writer, f *read.Inspection) {
 	lines := [][2]string{
 		{"file", f.File},
 		{"samples", count(f.Rows)},
@@ -164,7 +165,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-func missingLine(f *dataset.Inspection) string {
+func missingLine(f *read.Inspection) string {
 	if f.Missing.Rows == 0 {
 		return "none"
 	}
@@ -182,7 +183,7 @@ func missingLine(f *dataset.Inspection) string {
 }
 
 // writeProfiles writes a table of what the first columns of a CSV file seem to be.
-func writeProfiles(w io.Writer, columns []dataset.ColumnProfile) {
+func writeProfiles(w io.Writer, columns []read.ColumnProfile) {
 	if len(columns) == 0 {
 		return
 	}
@@ -205,9 +206,9 @@ func writeProfiles(w io.Writer, columns []dataset.ColumnProfile) {
 }
 
 // writeReadings writes the ways to read a file, each with its commands. Ways that work come first.
-func writeReadings(w io.Writer, readings []dataset.TriedReading) {
+func writeReadings(w io.Writer, readings []read.TriedReading) {
 	readings = slices.Clone(readings)
-	slices.SortStableFunc(readings, func(a, b dataset.TriedReading) int {
+	slices.SortStableFunc(readings, func(a, b read.TriedReading) int {
 		return cmp.Compare(min(len(a.Refused), 1), min(len(b.Refused), 1))
 	})
 	for i, r := range readings {
@@ -226,7 +227,7 @@ func writeReadings(w io.Writer, readings []dataset.TriedReading) {
 }
 
 // writeColumns writes a table of the first columns.
-func writeColumns(w io.Writer, what string, columns []dataset.ColumnSummary) {
+func writeColumns(w io.Writer, what string, columns []read.ColumnSummary) {
 	if len(columns) == 0 {
 		return
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -94,7 +96,7 @@ func (m *model) schema() *dataset.Schema {
 
 // reads returns how a command reads a file: as the flags say, and otherwise as the file of the model was read. d has
 // the flags about labels; if it is nil, no labels are read.
-func (m *model) reads(f *fileFlags, d *dataFlags) (o dataset.OpenOptions, checks dataset.Checks, err error) {
+func (m *model) reads(f *fileFlags, d *dataFlags) (o read.OpenOptions, checks importer.Checks, err error) {
 	r := &m.provenance.Reading
 	var taken []dataset.Option
 	take := func(name, value string) { taken = append(taken, dataset.Option{Name: name, Value: value}) }
@@ -177,16 +179,16 @@ func (m *model) readAs(kind dataset.LabelKind, err error) error {
 }
 
 // writeMatching says how columns were matched, if a reader may doubt it.
-func writeMatching(w io.Writer, f *dataset.Matching) {
+func writeMatching(w io.Writer, f *read.Matching) {
 	writeMatch(w, "features", f.Features)
 	if f.Labels != nil {
 		writeMatch(w, "labels", f.Labels)
 	}
 }
 
-func writeMatch(w io.Writer, what string, m *dataset.Match) {
+func writeMatch(w io.Writer, what string, m *read.Match) {
 	switch {
-	case m.By == dataset.ByPosition:
+	case m.By == read.ByPosition:
 		fmt.Fprintf(w, "%s are matched with the model by position: %s\n", what, m.Why)
 	case m.Moved > 0:
 		moved := "1 is"

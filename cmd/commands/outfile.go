@@ -12,7 +12,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 )
 
 // outFile is a file that gets its name after it is complete. A device, a pipe or a descriptor is written directly.
@@ -175,8 +176,8 @@ func (a *app) createOutput(path string) (output, error) {
 }
 
 // compressed returns an output that compresses if the format is csv.gz, and otherwise out.
-func compressed(out output, f dataset.Format) output {
-	if f != dataset.CSVGZ {
+func compressed(out output, f write.Format) output {
+	if f != write.CSVGZ {
 		return out
 	}
 	return zipped{out, gzip.NewWriter(out)}
@@ -274,7 +275,7 @@ func notAnInput(flag, out string, inputs ...string) error {
 		return nil // nothing can be lost
 	}
 	for _, in := range inputs {
-		for _, file := range dataset.FilesOf(in) {
+		for _, file := range read.FilesOf(in) {
 			if read, err := os.Stat(file); err == nil && os.SameFile(written, read) {
 				return usagef("%s %s: this command reads that file; give another name", flag, out)
 			}
@@ -289,9 +290,9 @@ type formatFlag struct {
 }
 
 // of returns the format of a file to write; errors are usage errors.
-func (f *formatFlag) of(path string) (dataset.Format, error) {
-	ending, ok := dataset.FormatOf(path)
-	given := dataset.Format(f.Format)
+func (f *formatFlag) of(path string) (write.Format, error) {
+	ending, ok := write.FormatOf(path)
+	given := write.Format(f.Format)
 	switch {
 	case ok && given != "" && given != ending:
 		return "", usagef("{format=%s}: %s ends in .%s", given, path, ending)
@@ -300,7 +301,7 @@ func (f *formatFlag) of(path string) (dataset.Format, error) {
 	case given != "":
 		return given, nil
 	case path == stdoutName || isDirect(path):
-		return dataset.CSV, nil
+		return write.CSV, nil
 	}
 	return "", usagef("%s: the format of the file to write is unknown; give {format}, or a name that ends in .csv, .csv.gz or .npz", path)
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/patches"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
@@ -70,7 +73,7 @@ func (c *predictCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	src, matched, err := dataset.OpenFor(path, o, m.schema())
+	src, matched, err := read.OpenFor(path, o, m.schema())
 	if err != nil {
 		return unreadable{err}
 	}
@@ -82,10 +85,10 @@ func (c *predictCmd) Run(a *app) error {
 	defer out.discard()
 	progress := newMeter(a.stderr)
 	var dropped leftOut
-	reading := readingFor(a.ctx, "predicting", dataset.Checks{}, progress)
+	reading := readingFor(a.ctx, "predicting", importer.Checks{}, progress)
 	reading.LeftOut = dropped.add
 	put := m.predictCSV
-	if format == dataset.NPZ {
+	if format == write.NPZ {
 		put = m.predictNPZ
 	}
 	rows, err := put(out, src, reading)
@@ -98,15 +101,15 @@ func (c *predictCmd) Run(a *app) error {
 	}
 	a.tell(src)
 	r := struct {
-		Rows        int               `json:"samples"`
-		Out         string            `json:"out"`
-		ModelDigest string            `json:"model_digest"`
-		Classes     []string          `json:"labels"`
-		Columns     []string          `json:"columns"` // of each sample, after its name or number
-		Matched     *dataset.Matching `json:"matched"`
-		LeftOut     leftOut           `json:"left_out,omitempty"` // rows of the file
-		Unseen      *unseenLevels     `json:"unseen,omitempty"`   // with --unseen ignore
-		Notes       []string          `json:"notes,omitempty"`    // how the file was read
+		Rows        int            `json:"samples"`
+		Out         string         `json:"out"`
+		ModelDigest string         `json:"model_digest"`
+		Classes     []string       `json:"labels"`
+		Columns     []string       `json:"columns"` // of each sample, after its name or number
+		Matched     *read.Matching `json:"matched"`
+		LeftOut     leftOut        `json:"left_out,omitempty"` // rows of the file
+		Unseen      *unseenLevels  `json:"unseen,omitempty"`   // with --unseen ignore
+		Notes       []string       `json:"notes,omitempty"`    // how the file was read
 	}{rows, c.Out, m.file.Digest, m.classes(), m.header()[1:], matched, dropped, unseen, errtext.Strings(src.Info().Said())}
 	if text := dropped.String(); text != "" {
 		a.note("%s: %s", src.Info().File, text)
@@ -166,7 +169,7 @@ func (c *predictCmd) labelImage(a *app) error {
 	}
 	progress := newMeter(a.stderr)
 	var classes []uint8
-	err = m.predict(src, readingFor(a.ctx, "predicting", dataset.Checks{}, progress), func(p *predicted) error {
+	err = m.predict(src, readingFor(a.ctx, "predicting", importer.Checks{}, progress), func(p *predicted) error {
 		for i := range p.rows.N {
 			classes = append(classes, uint8(dataset.Greatest(p.row(i))))
 		}

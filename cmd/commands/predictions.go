@@ -12,7 +12,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -128,9 +130,9 @@ func (p *predictor) end() error {
 }
 
 // predict predicts the samples of src, and calls f with one block after the other.
-func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*predicted) error) error {
+func (m *model) predict(src dataset.Source, o importer.Options, f func(*predicted) error) error {
 	p := newPredictor(m, m.width(), max(1, m.threads), f)
-	err := dataset.Blocks(src, blockRows, o, p.add)
+	err := importer.Blocks(src, blockRows, o, p.add)
 	if failed := p.end(); failed != nil {
 		return failed
 	}
@@ -138,7 +140,7 @@ func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*pre
 }
 
 // predictCSV writes a header and a line for each sample, and returns the number of samples.
-func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
+func (m *model) predictCSV(w io.Writer, src dataset.Source, o importer.Options) (rows int, err error) {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	out := csv.NewWriter(buffer)
 	if err := out.Write(m.header()); err != nil {
@@ -171,8 +173,8 @@ func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOpti
 
 // predictNPZ writes the arrays "predictions" (float32, samples x labels or samples x 1), "label_names", the arrays of
 // derivedArrays, "rows" (int64, row numbers in the file) and, if samples have names, "row_names".
-func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
-	if rows, err = dataset.CountRows(src); err != nil {
+func (m *model) predictNPZ(w io.Writer, src dataset.Source, o importer.Options) (rows int, err error) {
+	if rows, err = importer.CountRows(src); err != nil {
 		return 0, err
 	}
 	z := npy.NewArchive(w)
@@ -203,10 +205,10 @@ func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOpti
 
 // writeRows writes the row numbers of the samples and, if they have names, the names.
 func writeRows(z *npy.Archive, src dataset.Source, rows int) error {
-	if err := dataset.WriteRowNumbers(z, src, rows); err != nil || !src.Info().HasRowNames {
+	if err := write.WriteRowNumbers(z, src, rows); err != nil || !src.Info().HasRowNames {
 		return err
 	}
-	return dataset.WriteRowNames(z, src, rows)
+	return write.WriteRowNames(z, src, rows)
 }
 
 // sameRows returns an error if a file has another number of samples than when it was counted.

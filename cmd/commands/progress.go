@@ -10,14 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mattn/go-isatty"
-	"golang.org/x/sys/unix"
-
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -268,21 +267,21 @@ func (p *pulse) stop() {
 
 // readingFor returns options that show the progress through data on m, with a rate for each phase. doing names the
 // work.
-func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
-	var first dataset.Progress // of the phase
+func readingFor(ctx context.Context, doing string, checks importer.Checks, m *meter) importer.Options {
+	var first importer.Progress // of the phase
 	var firstAt time.Time
-	progress := func(p dataset.Progress) {
+	progress := func(p importer.Progress) {
 		now := m.now()
 		if p.Phase != first.Phase {
 			first, firstAt = p, now
 		}
 		m.show(readingLine(doing, p, first, now.Sub(firstAt)))
 	}
-	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: progress}
+	return importer.Options{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: progress}
 }
 
 // readingLine describes p. first is the first progress of the same phase, and elapsed the time since it.
-func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration) string {
+func readingLine(doing string, p, first importer.Progress, elapsed time.Duration) string {
 	var parts []string
 	if p.Part >= 0 {
 		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*p.Part))

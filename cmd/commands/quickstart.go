@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
@@ -66,15 +68,15 @@ func (c *quickstartCmd) Run(a *app) (err error) {
 }
 
 // prepare checks all flags before anything is started.
-func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, dataset.Checks, error) {
+func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, importer.Checks, error) {
 	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
-		return nil, nil, dataset.Checks{}, usagef("--coordinators %d: want 1, 3 or 5", n)
+		return nil, nil, importer.Checks{}, usagef("--coordinators %d: want 1, 3 or 5", n)
 	}
 	if c.Workers < 1 || c.Workers > 64 {
-		return nil, nil, dataset.Checks{}, usagef("--workers %d: want 1 to 64", c.Workers)
+		return nil, nil, importer.Checks{}, usagef("--workers %d: want 1 to 64", c.Workers)
 	}
 	if err := c.belongTo(c.Data); err != nil {
-		return nil, nil, dataset.Checks{}, err
+		return nil, nil, importer.Checks{}, err
 	}
 	if c.Steps == "" {
 		c.Steps = quickSteps
@@ -82,7 +84,7 @@ func (c *quickstartCmd) prepare(a *app) (*spec.File, dataset.Source, dataset.Che
 	flags := specFlags{Dataset: "quickstart", Name: "quickstart", Steps: c.Steps, TestFraction: quickFraction}
 	file, err := flags.read()
 	if err != nil || c.Data == "" {
-		return file, dataset.Artificial(quickRows, spec.DefaultSeed), dataset.Checks{}, err
+		return file, generate.Artificial(quickRows, spec.DefaultSeed), importer.Checks{}, err
 	}
 	src, checks, err := c.open(a, c.Data)
 	return file, src, checks, err
@@ -137,7 +139,7 @@ func (q *quickstart) up(c *quickstartCmd) error {
 }
 
 // train imports, trains and prints the result.
-func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source, checks dataset.Checks) error {
+func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source, checks importer.Checks) error {
 	cl := q.cluster.Client()
 	m := newMeter(q.stderr)
 	d, err := cl.Import(q.ctx, "quickstart", src, readingFor(q.ctx, "reading data", checks, m))

@@ -13,11 +13,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/google/go-cmp/cmp"
 )
 
 // fed runs a command line with something on stdin.
@@ -56,7 +55,7 @@ func TestInspectCommand(t *testing.T) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}
 	}
-	var f dataset.Inspection
+	var f read.Inspection
 	cmdtest.JSON(t, &f, "dataset", "inspect", data)
 	if f.Rows != 40 || f.Features != 2 || f.FeatureColumns[0].Name != "id" || *f.FeatureColumns[0].Most != 39 || f.Missing.Rows != 2 || len(f.Suspects) != 2 {
 		t.Errorf("%+v", f)

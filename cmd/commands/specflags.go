@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/digests"
@@ -57,7 +58,7 @@ func (s *specFlags) read() (*spec.File, error) {
 	}
 	f := new(spec.File)
 	if s.Spec != "" {
-		b, err := dataset.ReadText(s.Spec)
+		b, err := read.ReadText(s.Spec)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +199,7 @@ func (s *specFlags) checkFolds(f *spec.File) error {
 }
 
 // list returns the folds of --split, of --folds sklearn:K or of --fold-seed.
-func (s *specFlags) list(a *app, file *spec.File, m *dataset.Manifest) (*dataset.SplitList, error) {
+func (s *specFlags) list(a *app, file *spec.File, m *dataset.Manifest) (*read.SplitList, error) {
 	if s.Split != "" {
 		return readFolds(a, s.Split, m)
 	}
@@ -216,12 +217,12 @@ func (s *specFlags) list(a *app, file *spec.File, m *dataset.Manifest) (*dataset
 	if err != nil {
 		return nil, usagef("{folds}: %w", err)
 	}
-	return folds.Joined([]*dataset.SplitList{list}, m.Rows), nil
+	return folds.Joined([]*read.SplitList{list}, m.Rows), nil
 }
 
 // readFolds reads the file of --split.
-func readFolds(a *app, path string, m *dataset.Manifest) (*dataset.SplitList, error) {
-	list, err := dataset.SplitFor(m, path)
+func readFolds(a *app, path string, m *dataset.Manifest) (*read.SplitList, error) {
+	list, err := read.SplitFor(m, path)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
@@ -233,7 +236,7 @@ func (c *trainCmd) readFile(a *app, m *meter) (*local.Data, error) {
 	data := new(local.Data)
 	options := readingFor(a.ctx, "reading data", checks, m)
 	options.Groups = func(groups []uint16) { data.Assigned = groups }
-	data.Manifest, data.Shards, err = dataset.Build(src, options)
+	data.Manifest, data.Shards, err = importer.Build(src, options)
 	a.said = m.said
 	return data, err
 }
@@ -285,7 +288,7 @@ func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
 type trainOut struct {
 	model, predictions, curve, split *outFile
 
-	format dataset.Format // of the predictions
+	format write.Format // of the predictions
 }
 
 // createOutputs checks the names of all files to write, and creates the files. The caller discards them, also after an
@@ -392,7 +395,7 @@ func (t *trainOut) write(c *trainCmd, r *result, o *pipeline.Outcome) error {
 		return nil
 	}
 	r.SplitFile = c.SplitOut
-	if err := dataset.WriteSplit(r.On[0], t.split, r.Division); err != nil {
+	if err := read.WriteSplit(r.On[0], t.split, r.Division); err != nil {
 		return err
 	}
 	return t.split.commit()

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 )
 
 // The ways to divide rows.
@@ -34,8 +35,8 @@ type Scheme struct {
 // Rows is what a scheme must know of a dataset.
 type Rows struct {
 	Count  int
-	Groups []uint16           // the group of each row, counted from 0; nil: there are none
-	File   *dataset.SplitList // of Count rows; nil: there is no file
+	Groups []uint16        // the group of each row, counted from 0; nil: there are none
+	File   *read.SplitList // of Count rows; nil: there is no file
 }
 
 // Check returns an error, which wraps ErrFolds, if the scheme divides no rows at all.
@@ -74,7 +75,7 @@ func (s *Scheme) Fits(rows int) error {
 }
 
 // Divide returns the folds of one repeat, counted from 0. Errors wrap ErrFolds.
-func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
+func (s *Scheme) Divide(rows *Rows, repeat int) (*read.SplitList, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -89,14 +90,14 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 		return byFile(rows)
 	case ScikitLearn:
 		folds, err := KFold(rows.Count, s.Folds, uint32(seed))
-		return &dataset.SplitList{Assigned: folds, Folds: s.Folds}, err
+		return &read.SplitList{Assigned: folds, Folds: s.Folds}, err
 	}
 	folds, err := seeded(rows.Count, s.Folds, seed)
-	return &dataset.SplitList{Assigned: folds, Folds: s.Folds}, err
+	return &read.SplitList{Assigned: folds, Folds: s.Folds}, err
 }
 
 // byGroup makes a fold of each group.
-func byGroup(rows *Rows) (*dataset.SplitList, error) {
+func byGroup(rows *Rows) (*read.SplitList, error) {
 	if len(rows.Groups) != rows.Count || rows.Count == 0 {
 		return nil, fmt.Errorf("the dataset has %d samples, but groups for %d samples: %w", rows.Count, len(rows.Groups), ErrFolds)
 	}
@@ -114,11 +115,11 @@ func byGroup(rows *Rows) (*dataset.SplitList, error) {
 	if folds < 2 {
 		return nil, fmt.Errorf("all samples are in one group, so no samples are left to train on: %w", ErrFolds)
 	}
-	return &dataset.SplitList{Assigned: rows.Groups, Folds: folds}, nil
+	return &read.SplitList{Assigned: rows.Groups, Folds: folds}, nil
 }
 
 // byFile takes the splits of a file.
-func byFile(rows *Rows) (*dataset.SplitList, error) {
+func byFile(rows *Rows) (*read.SplitList, error) {
 	if rows.File == nil {
 		return nil, fmt.Errorf("the folds come from a split file, but none is given: %w", ErrFolds)
 	}
@@ -147,8 +148,8 @@ func enough(rows, k int) error {
 
 // Joined makes one list of splits that overlap of the folds of several lists, which a list of
 // folds by number cannot have. There are at most dataset.MaxSplits of them.
-func Joined(lists []*dataset.SplitList, rows int) *dataset.SplitList {
-	all := &dataset.SplitList{Overlap: true}
+func Joined(lists []*read.SplitList, rows int) *read.SplitList {
+	all := &read.SplitList{Overlap: true}
 	for _, l := range lists {
 		all.Folds += l.Folds
 	}
