@@ -1,6 +1,5 @@
-// Package dataset holds label-distribution data: rows, shards, manifests, the
-// readers and generators that make them, and the views that choose among them.
-// It knows nothing of networks or coordinators.
+// Package dataset holds label-distribution data: rows, shards, manifests, splits, and what a source of rows says of them.
+// It knows no format of data files (package read does), no networks and no coordinators.
 package dataset
 
 import (

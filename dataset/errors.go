@@ -14,6 +14,9 @@ const (
 	MaxRows     = 1<<32 - 1
 	MaxFeatures = 1 << 24
 	MaxLabels   = 1 << 16
+	// MaxColumns bounds the columns of a CSV file. Other files may have more features than that, or keep more values of
+	// rows in memory, if they have a byte for each of them.
+	MaxColumns = 1 << 20
 )
 
 // Errors that readers and importers wrap; compare with errors.Is.
@@ -209,18 +212,3 @@ func ListFlag(name string, items ...string) Flag {
 	}
 	return Flag{name, strings.Join(escaped, ","), items}
 }
-
-// Bounds of data files. They keep the memory that a file takes, and the time, in proportion to its
-// size: a packed file may hold a thousand times as much as it has bytes.
-const (
-	// maxColumns bounds the columns of a CSV file. Other files may have more features than that, or
-	// keep more values of rows in memory, if they have a byte for each of them.
-	MaxColumns = 1 << 20
-	// maxLine bounds a line of a libsvm file and a record of a CSV file, in bytes.
-	MaxLine = 32 * MaxColumns
-	// maxArrays bounds the arrays of a .npz file.
-	MaxArrays = 1 << 12
-	// A packed file may unpack to freeUnpacked bytes, or to maxRatio times its size if that is more.
-	FreeUnpacked = 64 << 20
-	MaxRatio     = 200
-)

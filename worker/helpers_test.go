@@ -52,7 +52,7 @@ type data struct {
 var (
 	dense  = sync.OnceValue(func() dataset.Source { return generate.Artificial(600, 3) })
 	sparse = sync.OnceValue(func() dataset.Source {
-		s, err := generate.Generate(generate.GenerateOptions{Rows: 400, Features: 90, Labels: 4, Density: 0.05, Seed: 5})
+		s, err := generate.New(generate.Options{Rows: 400, Features: 90, Labels: 4, Density: 0.05, Seed: 5})
 		if err != nil {
 			panic(err)
 		}

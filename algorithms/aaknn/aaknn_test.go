@@ -41,7 +41,7 @@ func whole(roles dataset.Roles) round.Task {
 // test rows.
 func generated(t testing.TB, n, features, labels int, density float64) *dataset.Data {
 	t.Helper()
-	src, err := generate.Generate(generate.GenerateOptions{Rows: n, Features: features, Labels: labels, Density: density, Seed: 5})
+	src, err := generate.New(generate.Options{Rows: n, Features: features, Labels: labels, Density: density, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func FuzzResult(f *testing.F) {
 // problem builds generated rows.
 func problem(t testing.TB, rows, features, labels int, density float64) (*dataset.Manifest, []*dataset.Rows) {
 	t.Helper()
-	src, err := generate.Generate(generate.GenerateOptions{Rows: rows, Features: features, Labels: labels, Density: density, Seed: 7})
+	src, err := generate.New(generate.Options{Rows: rows, Features: features, Labels: labels, Density: density, Seed: 7})
 	if err != nil {
 		t.Fatal(err)
 	}

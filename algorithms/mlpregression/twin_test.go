@@ -159,7 +159,7 @@ func (s onScale) Scan(f func(*dataset.Row) error) error {
 // generated builds rows with numbers, dense or sparse.
 func generated(t testing.TB, rows int, density float64) *dataset.Data {
 	t.Helper()
-	src, err := generate.Generate(generate.GenerateOptions{Rows: rows, Features: 6 + int(20*(1-density)), Labels: 5, Density: density, Seed: 6})
+	src, err := generate.New(generate.Options{Rows: rows, Features: 6 + int(20*(1-density)), Labels: 5, Density: density, Seed: 6})
 	if err != nil {
 		t.Fatal(err)
 	}

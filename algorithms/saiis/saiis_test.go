@@ -30,7 +30,7 @@ func FuzzDecodeModel(f *testing.F) {
 // problem builds generated rows, whose features have both signs and differ in size.
 func problem(t testing.TB, density float64) (*dataset.Manifest, []*dataset.Rows) {
 	t.Helper()
-	src, err := generate.Generate(generate.GenerateOptions{Rows: 200, Features: 16, Labels: 4, Density: density, Seed: 2})
+	src, err := generate.New(generate.Options{Rows: 200, Features: 16, Labels: 4, Density: density, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

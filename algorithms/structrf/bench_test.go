@@ -83,7 +83,7 @@ func source(t testing.TB, name string) (*dataset.Manifest, []*dataset.Rows) {
 	if name != "dense" {
 		return datatest.Shared(t, name+".mat")
 	}
-	src, err := generate.Generate(generate.GenerateOptions{Rows: 2500, Features: 243, Labels: 6, Density: 1, Seed: 1})
+	src, err := generate.New(generate.Options{Rows: 2500, Features: 243, Labels: 6, Density: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

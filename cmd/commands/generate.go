@@ -131,8 +131,8 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 	case "ages":
 		return generate.Ages(rows, seed), nil
 	case "random":
-		o := generate.GenerateOptions{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
-		src, err := generate.Generate(o)
+		o := generate.Options{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
+		src, err := generate.New(o)
 		if err != nil {
 			return nil, usageError{err}
 		}

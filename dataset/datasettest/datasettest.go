@@ -1,3 +1,4 @@
+// Package datasettest gives tests sources of given rows, files, and checks of errors.
 package datasettest
 
 import (

@@ -1,3 +1,5 @@
+// Package featurestats computes statistics of features in one pass, and from them which features look wrong: constant,
+// a row number, a copy of a label, or rounded away by float32.
 package featurestats
 
 import (

@@ -1,3 +1,5 @@
+// Package generate makes sources of rows by a formula and a seed: the artificial dataset of Geng 2016, sparse and
+// dense data of any size, and images of faces with ages.
 package generate
 
 import (
@@ -107,8 +109,8 @@ func artificialLabels(dst, x []float64) {
 	}
 }
 
-// GenerateOptions says what Generate makes.
-type GenerateOptions struct {
+// Options says what New makes.
+type Options struct {
 	Rows, Features, Labels int
 	Density                float64 // share of features that are not 0, above 0 and up to 1
 	Seed                   uint64
@@ -117,14 +119,14 @@ type GenerateOptions struct {
 // generateGroups is the number of hidden values that decide the labels.
 const generateGroups = 8
 
-// Generate returns a data set of any size, for load. Each row has
+// New returns a data set of any size, for load. Each row has
 // max(1, ⌊Density·Features⌋) features that are not 0, standard normal, spread
 // evenly over the columns. Feature j belongs to group j mod 8 and has a weight of
 // ±1; t is the sum by group, divided by the root of the number of terms, and the
 // labels are d = ψ/Σψ with ψ_k = (w_k·t + b_k)² + 0.01, w_k standard normal and
 // b_k normal around 1: linear functions of the features tell them apart. Rows
 // depend on the options (but Rows) and their number only.
-func Generate(o GenerateOptions) (dataset.Source, error) {
+func New(o Options) (dataset.Source, error) {
 	info := dataset.Info{Rows: o.Rows, Features: o.Features, Labels: o.Labels}
 	if err := info.Check(); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ const (
 )
 
 func TestGoldenDigests(t *testing.T) {
-	sparse, err := Generate(GenerateOptions{Rows: 1000, Features: 5000, Labels: 7, Density: 0.01, Seed: 1})
+	sparse, err := New(Options{Rows: 1000, Features: 5000, Labels: 7, Density: 0.01, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +89,9 @@ func TestSeeds(t *testing.T) {
 	if digest(Artificial(50, 1), nil) == digest(Artificial(50, 2), nil) {
 		t.Error("two seeds give one artificial set")
 	}
-	o := GenerateOptions{Rows: 50, Features: 9, Labels: 3, Density: 0.3, Seed: 1}
-	first := digest(Generate(o))
-	if o.Seed = 2; first == digest(Generate(o)) {
+	o := Options{Rows: 50, Features: 9, Labels: 3, Density: 0.3, Seed: 1}
+	first := digest(New(o))
+	if o.Seed = 2; first == digest(New(o)) {
 		t.Error("two seeds give one generated set")
 	}
 }
@@ -108,16 +108,16 @@ func TestRowsDependOnTheirNumberOnly(t *testing.T) {
 
 func TestGenerateShapes(t *testing.T) {
 	for _, c := range []struct {
-		o      GenerateOptions
+		o      Options
 		perRow int
 		sparse bool
 	}{
-		{GenerateOptions{Rows: 200, Features: 1000, Labels: 5, Density: 0.013, Seed: 1}, 13, true},
-		{GenerateOptions{Rows: 200, Features: 1000, Labels: 5, Density: 1e-9, Seed: 1}, 1, true},
-		{GenerateOptions{Rows: 200, Features: 100, Labels: 1, Density: 0.25, Seed: 1}, 25, false},
-		{GenerateOptions{Rows: 200, Features: 7, Labels: 2, Density: 1, Seed: 1}, 7, false},
+		{Options{Rows: 200, Features: 1000, Labels: 5, Density: 0.013, Seed: 1}, 13, true},
+		{Options{Rows: 200, Features: 1000, Labels: 5, Density: 1e-9, Seed: 1}, 1, true},
+		{Options{Rows: 200, Features: 100, Labels: 1, Density: 0.25, Seed: 1}, 25, false},
+		{Options{Rows: 200, Features: 7, Labels: 2, Density: 1, Seed: 1}, 7, false},
 	} {
-		src, err := Generate(c.o)
+		src, err := New(c.o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestGenerateShapes(t *testing.T) {
 // TestGeneratedLabelsVary checks that there is something to learn: the labels lie
 // far from their mean.
 func TestGeneratedLabelsVary(t *testing.T) {
-	src, err := Generate(GenerateOptions{Rows: 1000, Features: 300, Labels: 4, Density: 0.05, Seed: 1})
+	src, err := New(Options{Rows: 1000, Features: 300, Labels: 4, Density: 0.05, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,13 +154,13 @@ func TestGeneratedLabelsVary(t *testing.T) {
 }
 
 func TestGenerateErrors(t *testing.T) {
-	for _, o := range []GenerateOptions{
+	for _, o := range []Options{
 		{Rows: 0, Features: 1, Labels: 1, Density: 1}, {Rows: 1, Features: 0, Labels: 1, Density: 1},
 		{Rows: 1, Features: 1, Labels: 0, Density: 1}, {Rows: 1, Features: 1, Labels: 1},
 		{Rows: 1, Features: 1, Labels: 1, Density: 1.1}, {Rows: 1, Features: 1, Labels: 1, Density: math.NaN()},
 		{Rows: 1, Features: dataset.MaxFeatures + 1, Labels: 1, Density: 1}, {Rows: -1, Features: 1, Labels: 1, Density: 1},
 	} {
-		if _, err := Generate(o); err == nil {
+		if _, err := New(o); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}
 	}

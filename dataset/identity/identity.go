@@ -1,3 +1,6 @@
+// Package identity says which texts of a column are one class or one group. Only whether two of them are equal
+// matters. If every text of a column is a number, equal numbers are one identity (1, 1.0 and +1), however a file of any
+// kind writes them. Otherwise each text is an identity of its own.
 package identity
 
 import (
@@ -12,10 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
-
-// Classes and groups are identities: only whether two of them are equal matters. If every text of a
-// column is a number, equal numbers are one identity (1, 1.0 and +1), however a file of any kind writes
-// them. Otherwise each text is an identity of its own.
 
 // identity is what a text of a column of identities is as a number.
 type identity struct {

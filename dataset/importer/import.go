@@ -1,3 +1,5 @@
+// Package importer makes datasets of sources: it checks each row, scatters rows over shards and writes the shards with their
+// manifest. A source is read twice, so memory does not grow with its rows.
 package importer
 
 import (
@@ -16,7 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/featurestats"
 	"github.com/coppice-ldl/coppice/dataset/identity"
 	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -102,7 +104,7 @@ func Import(src dataset.Source, dir string, o Options) (m *dataset.Manifest, err
 	// A spill file has 16 bytes more for each row than a shard, and is removed once the shard is written. Names do not
 	// count, since they are not known yet.
 	bytes := m.ContentBytes()
-	if err := tempdir.CheckSpace(dir, bytes+bytes/int64(len(m.Shards))+16*int64(m.Rows)); err != nil {
+	if err := files.CheckSpace(dir, bytes+bytes/int64(len(m.Shards))+16*int64(m.Rows)); err != nil {
 		return nil, err
 	}
 	work, err := os.MkdirTemp(dir, ".import-")

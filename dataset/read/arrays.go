@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
@@ -467,7 +468,7 @@ func (a *array) unpack() (io.ReaderAt, int64, error) {
 // tempFile makes a temporary file for up to size bytes in the folder that TMPDIR names, and
 // removes its name: the system deletes the file when it is closed or the program ends.
 func tempFile(size int64) (*os.File, error) {
-	if err := tempdir.CheckSpace(os.TempDir(), size); err != nil {
+	if err := files.CheckSpace(os.TempDir(), size); err != nil {
 		return nil, err
 	}
 	return tempdir.File("columns")

@@ -188,7 +188,7 @@ func TestClassesAreCopied(t *testing.T) {
 func TestGeneratedFilesCanBeRead(t *testing.T) {
 	const features = 20000
 	for _, density := range []float64{1, 0.01, 1. / 199, 1. / 202, 1e-5} {
-		src, err := generate.Generate(generate.GenerateOptions{Rows: 20, Features: features, Labels: 2, Density: density})
+		src, err := generate.New(generate.Options{Rows: 20, Features: features, Labels: 2, Density: density})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,12 +204,12 @@ func TestGeneratedFilesCanBeRead(t *testing.T) {
 				}
 				size = plain.Len()
 			}
-			if ratio := size / packed.Len(); ratio > dataset.MaxRatio*3/4 {
+			if ratio := size / packed.Len(); ratio > maxRatio*3/4 {
 				t.Errorf("%s, density %v: %d bytes of %d, %d times", f, density, size, packed.Len(), ratio)
 			}
 		}
 	}
-	src, err := generate.Generate(generate.GenerateOptions{Rows: 1, Features: dataset.MaxColumns, Labels: 1, Density: 1e-6})
+	src, err := generate.New(generate.Options{Rows: 1, Features: dataset.MaxColumns, Labels: 1, Density: 1e-6})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -194,7 +194,7 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, bufio.ErrTooLong):
-			return dataset.Errorf(dataset.ErrFormat, "%s: line %d has more than %s bytes, the limit for a libsvm file; write the data as .npz or .npy", s.info.File, line, units.Count(dataset.MaxLine))
+			return dataset.Errorf(dataset.ErrFormat, "%s: line %d has more than %s bytes, the limit for a libsvm file; write the data as .npz or .npy", s.info.File, line, units.Count(maxLine))
 		case err != nil:
 			return fmt.Errorf("%s: %w", s.info.File, textError(err))
 		}
@@ -234,7 +234,7 @@ func (l *lineReader) next() (string, error) {
 		switch ended := err == nil || errors.Is(err, io.EOF); {
 		case !ended && !errors.Is(err, bufio.ErrBufferFull):
 			return "", err
-		case len(l.long)+len(piece) > dataset.MaxLine:
+		case len(l.long)+len(piece) > maxLine:
 			return "", bufio.ErrTooLong
 		case ended && len(l.long) == 0:
 			if len(piece) > 0 {

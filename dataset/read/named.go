@@ -92,8 +92,8 @@ func decodeNamedArrays(d *json.Decoder) (all []namedArray, err error) {
 			return nil, fmt.Errorf("the array %.40q with the path %.40q: the name and the path must not be empty", name, path)
 		case known[name]:
 			return nil, fmt.Errorf("the array %.40q occurs twice", name)
-		case len(all) == dataset.MaxArrays:
-			return nil, fmt.Errorf("the object has more than %s arrays", units.Count(dataset.MaxArrays))
+		case len(all) == maxArrays:
+			return nil, fmt.Errorf("the object has more than %s arrays", units.Count(maxArrays))
 		}
 		known[name], all = true, append(all, namedArray{name, path})
 	}

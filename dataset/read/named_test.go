@@ -103,7 +103,7 @@ func TestNamedArrayErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	many := map[string]string{}
-	for i := range dataset.MaxArrays + 1 {
+	for i := range maxArrays + 1 {
 		many[fmt.Sprint(i)] = "x"
 	}
 	tooMany, err := json.Marshal(many)

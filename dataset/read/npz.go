@@ -134,9 +134,9 @@ func openNPZ(path string, o *OpenOptions) (dataset.Source, error) {
 		return nil, fmt.Errorf("%s: %w", o.Called, err)
 	}
 	defer z.Close()
-	if n := len(z.File); n > dataset.MaxArrays {
+	if n := len(z.File); n > maxArrays {
 		return nil, dataset.Errorf(dataset.ErrFormat, "%s: the archive has %s arrays, at most %s are allowed; write only the arrays of the dataset, with numpy.savez",
-			o.Called, units.Count(n), units.Count(dataset.MaxArrays))
+			o.Called, units.Count(n), units.Count(maxArrays))
 	}
 	entries := map[string]*array{}
 	for i, e := range z.File {

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/importer"
 )
 
-var writePeople = flag.Bool("write-people", false, "write the table of dataset/FILES.md anew")
+var writePeople = flag.Bool("write-people", false, "write the table of dataset/read/FILES.md anew")
 
 // people is the folder of files as people have them; testdata/people/make.py made them.
 var people = filepath.Join("testdata", "people")
@@ -130,7 +130,7 @@ const (
 	peopleEnd   = "<!-- end of people -->\n"
 )
 
-// TestPeopleTable: dataset/FILES.md has the cases.
+// TestPeopleTable: dataset/read/FILES.md has the cases.
 func TestPeopleTable(t *testing.T) {
 	page := "FILES.md"
 	b, err := os.ReadFile(page)

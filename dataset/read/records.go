@@ -247,7 +247,7 @@ func newCSVReader(in io.Reader) *csvReader {
 	r := csv.NewReader(b)
 	r.ReuseRecord = true
 	r.TrimLeadingSpace = true
-	return &csvReader{r, b, dataset.MaxLine}
+	return &csvReader{r, b, maxLine}
 }
 
 // Read reads the next record.
@@ -261,7 +261,7 @@ func (r *csvReader) Read() ([]string, error) {
 }
 
 var (
-	errTooLong = dataset.Errorf(dataset.ErrFormat, "a row has more than %s bytes, the limit for a CSV file: is a closing quote missing?", units.Count(dataset.MaxLine))
+	errTooLong = dataset.Errorf(dataset.ErrFormat, "a row has more than %s bytes, the limit for a CSV file: is a closing quote missing?", units.Count(maxLine))
 	errTooWide = dataset.Errorf(dataset.ErrFormat, "a row has more than %s columns, the limit for a CSV file; write the data as .npz, .npy or .libsvm", units.Count(dataset.MaxColumns))
 )
 

@@ -1,3 +1,4 @@
+// Package write writes the rows of a source to files that package read reads as the same dataset: CSV and NumPy archives.
 package write
 
 import (

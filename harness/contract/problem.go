@@ -24,15 +24,15 @@ type problem struct {
 func problems(predicts algorithms.Output) (list []*problem, err error) {
 	for _, p := range []struct {
 		name  string
-		o     generate.GenerateOptions
+		o     generate.Options
 		scale onScale
 	}{
-		{"dense", generate.GenerateOptions{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}, onScale{truth: dataset.TrueValue}},
-		{"sparse", generate.GenerateOptions{Rows: 140, Features: 60, Labels: 3, Density: 0.1, Seed: 2}, onScale{truth: dataset.TrueMode}},
-		{"one feature", generate.GenerateOptions{Rows: 130, Features: 1, Labels: 3, Density: 1, Seed: 3}, onScale{truth: dataset.TrueExpected}},
-		{"two labels", generate.GenerateOptions{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4}, onScale{truth: dataset.TrueValue, intervals: true}},
+		{"dense", generate.Options{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}, onScale{truth: dataset.TrueValue}},
+		{"sparse", generate.Options{Rows: 140, Features: 60, Labels: 3, Density: 0.1, Seed: 2}, onScale{truth: dataset.TrueMode}},
+		{"one feature", generate.Options{Rows: 130, Features: 1, Labels: 3, Density: 1, Seed: 3}, onScale{truth: dataset.TrueExpected}},
+		{"two labels", generate.Options{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4}, onScale{truth: dataset.TrueValue, intervals: true}},
 	} {
-		src, err := generate.Generate(p.o)
+		src, err := generate.New(p.o)
 		if err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ import (
 // TestPredictions: what is kept is what the model of the file predicts of each test row,
 // however many tasks computed it.
 func TestPredictions(t *testing.T) {
-	large, err := generate.Generate(generate.GenerateOptions{Rows: 20000, Features: 2, Labels: 60, Density: 1, Seed: 2})
+	large, err := generate.New(generate.Options{Rows: 20000, Features: 2, Labels: 60, Density: 1, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func artificial(t testing.TB) *work {
 // sparse is a job on a sparse set, with the same split.
 func sparse(t testing.TB) *work {
 	t.Helper()
-	src, err := generate.Generate(generate.GenerateOptions{Rows: 260, Features: 40, Labels: 4, Density: 0.1, Seed: 2})
+	src, err := generate.New(generate.Options{Rows: 260, Features: 40, Labels: 4, Density: 0.1, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 // All returns data of several kinds by name.
 func All(t *testing.T) map[string]dataset.Source {
 	t.Helper()
-	made := func(o generate.GenerateOptions) dataset.Source {
-		src, err := generate.Generate(o)
+	made := func(o generate.Options) dataset.Source {
+		src, err := generate.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,9 +36,9 @@ func All(t *testing.T) map[string]dataset.Source {
 	}
 	return map[string]dataset.Source{
 		"artificial": generate.Artificial(500, 1),
-		"sparse":     made(generate.GenerateOptions{Rows: 300, Features: 200, Labels: 4, Density: 0.02, Seed: 3}),
-		"dense":      made(generate.GenerateOptions{Rows: 100, Features: 20, Labels: 4, Density: 1, Seed: 3}),
-		"half":       made(generate.GenerateOptions{Rows: 100, Features: 20, Labels: 4, Density: 0.5, Seed: 3}),
+		"sparse":     made(generate.Options{Rows: 300, Features: 200, Labels: 4, Density: 0.02, Seed: 3}),
+		"dense":      made(generate.Options{Rows: 100, Features: 20, Labels: 4, Density: 1, Seed: 3}),
+		"half":       made(generate.Options{Rows: 100, Features: 20, Labels: 4, Density: 0.5, Seed: 3}),
 		"one row":    datasettest.SomeRows(1),
 		"names":      withNames,
 		"unlabelled": unlabelled,

@@ -25,7 +25,7 @@ func data(t testing.TB, rows int, density, validation float64) *dataset.Data {
 	if density < 1 {
 		features = 40
 	}
-	src, err := generate.Generate(generate.GenerateOptions{Rows: rows, Features: features, Labels: 4, Density: density, Seed: 2})
+	src, err := generate.New(generate.Options{Rows: rows, Features: features, Labels: 4, Density: density, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestSuspects(t *testing.T) {
 // TestNoSuspects: what is in order is not suspect, and in a few rows anything may
 // rise or go with a label.
 func TestNoSuspects(t *testing.T) {
-	generated, err := generate.Generate(generate.GenerateOptions{Rows: 500, Features: 30, Labels: 4, Density: 0.1, Seed: 1})
+	generated, err := generate.New(generate.Options{Rows: 500, Features: 30, Labels: 4, Density: 0.1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
