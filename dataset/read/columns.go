@@ -29,16 +29,23 @@ type csvColumns struct {
 	used []bool // columns that are something already, or dropped
 }
 
-func labelPrefixes(o *OpenOptions) []string {
+// LabelPrefixes lists the beginnings of names of label columns.
+func (o *OpenOptions) LabelPrefixes() []string {
 	if len(o.Labels.Prefixes) > 0 {
 		return o.Labels.Prefixes
 	}
 	return []string{"label_", "y_"}
 }
 
+// LabelPrefix returns the one of LabelPrefixes that a name begins with; empty: none.
+func (o *OpenOptions) LabelPrefix(name string) string { return prefixOf(o.LabelPrefixes(), name) }
+
 // prefix returns the label prefix that name begins with, where more follows.
-func (c *csvColumns) prefix(name string) string {
-	for _, p := range c.prefixes {
+func (c *csvColumns) prefix(name string) string { return prefixOf(c.prefixes, name) }
+
+// prefixOf returns the prefix that name begins with, if it is longer.
+func prefixOf(prefixes []string, name string) string {
+	for _, p := range prefixes {
 		if strings.HasPrefix(name, p) && len(name) > len(p) {
 			return p
 		}
@@ -56,7 +63,7 @@ func (c *csvColumns) labelName(column string) string {
 
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, coordinate: -1, prefixes: labelPrefixes(o), known: o.known, used: make([]bool, n)}
+	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, coordinate: -1, prefixes: o.LabelPrefixes(), known: o.known, used: make([]bool, n)}
 	_, err := c.take(names, o.Drop)
 	if err == nil {
 		c.features, err = c.take(names, o.FeatureColumns)
@@ -262,7 +269,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 		return c.listed(names, o)
 	}
 	var targets []int
-	if o.Labels.single() && len(o.Labels.Prefixes) == 0 {
+	if o.Labels.Single() && len(o.Labels.Prefixes) == 0 {
 		var err error
 		if targets, err = c.targets(names, o); err != nil || len(targets) == 1 {
 			return targets, err
@@ -282,7 +289,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 		}
 	}
 	switch {
-	case o.Labels.single() && !o.NoLabels && len(targets)+len(found) != 1:
+	case o.Labels.Single() && !o.NoLabels && len(targets)+len(found) != 1:
 		return nil, c.targetError(names, append(targets, found...), o)
 	case len(found) > 0:
 		return found, c.checkPrefixes(names, found, o)
@@ -297,9 +304,9 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 // The kind itself is one more.
 var targetNames = []string{"label", "target", "y"}
 
-// isTarget reports whether name is a usual name of the only label column.
-func (o *LabelOptions) isTarget(name string) bool {
-	return o.single() && (strings.EqualFold(name, string(o.Kind)) || slices.ContainsFunc(targetNames, func(s string) bool { return strings.EqualFold(name, s) }))
+// IsTarget reports whether name is a usual name of the only label column.
+func (o *LabelOptions) IsTarget(name string) bool {
+	return o.Single() && (strings.EqualFold(name, string(o.Kind)) || slices.ContainsFunc(targetNames, func(s string) bool { return strings.EqualFold(name, s) }))
 }
 
 // targets lists the columns that may be the only label column by their names: the column that a model was
@@ -322,7 +329,7 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 		}
 	}
 	for i, name := range names {
-		if o.Labels.isTarget(name) && !c.used[i] && !c.known.feature(name) {
+		if o.Labels.IsTarget(name) && !c.used[i] && !c.known.feature(name) {
 			found = append(found, i)
 		}
 	}
@@ -416,7 +423,7 @@ func (c *csvColumns) listed(names []string, o *OpenOptions) (found []int, err er
 		}
 		found = append(found, columns...)
 	}
-	if o.Labels.single() && len(found) > 1 {
+	if o.Labels.Single() && len(found) > 1 {
 		return nil, errtext.Errorf(errtext.WrongData, "{labels=%s} needs one label column, but {label-columns} lists %d", o.Labels.Kind, len(found))
 	}
 	return found, nil

@@ -166,7 +166,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 		return
 	}
 	// Several labels with the usual prefixes are found in any other file as well.
-	usual, found := csvColumns{prefixes: labelPrefixes(&OpenOptions{})}, len(c.labels) != 1
+	usual, found := csvColumns{prefixes: new(OpenOptions).LabelPrefixes()}, len(c.labels) != 1
 	for _, at := range c.labels {
 		i.LabelNames = append(i.LabelNames, c.labelName(s.names[at]))
 		i.LabelColumns.Names = append(i.LabelColumns.Names, s.names[at])
@@ -435,7 +435,7 @@ func (s *csvSource) number(n, column int, what dataset.ValueOf, record []string,
 // target is what notes call n labels, with the verb: "the class is", "5 labels are".
 func (o *LabelOptions) target(n int) string {
 	switch {
-	case o.single():
+	case o.Single():
 		return fmt.Sprintf("the %s is", o.Kind)
 	case n == 1:
 		return "the label is"

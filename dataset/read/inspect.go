@@ -77,15 +77,15 @@ type MissingSummary struct {
 // flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the rows
 // (but see FORMAT.md for files that are read into memory).
 func Inspect(path string, o OpenOptions, io importer.Options) (*Inspection, error) {
-	o.Called = cmp.Or(o.Called, calledOf(path))
+	o.Called = cmp.Or(o.Called, CalledOf(path))
 	found, err := inspect(path, o, io)
 	var row *dataset.RowError
 	var ways *dataset.WaysError
 	if err != nil && !errors.As(err, &row) && !errors.As(err, &ways) && !errors.Is(err, dataset.ErrAmbiguous) && !errors.Is(err, dataset.ErrNoLabels) {
 		return nil, err
 	}
-	kind, failed := kindOf(path, &o)
-	if failed != nil || kind.family != csvFiles {
+	format, failed := FormatOf(path, o)
+	if failed != nil || format != "csv" {
 		if found == nil && (errors.As(err, &ways) || errors.Is(err, dataset.ErrAmbiguous)) {
 			r := readings{path: path, o: o, io: io, tried: map[string]bool{}}
 			if _, failed := r.branch(dataset.Way{}, err, r.whole); failed != nil {
@@ -94,12 +94,11 @@ func Inspect(path string, o OpenOptions, io importer.Options) (*Inspection, erro
 			found = refused(o.Called)
 			found.Refused, found.Readings, err = err.Error(), r.found, nil
 		}
-		if found != nil && kind != nil && kind.family == libsvmFiles {
-			found.Encoding = cmp.Or(o.Encoding, encodingOf(path))
+		if found != nil && format == "libsvm" {
+			found.Encoding = cmp.Or(o.Encoding, EncodingOf(path))
 		}
 		return found, err
 	}
-	o.tabs = kind.tabs
 	return inspectColumns(path, o, io, found, err)
 }
 
@@ -138,16 +137,16 @@ func inspectColumns(path string, o OpenOptions, io importer.Options, found *Insp
 			r.Flags = []dataset.Flag{}
 		}
 	}
-	found.Encoding = cmp.Or(o.Encoding, encodingOf(path))
+	found.Encoding = cmp.Or(o.Encoding, EncodingOf(path))
 	if p := r.profile; p != nil {
 		p.setLabels(r.labels, o.Labels.Kind, r.found[:min(1, len(r.found))])
-		if c, _ := chooseColumns(r.source.names, len(p.columns), &o); c.rowName >= 0 && r.refused == "" && err == nil {
-			p.columns[c.rowName].Role = RoleRowNames
+		if c, _ := p.table.Choose(&o); c.RowName >= 0 && !p.wide && r.refused == "" && err == nil {
+			p.columns[c.RowName].Role = RoleRowNames
 		}
-		p.hints(r.source.dialect.marks)
+		p.hints()
 		found.Columns = p.columns
 		if found.Rows == 0 {
-			found.Rows, found.Notes = p.rows, errtext.Strings(r.source.notes())
+			found.Rows, found.Notes = p.rows, errtext.Strings(p.table.Notes())
 		}
 	}
 	return found, nil
@@ -172,7 +171,7 @@ func inspect(path string, o OpenOptions, io importer.Options) (*Inspection, erro
 		return nil, err
 	}
 	s := newInspector(src.Info(), &io)
-	s.singleLabel = o.Labels.single()
+	s.singleLabel = o.Labels.Single()
 	if err := src.Scan(s.add); err != nil {
 		return nil, err
 	}

@@ -55,8 +55,8 @@ type LabelOptions struct {
 	order []string // of the classes that were found, if these are the same
 }
 
-// single reports whether labels are made from one column.
-func (o *LabelOptions) single() bool { return o.Kind == dataset.Age || o.Kind == dataset.Class }
+// Single reports whether labels are made from one column.
+func (o *LabelOptions) Single() bool { return o.Kind == dataset.Age || o.Kind == dataset.Class }
 
 // derivedLabels is a Source whose labels are made from another Source's ages, classes or
 // counts.
@@ -90,7 +90,7 @@ func (d *derivedLabels) Scan(f func(*dataset.Row) error) error {
 // withLabels turns the labels of src into distributions, in the order of the scale that o asks for.
 func withLabels(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
 	l := &o.Labels
-	if src.Info().Labels == 1 && !l.single() && o.schema == nil && !o.Missing.Keep {
+	if src.Info().Labels == 1 && !l.Single() && o.schema == nil && !o.Missing.Keep {
 		if err := checkSingle(src); err != nil {
 			return nil, err
 		}

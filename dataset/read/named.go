@@ -38,8 +38,8 @@ func FilesOf(text string) []string {
 	return files
 }
 
-// calledOf returns how messages call what Open reads.
-func calledOf(path string) string {
+// CalledOf returns how messages call what Open reads.
+func CalledOf(path string) string {
 	if IsNamedArrays(path) {
 		return NamedArrays
 	}

@@ -110,7 +110,7 @@ type OpenOptions struct {
 // fs.ErrNotExist where these apply, and are *RowError where a row is at fault.
 // Values are checked by Import, Build and Blocks.
 func Open(path string, o OpenOptions) (dataset.Source, error) {
-	o.Called = cmp.Or(o.Called, calledOf(path))
+	o.Called = cmp.Or(o.Called, CalledOf(path))
 	if err := o.check(); err != nil {
 		return nil, err
 	}

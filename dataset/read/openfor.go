@@ -21,7 +21,7 @@ func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Ma
 	o.Features, o.schema, o.taken, o.header = s.Features, s, &taken, &line
 	o.Missing.Model = s
 	o.likeTraining(path)
-	o.known = knownColumnsOf(s, labelPrefixes(&o))
+	o.known = knownColumnsOf(s, o.LabelPrefixes())
 	if o.Images != "" && o.Shape == (dataset.Shape{}) {
 		o.Shape = s.Shape
 	}

@@ -76,6 +76,7 @@ const (
 
 // profile is what was found in the columns of a CSV file.
 type profile struct {
+	table   *Table
 	columns []ColumnProfile
 	rows    int
 	first   [][]float64 // of the first rows: the numbers of all columns, NaN where there is none
@@ -93,40 +94,41 @@ func isDate(s string) bool {
 	return isoDate.MatchString(s) || localDate.MatchString(s) || clockTime.MatchString(s)
 }
 
-// profile reads the file from beginning to end. After an error it has what was read.
-func (s *csvSource) profile(width int, tick func(r *csvRecords, n int) error) (*profile, error) {
-	s.columns = csvColumns{width: width, value: -1, rowName: -1, group: -1}
-	p := &profile{wide: width > maxProfiled}
+// newProfile reads a table from beginning to end and guesses the roles of its columns. After an error it returns what was
+// read. tick is called after each row.
+func newProfile(table *Table, tick func(file dataset.Measured, n int) error) (*profile, error) {
+	p := &profile{table: table, wide: table.Width() > maxProfiled}
 	if !p.wide {
-		p.columns = make([]ColumnProfile, width)
+		p.columns = make([]ColumnProfile, table.Width())
 		for i := range p.columns {
-			p.columns[i] = ColumnProfile{Column: i, Name: dataset.NameAt(s.names, i), Examples: []string{}, whole: true, rises: true, dates: true, proof: s.proof, seen: map[string]bool{}}
+			p.columns[i] = ColumnProfile{Column: i, Name: table.Name(i), Examples: []string{}, whole: true, rises: true, dates: true, proof: table.Proof(), seen: map[string]bool{}}
 		}
 	}
-	m := s.dialect.marks
-	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
+	m := table.Marks()
+	err := table.Each(func(n int, record []string, file dataset.Measured) error {
 		p.rows++
 		if p.last = append(p.last[:0], record...); p.wide {
-			return tick(r, n)
+			return tick(file, n)
 		}
-		var numbers []float64
+		var first []float64
 		for i := range p.columns {
 			v := p.columns[i].add(strings.TrimSpace(record[i]), m)
 			if n < profileRows {
-				numbers = append(numbers, v)
+				first = append(first, v)
 			}
 			if proof := &p.columns[i].proof; v == v && proof.Needed && (len(record[i]) > 4 || v != math.Floor(v)) {
 				proof.Look(record[i], m.Decimal())
 			}
 		}
 		if n < profileRows {
-			p.first = append(p.first, numbers)
+			p.first = append(p.first, first)
 		}
-		return tick(r, n)
+		return tick(file, n)
 	})
 	for i := range p.columns {
 		c := &p.columns[i]
 		c.Distinct, c.seen = len(c.seen), nil
+		c.Role = c.guess(p.rows, table.Header())
 	}
 	for i, v := range p.last {
 		p.last[i] = strings.Clone(v)
@@ -377,7 +379,8 @@ func (p *profile) setLabels(labels []int, kind dataset.LabelKind, first []TriedR
 }
 
 // hints says what may be done about the columns that are no features.
-func (p *profile) hints(m numbers.Marks) {
+func (p *profile) hints() {
+	m := p.table.Marks()
 	for i := range p.columns {
 		c := &p.columns[i]
 		if texts := c.Values - c.Numbers; c.Numbers > 2*texts && texts > 0 && c.Role != RoleDate {

@@ -33,7 +33,6 @@ type readings struct {
 	found   []TriedReading
 	tried   map[string]bool // flags of the ways that errors left
 	profile *profile        // of the first way whose columns could be read, or else of one whose columns have several marks
-	source  *csvSource
 	mixed   bool   // the profile is of such
 	refused string // why the file cannot be read as given
 	labels  []int  // columns of the first way
@@ -118,19 +117,17 @@ func (f *readings) find(w dataset.Way) error {
 	if err != nil {
 		return err
 	}
-	s, p, err := f.profileOf(&o)
+	p, err := f.profileOf(&o)
 	if mixed := err != nil && errors.Is(err, errOtherMarks); mixed && f.profile == nil || err == nil && (f.profile == nil || f.mixed) {
-		f.profile, f.source, f.mixed = p, s, mixed
+		f.profile, f.mixed = p, mixed
 	}
 	if done, failed := f.branch(w, err, f.find); done {
 		return failed
 	}
-	ways := p.labelWays(s.names, &o)
-	if slices.ContainsFunc(p.last, isTotalWord) {
-		if total := s.totalError(); total != nil {
-			f.found = append(f.found, TriedReading{Way: w, Refused: total.Error()})
-			return nil
-		}
+	ways := p.labelWays(&o)
+	if total := p.table.TotalError(p.last); total != nil {
+		f.found = append(f.found, TriedReading{Way: w, Refused: total.Error()})
+		return nil
 	}
 	if len(ways) == 0 {
 		f.found = append(f.found, TriedReading{Way: w, Refused: "no columns look like labels: name the label columns with --label-columns, and their kind with --labels"})
@@ -142,7 +139,7 @@ func (f *readings) find(w dataset.Way) error {
 	for _, labels := range ways {
 		way := w.With(labels.What, labels.Flags...)
 		if len(o.FeatureColumns) == 0 && o.Images == "" {
-			what, flags := p.clean(s.names, &o, labels.columns)
+			what, flags := p.clean(&o, labels.columns)
 			way = way.With(what, flags...)
 		}
 		if err := f.try(way, p); err != nil {
@@ -187,7 +184,7 @@ func leavesEncoding(err error) bool {
 
 // encodings goes on with the encodings in which the whole file is text. Of each it keeps the best way, if there are several.
 func (f *readings) encodings(w dataset.Way, named []dataset.Way, next func(dataset.Way) error) error {
-	ways := encodingWays(f.path)
+	ways := EncodingWays(f.path)
 	if len(ways) == 0 { // UTF-16 without a mark
 		ways = named
 	}
@@ -218,54 +215,41 @@ func flagText(flags []dataset.Flag) string {
 	return strings.Join(words, " ")
 }
 
-// profileOf reads the columns of the file.
-func (f *readings) profileOf(o *OpenOptions) (*csvSource, *profile, error) {
-	s := &csvSource{path: f.path, encoding: o.Encoding, info: dataset.Info{File: o.Called}}
-	in, closer, err := openText(f.path, o.Encoding)
+// profileOf reads the columns of the file. After errOtherMarks it returns what it read as well.
+func (f *readings) profileOf(o *OpenOptions) (*profile, error) {
+	table, err := OpenTable(f.path, o)
 	if err != nil {
-		return nil, nil, pathError(s.info.File, err)
+		return nil, err
 	}
-	first, err := s.begin(in, o)
-	closer.Close()
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := s.profile(len(first), func(r *csvRecords, n int) error {
+	p, err := newProfile(table, func(file dataset.Measured, n int) error {
 		if n%importer.ProgressRows != 0 {
 			return nil
 		}
-		return f.io.Report("inspect", n, -1, r.from)
+		return f.io.Report("inspect", n, -1, file)
 	})
 	if err != nil {
-		return s, p, err
+		return p, err
 	}
-	for i := range p.columns {
-		p.columns[i].Role = p.columns[i].guess(p.rows, s.header)
-	}
-	numbers := p.numbers(s.names, o)
-	for _, i := range numbers {
-		if !p.columns[i].numeric() {
-			continue
+	var numeric []int
+	listed, proof := p.numbers(o), table.Proof()
+	for _, i := range listed {
+		if c := &p.columns[i]; c.numeric() {
+			numeric = append(numeric, i)
+			proof.Needed, proof.Doubt = proof.Needed && c.proof.Needed, proof.Doubt || c.proof.Doubt
 		}
-		s.columns.features = append(s.columns.features, i)
-		proof := &p.columns[i].proof
-		s.proof.Needed, s.proof.Doubt = s.proof.Needed && proof.Needed, s.proof.Doubt || proof.Doubt
 	}
-	numbers = slices.DeleteFunc(numbers, func(i int) bool { return p.columns[i].Numbers+p.columns[i].otherwise < p.columns[i].Values })
-	for _, i := range numbers {
+	listed = slices.DeleteFunc(listed, func(i int) bool { return p.columns[i].Numbers+p.columns[i].otherwise < p.columns[i].Values })
+	for _, i := range listed {
 		if c := &p.columns[i]; c.otherwise > 0 {
 			reason := errtext.Sprintf("%q in column %d is not a number", c.other, c.Column)
-			ways, conflict := s.fitting(c.ways, numbers)
+			ways, conflict := table.Fitting(c.ways, listed)
 			if len(ways) > 0 {
-				return s, p, dataset.WithKind(&dataset.WaysError{Text: reason, Ways: ways}, errOtherMarks)
+				return p, dataset.WithKind(&dataset.WaysError{Text: reason, Ways: ways}, errOtherMarks)
 			}
-			return s, p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", s.info.File, reason, conflict), errOtherMarks)
+			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.File(), reason, conflict), errOtherMarks)
 		}
 	}
-	if s.proof.Needed && s.proof.Doubt {
-		err = s.checkMarks()
-	}
-	return s, p, err
+	return p, table.CheckMarks(numeric, proof)
 }
 
 // errOtherMarks says that a column has numbers with other separators than the file.
@@ -278,54 +262,53 @@ type labelWay struct {
 }
 
 // labelWays lists the ways to find the labels of a file.
-func (p *profile) labelWays(names []string, o *OpenOptions) (ways []labelWay) {
+func (p *profile) labelWays(o *OpenOptions) (ways []labelWay) {
 	if p.wide {
 		return []labelWay{{Way: dataset.Way{What: "with the given flags"}}}
 	}
 	l := &o.Labels
 	if len(l.Columns) > 0 || len(l.Prefixes) > 0 || l.Kind == dataset.Counts || l.Ordered && l.Kind != dataset.Age {
-		c, err := chooseColumns(names, len(p.columns), o)
+		c, err := p.table.Choose(o)
 		if err == nil || !errors.Is(err, dataset.ErrAmbiguous) {
-			as := labelWay{dataset.Way{What: "labels by the given flags"}, c.labels}
-			if rest, flags, what := p.withoutTotal(names, c.labels); flags != nil && len(l.Columns) == 0 {
+			as := labelWay{dataset.Way{What: "labels by the given flags"}, c.Labels}
+			if rest, flags, what := p.withoutTotal(c.Labels); flags != nil && len(l.Columns) == 0 {
 				return []labelWay{{dataset.Way{What: as.What + what, Flags: flags}, rest}, as}
 			}
 			return []labelWay{as}
 		}
 	}
-	free := p.free(names, o)
+	free := p.free(o)
 	byPrefix := map[string][]int{}
 	for _, i := range free {
-		c := csvColumns{prefixes: labelPrefixes(o)}
-		if prefix := c.prefix(dataset.NameAt(names, i)); prefix != "" && p.columns[i].Values > 0 {
+		if prefix := o.LabelPrefix(p.table.Name(i)); prefix != "" && p.columns[i].Values > 0 {
 			byPrefix[prefix] = append(byPrefix[prefix], i)
 		}
 	}
-	for _, prefix := range labelPrefixes(o) {
-		if columns := byPrefix[prefix]; len(columns) > 0 && !l.single() {
-			ways = append(ways, p.prefixed(names, columns, prefix, len(byPrefix) > 1))
+	for _, prefix := range o.LabelPrefixes() {
+		if columns := byPrefix[prefix]; len(columns) > 0 && !l.Single() {
+			ways = append(ways, p.prefixed(columns, prefix, len(byPrefix) > 1))
 		}
 	}
-	if len(ways) == 0 && !l.single() {
+	if len(ways) == 0 && !l.Single() {
 		if from, to := p.sumsToOne(free); to > from {
 			columns := make([]int, 0, to-from)
 			for i := from; i < to; i++ {
 				columns = append(columns, i)
 			}
-			flag := dataset.ListFlag("--label-columns", flagColumn(names, from)+":"+flagColumn(names, to-1))
-			ways = append(ways, labelWay{dataset.Way{What: "the labels are " + nameList(names, columns) + ", which sum to 1", Flags: []dataset.Flag{flag}}, columns})
+			flag := dataset.ListFlag("--label-columns", p.table.Flag(from)+":"+p.table.Flag(to-1))
+			ways = append(ways, labelWay{dataset.Way{What: "the labels are " + p.table.Names(columns...) + ", which sum to 1", Flags: []dataset.Flag{flag}}, columns})
 		}
 	}
-	return append(ways, p.singleWays(names, o, free, len(ways) == 0)...)
+	return append(ways, p.singleWays(o, free, len(ways) == 0)...)
 }
 
 // free lists the columns that no flag takes for something else than labels.
-func (p *profile) free(names []string, o *OpenOptions) (free []int) {
+func (p *profile) free(o *OpenOptions) (free []int) {
 	rest := *o
 	rest.NoLabels, rest.Labels = true, LabelOptions{Prefixes: []string{"\x00"}}
-	c, err := chooseColumns(names, len(p.columns), &rest)
+	c, err := p.table.Choose(&rest)
 	for i := range p.columns {
-		if err != nil || slices.Contains(c.features, i) && (c.categories == nil || c.categories[i] == nil) || o.Images != "" && !c.used[i] {
+		if err != nil || slices.Contains(c.Features, i) && !c.Category[i] || o.Images != "" && !c.Used[i] {
 			free = append(free, i)
 		}
 	}
@@ -333,18 +316,17 @@ func (p *profile) free(names []string, o *OpenOptions) (free []int) {
 }
 
 // numbers lists the columns that may be read as numbers: no flag takes them for something else.
-func (p *profile) numbers(names []string, o *OpenOptions) []int {
-	columns := p.free(names, o)
-	if c, err := chooseColumns(names, len(p.columns), o); err == nil {
-		columns = c.numeric(o.Labels.Kind == dataset.Class && !o.NoLabels)
-		slices.Sort(columns)
+func (p *profile) numbers(o *OpenOptions) []int {
+	columns := p.free(o)
+	if c, err := p.table.Choose(o); err == nil {
+		columns = slices.Sorted(slices.Values(c.Numbers))
 	}
 	return slices.DeleteFunc(slices.Compact(columns), func(i int) bool { return i >= len(p.columns) })
 }
 
 // withoutTotal returns columns of labels without a column that is the sum of the others in each of the first rows, and the
 // flags that leave it out. It returns nil if there is no such column.
-func (p *profile) withoutTotal(names []string, columns []int) (rest []int, flags []dataset.Flag, what string) {
+func (p *profile) withoutTotal(columns []int) (rest []int, flags []dataset.Flag, what string) {
 	var t importer.TotalLabels
 	values := make([]float64, len(columns))
 	for _, row := range p.first {
@@ -361,19 +343,19 @@ func (p *profile) withoutTotal(names []string, columns []int) (rest []int, flags
 	}
 	i := columns[total]
 	p.columns[i].Role = RoleTotal
-	return slices.Delete(slices.Clone(columns), total, total+1), []dataset.Flag{dataset.ListFlag("--drop", flagColumn(names, i))},
-		fmt.Sprintf("; %s is the sum of the other labels and left out", nameList(names, []int{i}))
+	return slices.Delete(slices.Clone(columns), total, total+1), []dataset.Flag{dataset.ListFlag("--drop", p.table.Flag(i))},
+		fmt.Sprintf("; %s is the sum of the other labels and left out", p.table.Names(i))
 }
 
 // prefixed is the way to take the columns that begin with a prefix for labels; named: others begin with another one.
-func (p *profile) prefixed(names []string, columns []int, prefix string, named bool) labelWay {
-	columns, drop, without := p.withoutTotal(names, columns)
+func (p *profile) prefixed(columns []int, prefix string, named bool) labelWay {
+	columns, drop, without := p.withoutTotal(columns)
 	if len(columns) == 1 {
-		if flags, what := p.single(names, columns[0]); flags != nil {
+		if flags, what := p.single(columns[0]); flags != nil {
 			return labelWay{dataset.Way{What: what, Flags: flags}, columns}
 		}
 	}
-	w := labelWay{dataset.Way{What: "the labels are " + nameList(names, columns) + without, Flags: drop}, columns}
+	w := labelWay{dataset.Way{What: "the labels are " + p.table.Names(columns...) + without, Flags: drop}, columns}
 	if named {
 		w.Flags = append(w.Flags, dataset.Flag{Name: "--label-prefix", Value: prefix})
 	}
@@ -392,12 +374,12 @@ func (p *profile) prefixed(names []string, columns []int, prefix string, named b
 
 // singleWays lists the columns that may be the only label: those with a usual name, or, if others are wanted, the last
 // column and those with a few texts.
-func (p *profile) singleWays(names []string, o *OpenOptions, free []int, others bool) (ways []labelWay) {
+func (p *profile) singleWays(o *OpenOptions, free []int, others bool) (ways []labelWay) {
 	l := o.Labels
 	add := func(i int) {
-		flags, what := p.single(names, i)
-		if l.single() {
-			flags, what = []dataset.Flag{dataset.ListFlag("--label-columns", flagColumn(names, i))}, fmt.Sprintf("the %s is %s", l.Kind, nameList(names, []int{i}))
+		flags, what := p.single(i)
+		if l.Single() {
+			flags, what = []dataset.Flag{dataset.ListFlag("--label-columns", p.table.Flag(i))}, fmt.Sprintf("the %s is %s", l.Kind, p.table.Names(i))
 		}
 		if flags != nil {
 			ways = append(ways, labelWay{dataset.Way{What: what, Flags: flags}, []int{i}})
@@ -405,7 +387,7 @@ func (p *profile) singleWays(names []string, o *OpenOptions, free []int, others 
 	}
 	for _, i := range free {
 		class, age := LabelOptions{Kind: dataset.Class}, LabelOptions{Kind: dataset.Age}
-		if name := dataset.NameAt(names, i); l.isTarget(name) || !l.single() && (class.isTarget(name) || others && age.isTarget(name)) {
+		if name := p.table.Name(i); l.IsTarget(name) || !l.Single() && (class.IsTarget(name) || others && age.IsTarget(name)) {
 			add(i)
 		}
 	}
@@ -422,9 +404,9 @@ func (p *profile) singleWays(names []string, o *OpenOptions, free []int, others 
 
 // single returns the flags that take a column for the only label: a class if it has a few texts or whole numbers, else a
 // number on a scale; nil: it is neither.
-func (p *profile) single(names []string, i int) (flags []dataset.Flag, what string) {
-	c, name := &p.columns[i], nameList(names, []int{i})
-	column := dataset.ListFlag("--label-columns", flagColumn(names, i))
+func (p *profile) single(i int) (flags []dataset.Flag, what string) {
+	c, name := &p.columns[i], p.table.Names(i)
+	column := dataset.ListFlag("--label-columns", p.table.Flag(i))
 	age := LabelOptions{Kind: dataset.Age}
 	byName := strings.EqualFold(c.Name, string(age.Kind))
 	switch {
@@ -447,9 +429,9 @@ func (p *profile) single(names []string, i int) (flags []dataset.Flag, what stri
 
 // clean returns the flags that read words as categories and take columns out of the features which are none: names of rows,
 // groups, and what is no number. It sets the roles and hints of the columns.
-func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what string, flags []dataset.Flag) {
-	free, drop, categories := p.free(names, o), slices.Clone(o.Drop), slices.Clone(o.Categories)
-	rowNames, group := o.RowNames != "" || !slices.Contains(free, 0) && dataset.NameAt(names, 0) == "", o.Beside.Groups != ""
+func (p *profile) clean(o *OpenOptions, labels []int) (what string, flags []dataset.Flag) {
+	free, drop, categories := p.free(o), slices.Clone(o.Drop), slices.Clone(o.Categories)
+	rowNames, group := o.RowNames != "" || !slices.Contains(free, 0) && p.table.Name(0) == "", o.Beside.Groups != ""
 	var parts, dropped []string
 	var words []int
 	class, age := LabelOptions{Kind: dataset.Class}, LabelOptions{Kind: dataset.Age}
@@ -458,30 +440,30 @@ func (p *profile) clean(names []string, o *OpenOptions, labels []int) (what stri
 		if slices.Contains(labels, i) {
 			continue
 		}
-		name := flagColumn(names, i)
-		target := class.isTarget(dataset.NameAt(names, i)) || age.isTarget(dataset.NameAt(names, i)) // of another reading
+		name := p.table.Flag(i)
+		target := class.IsTarget(p.table.Name(i)) || age.IsTarget(p.table.Name(i)) // of another reading
 		switch {
 		case c.Role == RoleFeature:
 			continue
 		case c.Role == RoleID && !c.numeric() && !rowNames && c.Missing == 0:
 			rowNames = true
 			flags = append(flags, dataset.Flag{Name: "--row-names", Value: name})
-			parts = append(parts, nameList(names, []int{i})+" has the names of the samples")
+			parts = append(parts, p.table.Names(i)+" has the names of the samples")
 			continue
 		case c.Role == RoleGroup && !group && c.Missing == 0:
 			group = true
 			flags = append(flags, dataset.Flag{Name: "--groups", Value: name})
-			parts = append(parts, "samples are grouped by "+nameList(names, []int{i}))
+			parts = append(parts, "samples are grouped by "+p.table.Names(i))
 			continue
 		case c.Role == RoleCategory && !target:
 			categories, words = append(categories, name), append(words, i)
 			continue
 		}
-		drop, dropped = append(drop, name), append(dropped, fmt.Sprintf("%s (%s)", nameList(names, []int{i}), c.Role))
+		drop, dropped = append(drop, name), append(dropped, fmt.Sprintf("%s (%s)", p.table.Names(i), c.Role))
 	}
 	if len(words) > 0 {
 		flags = append(flags, dataset.ListFlag("--categories", categories...))
-		parts = append(parts, "one feature for each value of "+nameList(names, words))
+		parts = append(parts, "one feature for each value of "+p.table.Names(words...))
 	}
 	if len(dropped) > 0 {
 		flags = append(flags, dataset.ListFlag("--drop", drop...))

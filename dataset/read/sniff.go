@@ -292,7 +292,7 @@ func hasHeader(first []string, rest [][]string, m numbers.Marks, o *OpenOptions)
 	if o.Images != "" && slices.ContainsFunc(first, isImageName) {
 		return false, nil
 	}
-	c := csvColumns{prefixes: labelPrefixes(o), known: o.known}
+	c := csvColumns{prefixes: o.LabelPrefixes(), known: o.known}
 	listed := slices.Concat([]string{o.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Categories, o.Beside.names())
 	var usual []int // columns with a usual name, or one of a label
 	number := false
@@ -303,7 +303,7 @@ func hasHeader(first []string, rest [][]string, m numbers.Marks, o *OpenOptions)
 		case field == "":
 		case slices.Contains(listed, field), c.known.feature(field):
 			return true, nil
-		case field == "row_name", field == "name", o.Labels.isTarget(field), c.prefix(field) != "", c.known.label(field):
+		case field == "row_name", field == "name", o.Labels.IsTarget(field), c.prefix(field) != "", c.known.label(field):
 			usual = append(usual, i)
 		}
 	}

@@ -332,9 +332,9 @@ func common(r rune, name string) bool {
 // encodingWay is the way to read a file in an encoding.
 func encodingWay(name string) dataset.Way { return oneWay("--encoding", name, "the text is %s", name) }
 
-// encodingWays lists the ways to read a text file that is not UTF-8, the likeliest first: the encodings in which all of it is
+// EncodingWays lists the ways to read a text file that is not UTF-8, the likeliest first: the encodings in which all of it is
 // text.
-func encodingWays(path string) (ways []dataset.Way) {
+func EncodingWays(path string) (ways []dataset.Way) {
 	start, whole := textStart(path, 1<<16)
 	if !whole { // the last character may be cut
 		start = start[:bytes.LastIndexByte(start, '\n')+1]
@@ -477,8 +477,8 @@ func textStart(path string, size int) (start []byte, whole bool) {
 	return start[:n], err != nil
 }
 
-// encodingOf says how a text file is written, as its first bytes tell; empty: it cannot be read.
-func encodingOf(path string) string {
+// EncodingOf says how a text file is written, as its first bytes tell; empty: it cannot be read.
+func EncodingOf(path string) string {
 	start, whole := textStart(path, 1<<20)
 	if start == nil {
 		return ""
