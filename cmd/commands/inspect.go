@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/inspect"
 	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -48,7 +48,7 @@ func (c *inspectCmd) Run(a *app) error {
 		return err
 	}
 	m := newMeter(a.stderr)
-	found, err := read.Inspect(path, o, readingFor(a.ctx, "reading data", checks, m))
+	found, err := inspect.Inspect(path, o, readingFor(a.ctx, "reading data", checks, m))
 	m.clear()
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ var capital = regexp.MustCompile("([a-z])([A-Z])")
 // maxColumnsShown is the number of features or labels that the text lists. JSON has all.
 const maxColumnsShown = 30
 
-func writeInspection(w io.Writer, f *read.Inspection) {
+func writeInspection(w io.Writer, f *inspect.Inspection) {
 	lines := [][2]string{
 		{"file", f.File},
 		{"samples", count(f.Rows)},
@@ -165,7 +165,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-func missingLine(f *read.Inspection) string {
+func missingLine(f *inspect.Inspection) string {
 	if f.Missing.Rows == 0 {
 		return "none"
 	}
@@ -183,7 +183,7 @@ func missingLine(f *read.Inspection) string {
 }
 
 // writeProfiles writes a table of what the first columns of a CSV file seem to be.
-func writeProfiles(w io.Writer, columns []read.ColumnProfile) {
+func writeProfiles(w io.Writer, columns []inspect.ColumnProfile) {
 	if len(columns) == 0 {
 		return
 	}
@@ -206,9 +206,9 @@ func writeProfiles(w io.Writer, columns []read.ColumnProfile) {
 }
 
 // writeReadings writes the ways to read a file, each with its commands. Ways that work come first.
-func writeReadings(w io.Writer, readings []read.TriedReading) {
+func writeReadings(w io.Writer, readings []inspect.TriedReading) {
 	readings = slices.Clone(readings)
-	slices.SortStableFunc(readings, func(a, b read.TriedReading) int {
+	slices.SortStableFunc(readings, func(a, b inspect.TriedReading) int {
 		return cmp.Compare(min(len(a.Refused), 1), min(len(b.Refused), 1))
 	})
 	for i, r := range readings {
@@ -227,7 +227,7 @@ func writeReadings(w io.Writer, readings []read.TriedReading) {
 }
 
 // writeColumns writes a table of the first columns.
-func writeColumns(w io.Writer, what string, columns []read.ColumnSummary) {
+func writeColumns(w io.Writer, what string, columns []inspect.ColumnSummary) {
 	if len(columns) == 0 {
 		return
 	}

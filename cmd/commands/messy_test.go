@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/inspect"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -99,7 +99,7 @@ func TestMessyFiles(t *testing.T) {
 	for _, c := range files {
 		path := cmdtest.Write(t, t.TempDir(), c.name, c.content)
 		e := cmdtest.Run(t, "dataset", "inspect", path)
-		var f read.Inspection
+		var f inspect.Inspection
 		if !regexp.MustCompile(`^\d+ \d+ \d+$`).MatchString(c.want) {
 			if all := e.Stdout + e.Stderr; !strings.Contains(all, c.want) {
 				t.Errorf("%s: no reason %q: %s", c.name, c.want, all)

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/inspect"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/google/go-cmp/cmp"
@@ -55,7 +55,7 @@ func TestInspectCommand(t *testing.T) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}
 	}
-	var f read.Inspection
+	var f inspect.Inspection
 	cmdtest.JSON(t, &f, "dataset", "inspect", data)
 	if f.Rows != 40 || f.Features != 2 || f.FeatureColumns[0].Name != "id" || *f.FeatureColumns[0].Most != 39 || f.Missing.Rows != 2 || len(f.Suspects) != 2 {
 		t.Errorf("%+v", f)

@@ -16,15 +16,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// aged is how the files of these tests are read.
-func aged() OpenOptions {
+// Aged is how the files of these tests are read.
+func Aged() OpenOptions {
 	return OpenOptions{
 		Labels: LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 0, High: 9},
 		Beside: BesideOptions{Values: "age", Intervals: []string{"from", "to"}, Groups: "who"},
 	}
 }
 
-const agedCSV = "x,who,age,from,to\n1,ann,3,2,4\n2,bob,5.5,5,6\n3,ann,9,9,9\n4,cy,0,0,1\n"
+const AgedCSV = "x,who,age,from,to\n1,ann,3,2,4\n2,bob,5.5,5,6\n3,ann,9,9,9\n4,cy,0,0,1\n"
 
 // agedFiles are one set of rows in the three kinds of files that have such columns.
 func agedFiles() map[string]string {
@@ -35,12 +35,12 @@ func agedFiles() map[string]string {
 	f.AddDoubles("to", 4, 1, 4, 6, 9, 1)
 	f.AddCells("who", "ann", "bob", "ann", "cy")
 	return map[string]string{
-		"a.csv": agedCSV,
+		"a.csv": AgedCSV,
 		"a.mat": string(f.Bytes()),
-		"a.npz": string(npzBytes(
-			"features", npyBytes("<f8", false, "(4, 1)", []float64{1, 2, 3, 4}), "age", npyBytes("<f8", false, "(4,)", []float64{3, 5.5, 9, 0}),
-			"from", npyBytes("<f4", false, "(4,)", []float32{2, 5, 9, 0}), "to", npyBytes("<i8", false, "(4, 1)", []int64{4, 6, 9, 1}),
-			"who", npyBytes("|S3", false, "(4,)", []byte("annbobanncy\x00")))),
+		"a.npz": string(NpzBytes(
+			"features", NpyBytes("<f8", false, "(4, 1)", []float64{1, 2, 3, 4}), "age", NpyBytes("<f8", false, "(4,)", []float64{3, 5.5, 9, 0}),
+			"from", NpyBytes("<f4", false, "(4,)", []float32{2, 5, 9, 0}), "to", NpyBytes("<i8", false, "(4, 1)", []int64{4, 6, 9, 1}),
+			"who", NpyBytes("|S3", false, "(4,)", []byte("annbobanncy\x00")))),
 	}
 }
 
@@ -49,7 +49,7 @@ func agedFiles() map[string]string {
 func TestBeside(t *testing.T) {
 	var first string
 	for name, content := range agedFiles() {
-		src, err := openFile(t, name, content, aged())
+		src, err := OpenFile(t, name, content, Aged())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,25 +115,25 @@ func TestBesideRefuses(t *testing.T) {
 		"one end":          {"x", "x", func(o *OpenOptions) { o.Beside.Intervals = []string{"from"} }, []string{"want two columns"}},
 		"twice":            {"x", "x", func(o *OpenOptions) { o.Beside.Groups = "to" }, []string{"used twice"}},
 		"beyond the scale": {",5.5,5,6", ",10,5,60", nil, []string{"row 1", "the number 10 is outside the range 0 to 9"}},
-		"values beyond the scale": {agedCSV, "x,v,label_p,label_q\n1,0,1,0\n2,2,0,1\n", func(o *OpenOptions) {
+		"values beyond the scale": {AgedCSV, "x,v,label_p,label_q\n1,0,1,0\n2,2,0,1\n", func(o *OpenOptions) {
 			distributions(o)
 			o.Labels.Ordered, o.Labels.High, o.Beside.Values = true, 1, "v"
 		}, []string{"row 1", "the exact number 2 is outside the range 0 to 1"}},
-		"a range of others": {agedCSV, "x,label_p,label_q\n1,1,0\n", func(o *OpenOptions) {
+		"a range of others": {AgedCSV, "x,label_p,label_q\n1,1,0\n", func(o *OpenOptions) {
 			distributions(o)
 			o.Labels.Ordered, o.Labels.High = true, 5
 		}, []string{"a.csv", "2 labels found; the range 0:5 has 6 numbers"}},
-		"values without a scale": {agedCSV, "x,v,label_p,label_q\n1,0,1,0\n", func(o *OpenOptions) {
+		"values without a scale": {AgedCSV, "x,v,label_p,label_q\n1,0,1,0\n", func(o *OpenOptions) {
 			distributions(o)
 			o.Beside.Values = "v"
 		}, []string{"exact numbers and intervals need numeric labels"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := aged()
+			o := Aged()
 			if c.change != nil {
 				c.change(&o)
 			}
-			src, err := openFile(t, "a.csv", strings.Replace(agedCSV, c.old, c.new, 1), o)
+			src, err := OpenFile(t, "a.csv", strings.Replace(AgedCSV, c.old, c.new, 1), o)
 			if err == nil {
 				_, _, err = importer.Build(src, importer.Options{})
 			}
@@ -141,9 +141,9 @@ func TestBesideRefuses(t *testing.T) {
 		})
 	}
 	for file, name := range map[string]string{"a.mat": "variable", "a.npz": "array"} {
-		o := aged()
+		o := Aged()
 		o.Beside.Groups = "person"
-		_, err := openFile(t, file, agedFiles()[file], o)
+		_, err := OpenFile(t, file, agedFiles()[file], o)
 		datasettest.MustContain(t, err, file, name+` "person"`, "--groups", "who")
 	}
 	for text, says := range map[string]string{
@@ -155,39 +155,21 @@ func TestBesideRefuses(t *testing.T) {
 			Beside:  BesideOptions{Values: "v", Intervals: []string{"from", "to"}},
 			Missing: dataset.Missing{Fill: true},
 		}
-		src, err := openFile(t, "b.csv", "x,p,q,v,from,to\n1,1,2,3,3,4\n1,1,2,"+text+"\n", o)
+		src, err := OpenFile(t, "b.csv", "x,p,q,v,from,to\n1,1,2,3,3,4\n1,1,2,"+text+"\n", o)
 		if err == nil {
 			_, _, err = importer.Build(src, importer.Options{})
 		}
 		datasettest.MustContain(t, err, says)
 	}
-	_, err := openFile(t, "a.libsvm", "3 1:2\n", aged())
+	_, err := OpenFile(t, "a.libsvm", "3 1:2\n", Aged())
 	datasettest.MustContain(t, err, "a.libsvm", "--values can only be used with CSV, .mat and .npz files")
-}
-
-// TestBesideInspected: inspect counts the rows that an import refuses, and says what labels
-// would be.
-func TestBesideInspected(t *testing.T) {
-	path := datasettest.WriteFile(t, "a.csv", strings.Replace(strings.Replace(agedCSV, ",9,9,9", ",9,9,8", 1), ",5,6", ",5.6,6", 1))
-	found, err := Inspect(path, aged(), importer.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found.LabelsAre != "numeric labels from 0 to 9, with exact numbers" {
-		t.Errorf("labels are %s", found.LabelsAre)
-	}
-	if i := slices.IndexFunc(found.Warnings, func(w string) bool {
-		return strings.Contains(w, "found 2 samples with an invalid exact number, interval or group, such as ") && strings.Contains(w, "row 1")
-	}); i < 0 {
-		t.Errorf("%q", found.Warnings)
-	}
 }
 
 // TestBesideDropped: rows without a group or a number are left out, and groups follow.
 func TestBesideDropped(t *testing.T) {
-	o := aged()
+	o := Aged()
 	o.Missing.Drop = true
-	src, err := openFile(t, "a.csv", agedCSV+"5,,4,4,4\n6,dee,4,NA,4\n7,cy,NA,1,2\n8,bob,8,8,9\n", o)
+	src, err := OpenFile(t, "a.csv", AgedCSV+"5,,4,4,4\n6,dee,4,NA,4\n7,cy,NA,1,2\n8,bob,8,8,9\n", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,13 +185,13 @@ func TestBesideDropped(t *testing.T) {
 
 // TestBesideIsKnown: for a model, the columns beside features and labels are no features.
 func TestBesideIsKnown(t *testing.T) {
-	src, err := openFile(t, "a.csv", agedCSV, aged())
+	src, err := OpenFile(t, "a.csv", AgedCSV, Aged())
 	if err != nil {
 		t.Fatal(err)
 	}
 	info := src.Info()
 	s := &dataset.Schema{Features: 1, Labels: 10, FeatureNames: info.FeatureNames, LabelNames: info.LabelNames, LabelColumns: info.LabelColumns}
-	path := datasettest.WriteFile(t, "b.csv", agedCSV)
+	path := datasettest.WriteFile(t, "b.csv", AgedCSV)
 	got, _, err := OpenFor(path, OpenOptions{NoLabels: true}, s)
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +204,7 @@ func TestBesideIsKnown(t *testing.T) {
 // TestSame: two manifests of one digest are told apart by what the digest does not cover.
 func TestSame(t *testing.T) {
 	build := func(o OpenOptions, content string) *dataset.Manifest {
-		src, err := openFile(t, "a.csv", content, o)
+		src, err := OpenFile(t, "a.csv", content, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func packed(text []byte) []byte {
 
 // zeroArray is an array of n zeros of one byte.
 func zeroArray(shape string, n int) []byte {
-	return append(npyBytes("|i1", false, shape, []byte{}), make([]byte, n)...)
+	return append(NpyBytes("|i1", false, shape, []byte{}), make([]byte, n)...)
 }
 
 // matBytes is a MATLAB file of compressed arrays, with features and labels of one row.
@@ -53,7 +53,7 @@ func TestHostileFiles(t *testing.T) {
 	testkit.WithoutRace(t)
 	const million = 1 << 20
 	one := []float64{0.5, 0.5}
-	features, labels := npyBytes("<f8", false, "(1, 2)", one), npyBytes("<f8", false, "(1, 2)", one)
+	features, labels := NpyBytes("<f8", false, "(1, 2)", one), NpyBytes("<f8", false, "(1, 2)", one)
 	var empty []any
 	for i := range 5000 {
 		empty = append(empty, fmt.Sprintf("e%d", i), []byte{})
@@ -77,14 +77,14 @@ func TestHostileFiles(t *testing.T) {
 		"names of features":  {"a.libsvm.gz", packed(append([]byte("# features: "), bytes.Repeat([]byte(","), 20*million)...)), OpenOptions{}, 400, []string{"features", "16777216"}},
 		"a high index":       {"a.libsvm", []byte("1,0 16777216:1\n"), OpenOptions{}, 1, []string{"16,777,216 features", "15 bytes", "1,048,576", "without gaps"}},
 		"a stated index":     {"a.libsvm", []byte("# columns: 2000000\n1,0 1:1\n"), OpenOptions{}, 1, []string{"2,000,000 features", "without gaps"}},
-		"empty arrays":       {"a.npz", npzBytes(empty...), OpenOptions{}, 20, []string{"5,000 arrays", "4,096", "numpy.savez"}},
-		"fewer of them":      {"a.npz", npzBytes(empty[:8000]...), OpenOptions{}, 60, []string{`no array "features"`, "--features-variable"}},
-		"features":           {"a.npz", npzBytes("features", zeroArray("(1, 2097152)", 2*million), "labels", labels), OpenOptions{}, 1, []string{"2,097,152 features", "1,048,576", "numpy.savez"}},
-		"rows":               {"a.npz", npzBytes("features", zeroArray("(67108864, 1)", 64*million), "labels", labels), OpenOptions{}, 1, []string{`"features"`, "200 times", "numpy.savez"}},
-		"label names":        {"a.npz", npzBytes("features", features, "labels", labels, "label_names", append(npyBytes("|S1", false, "(8388608,)", []byte{}), make([]byte, 8*million)...)), OpenOptions{}, 1, []string{`"label_names" has 8388608`}},
-		"groups":             {"a.npz", npzBytes("features", zeroArray("(8388608, 1)", 8*million), "labels", zeroArray("(8388608, 1)", 8*million), "who", append(npyBytes("|S1", false, "(8388608,)", []byte{}), make([]byte, 8*million)...)), beside, 1, []string{`"who" has 8,388,608 values`, "1,048,576", "numpy.savez"}},
-		"a long name":        {"a.npz", npzBytes("features", features, "labels", labels, "row_names", append(npyBytes("<U4000000", false, "(1,)", []byte{}), make([]byte, 16*million)...)), OpenOptions{}, 1, []string{`"row_names"`, "65536"}},
-		"a claim":            {"a.npy", npyBytes("<f4", false, "(1, 16777216)", []byte{}), OpenOptions{NoLabels: true, Features: 1 << 24}, 1, []string{"truncated"}},
+		"empty arrays":       {"a.npz", NpzBytes(empty...), OpenOptions{}, 20, []string{"5,000 arrays", "4,096", "numpy.savez"}},
+		"fewer of them":      {"a.npz", NpzBytes(empty[:8000]...), OpenOptions{}, 60, []string{`no array "features"`, "--features-variable"}},
+		"features":           {"a.npz", NpzBytes("features", zeroArray("(1, 2097152)", 2*million), "labels", labels), OpenOptions{}, 1, []string{"2,097,152 features", "1,048,576", "numpy.savez"}},
+		"rows":               {"a.npz", NpzBytes("features", zeroArray("(67108864, 1)", 64*million), "labels", labels), OpenOptions{}, 1, []string{`"features"`, "200 times", "numpy.savez"}},
+		"label names":        {"a.npz", NpzBytes("features", features, "labels", labels, "label_names", append(NpyBytes("|S1", false, "(8388608,)", []byte{}), make([]byte, 8*million)...)), OpenOptions{}, 1, []string{`"label_names" has 8388608`}},
+		"groups":             {"a.npz", NpzBytes("features", zeroArray("(8388608, 1)", 8*million), "labels", zeroArray("(8388608, 1)", 8*million), "who", append(NpyBytes("|S1", false, "(8388608,)", []byte{}), make([]byte, 8*million)...)), beside, 1, []string{`"who" has 8,388,608 values`, "1,048,576", "numpy.savez"}},
+		"a long name":        {"a.npz", NpzBytes("features", features, "labels", labels, "row_names", append(NpyBytes("<U4000000", false, "(1,)", []byte{}), make([]byte, 16*million)...)), OpenOptions{}, 1, []string{`"row_names"`, "65536"}},
+		"a claim":            {"a.npy", NpyBytes("<f4", false, "(1, 16777216)", []byte{}), OpenOptions{NoLabels: true, Features: 1 << 24}, 1, []string{"truncated"}},
 		"matlab features":    {"a.mat", matBytes(func(f *mattest.File) { f.AddDoubles("features", 1, 2*million, make([]float64, 2*million)...) }), OpenOptions{}, 1, []string{"2,097,152 features", "-v6"}},
 		"matlab bytes":       {"a.mat", matBytes(func(f *mattest.File) { f.AddDoubles("features", 9*million, 1, make([]float64, 9*million)...) }), OpenOptions{}, 500, []string{"200 times", "-v6"}},
 		"matlab names": {"a.mat", matBytes(func(f *mattest.File) {
@@ -137,7 +137,7 @@ func TestBoundsAreReached(t *testing.T) {
 		"an index, by model": {"a.libsvm", "1,0 2000000:1\n", OpenOptions{Features: 2000000}},
 		"a dropped index":    {"a.libsvm", "1,0 2000000:1\n", OpenOptions{Features: 2000000, Drop: []string{"3"}}},
 	} {
-		src, err := openFile(t, c.file, c.text, c.o)
+		src, err := OpenFile(t, c.file, c.text, c.o)
 		if err == nil {
 			err = src.Scan(func(*dataset.Row) error { return nil })
 		}
@@ -161,7 +161,7 @@ func TestNameBounds(t *testing.T) {
 		"a row's":         {"a.csv", "name,a,y_1,y_2\n" + long + ",1,0,1\n", OpenOptions{}, "row 0 (counted from 0): the name of the sample"},
 		"a row's, libsvm": {"a.libsvm", "1,0 1:1 # " + long + "\n", OpenOptions{}, "row 0 (counted from 0): the name of the sample"},
 	} {
-		src, err := openFile(t, c.file, c.text, c.o)
+		src, err := OpenFile(t, c.file, c.text, c.o)
 		if err == nil {
 			_, _, err = importer.Build(src, importer.Options{})
 		}

@@ -29,7 +29,7 @@ func TestCategories(t *testing.T) {
 		{"a missing one dropped, with its level", "c,x,label_a\nu,1,1\n,2,1\nv,NA,1\nw,3,1\n", OpenOptions{Categories: []string{"c"}, Missing: dataset.Missing{Drop: true}}, "c=u c=w x", "[1 0 1] [0 1 3]"},
 		{"a missing one filled", "c,x,label_a\nu,1,1\n,2,1\nw,NA,1\n", OpenOptions{Categories: []string{"c"}, Missing: dataset.Missing{Fill: true, Value: 7}}, "c=u c=w x", "[1 0 1] [7 7 2] [0 1 7]"},
 	} {
-		src, err := openFile(t, "a.csv", c.text, c.o)
+		src, err := OpenFile(t, "a.csv", c.text, c.o)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -68,14 +68,14 @@ func TestCategoriesRefused(t *testing.T) {
 		{"a header that may be a row", "a.csv", "u,v\nw,v\nu,s\n", OpenOptions{Categories: []string{"u"}, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"v"}}}, []string{"--header yes", "--header no"}},
 		{"another kind of file", "a.libsvm", "1 1:2\n", OpenOptions{Categories: []string{"0"}}, []string{"--categories", "CSV"}},
 	} {
-		_, err := openFile(t, c.file, c.text, c.o)
+		_, err := OpenFile(t, c.file, c.text, c.o)
 		if err == nil {
-			src, _ := openFile(t, c.file, c.text, c.o)
+			src, _ := OpenFile(t, c.file, c.text, c.o)
 			err = src.Scan(func(*dataset.Row) error { return nil })
 		}
 		datasettest.MustContain(t, err, c.parts...)
 	}
-	if _, err := openFile(t, "a.csv", ids.String(), OpenOptions{Drop: []string{"id"}, FeatureColumns: nil}); err == nil || !strings.Contains(err.Error(), "features") {
+	if _, err := OpenFile(t, "a.csv", ids.String(), OpenOptions{Drop: []string{"id"}, FeatureColumns: nil}); err == nil || !strings.Contains(err.Error(), "features") {
 		t.Errorf("without its only feature: %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestCategoriesRefused(t *testing.T) {
 // modelOf is the schema of a model that is trained on a file.
 func modelOf(t *testing.T, text string, o OpenOptions) *dataset.Schema {
 	t.Helper()
-	src, err := openFile(t, "train.csv", text, o)
+	src, err := OpenFile(t, "train.csv", text, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func modelOf(t *testing.T, text string, o OpenOptions) *dataset.Schema {
 // TestLevelsOfModels: a later file has the model's levels, and others are refused or ignored.
 func TestLevelsOfModels(t *testing.T) {
 	s := modelOf(t, "x,c,k,label_a\n1,red,10,1\n2,blue,9,1\n3,green,10,1\n", OpenOptions{Categories: []string{"c", "k"}})
-	src, _, err := openFor(t, "new.csv", "k,x,c\n10.0,5,green\n9,6,red\n", OpenOptions{NoLabels: true}, s)
+	src, _, err := OpenForModel(t, "new.csv", "k,x,c\n10.0,5,green\n9,6,red\n", OpenOptions{NoLabels: true}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestLevelsOfModels(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 	const unseen = "k,x,c\n10,5,green\n9,6,violet\n11,6,violet\n"
-	src, _, err = openFor(t, "new.csv", unseen, OpenOptions{NoLabels: true}, s)
+	src, _, err = OpenForModel(t, "new.csv", unseen, OpenOptions{NoLabels: true}, s)
 	if err == nil {
 		err = src.Scan(func(*dataset.Row) error { return nil })
 	}
@@ -120,15 +120,15 @@ func TestLevelsOfModels(t *testing.T) {
 	ignore := OpenOptions{NoLabels: true, Unseen: func(row int, category, level string) {
 		told = append(told, fmt.Sprintf("%d %s %s", row, category, level))
 	}}
-	if src, _, err = openFor(t, "new.csv", unseen, ignore, s); err != nil {
+	if src, _, err = OpenForModel(t, "new.csv", unseen, ignore, s); err != nil {
 		t.Fatal(err)
 	}
 	if rows := datasettest.Collect(t, src); fmt.Sprint(rows[1].Values, rows[2].Values) != "[6 0 0 0 1 0] [6 0 0 0 0 0]" || !slices.Equal(told, []string{"1 c violet", "2 k 11", "2 c violet"}) {
 		t.Errorf("%v, told %q", rows, told)
 	}
-	_, _, err = openFor(t, "new.csv", "k,x\n10,5\n", OpenOptions{NoLabels: true}, s)
+	_, _, err = OpenForModel(t, "new.csv", "k,x\n10,5\n", OpenOptions{NoLabels: true}, s)
 	datasettest.MustContain(t, err, "missing from the file: 3", "c=blue")
-	src, _, err = openFor(t, "new.csv", "k=9,k=10,x,c=red,c=blue,c=green\n0,1,5,0,0,1\n", OpenOptions{NoLabels: true}, s)
+	src, _, err = OpenForModel(t, "new.csv", "k=9,k=10,x,c=red,c=blue,c=green\n0,1,5,0,0,1\n", OpenOptions{NoLabels: true}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestLevelsOfModels(t *testing.T) {
 		t.Errorf("with a column for each level: %v", rows)
 	}
 	s = modelOf(t, "1,red,1\n2,blue,1\n", OpenOptions{Categories: []string{"1"}, Labels: LabelOptions{Columns: []string{"2"}}})
-	if src, _, err = openFor(t, "new.csv", "3,blue,1\n", OpenOptions{}, s); err != nil {
+	if src, _, err = OpenForModel(t, "new.csv", "3,blue,1\n", OpenOptions{}, s); err != nil {
 		t.Fatal(err)
 	}
 	if rows := datasettest.Collect(t, src); fmt.Sprint(rows[0].Values, rows[0].Labels) != "[3 1 0] [1]" {
@@ -176,7 +176,7 @@ func TestCategoriesAreColumns(t *testing.T) {
 			long.WriteString(",1\n")
 		}
 		digest := func(text string, categories ...string) (string, []string) {
-			src, err := openFile(t, "a.csv", text, OpenOptions{Categories: categories})
+			src, err := OpenFile(t, "a.csv", text, OpenOptions{Categories: categories})
 			if err != nil {
 				r.Fatal(err)
 			}

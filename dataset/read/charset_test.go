@@ -3,7 +3,6 @@ package read
 import (
 	"bytes"
 	"compress/gzip"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -57,7 +56,7 @@ func TestEncodings(t *testing.T) {
 		{"UTF-16BE", "utf-16be", kanji, utf16Text(kanji, "", true)},
 		{"UTF-16BE with a mark", "utf-16-be", kanji, utf16Text(kanji, "\xfe\xff", true)},
 	} {
-		want, err := openFile(t, "a.csv", c.text, OpenOptions{})
+		want, err := OpenFile(t, "a.csv", c.text, OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,12 +69,12 @@ func TestEncodings(t *testing.T) {
 		z.Write([]byte(c.bytes))
 		z.Close()
 		for file, b := range map[string]string{"a.csv": c.bytes, "a.csv.gz": packed.String()} {
-			src, err := openFile(t, file, b, OpenOptions{Encoding: encoding})
+			src, err := OpenFile(t, file, b, OpenOptions{Encoding: encoding})
 			if err != nil {
 				t.Errorf("%s, %s: %v", c.name, file, err)
 				continue
 			}
-			if got := describe(t, src); got != describe(t, want) {
+			if got := Describe(t, src); got != Describe(t, want) {
 				t.Errorf("%s, %s: %s", c.name, file, got)
 			}
 		}
@@ -109,7 +108,7 @@ func TestEncodingsRefused(t *testing.T) {
 			}
 		}
 		read := func(encoding string) error {
-			src, err := openFile(t, "a.csv", c.text, OpenOptions{Encoding: encoding})
+			src, err := OpenFile(t, "a.csv", c.text, OpenOptions{Encoding: encoding})
 			if err == nil {
 				err = src.Scan(func(*dataset.Row) error { return nil })
 			}
@@ -126,7 +125,7 @@ func TestEncodingsRefused(t *testing.T) {
 		_, err := ParseEncoding(name)
 		datasettest.MustContain(t, err, name, "windows-1252")
 	}
-	_, err = openFile(t, "a.npz", "PK", OpenOptions{Encoding: "gbk"})
+	_, err = OpenFile(t, "a.npz", "PK", OpenOptions{Encoding: "gbk"})
 	datasettest.MustContain(t, err, "--encoding can only be used with text files")
 }
 
@@ -150,7 +149,7 @@ func TestEncodingOfModels(t *testing.T) {
 	for _, c := range []struct{ name, text, encoding string }{
 		{"the same", latin, ""}, {"a mark", "\xef\xbb\xbf" + text, ""}, {"a flag", text, "utf-8"},
 	} {
-		if _, _, err := openFor(t, "new.csv", c.text, OpenOptions{Encoding: c.encoding}, s); err != nil {
+		if _, _, err := OpenForModel(t, "new.csv", c.text, OpenOptions{Encoding: c.encoding}, s); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -158,10 +157,10 @@ func TestEncodingOfModels(t *testing.T) {
 	z := gzip.NewWriter(&packed)
 	z.Write([]byte("\xef\xbb\xbf" + text))
 	z.Close()
-	if _, _, err := openFor(t, "new.csv.gz", packed.String(), OpenOptions{}, s); err != nil {
+	if _, _, err := OpenForModel(t, "new.csv.gz", packed.String(), OpenOptions{}, s); err != nil {
 		t.Errorf("a mark, packed: %v", err)
 	}
-	_, _, err = openFor(t, "new.csv", text, OpenOptions{}, s)
+	_, _, err = OpenForModel(t, "new.csv", text, OpenOptions{}, s)
 	datasettest.MustContain(t, err, "read with the options of the training file: --encoding iso-8859-1 (--encoding utf-8 if the file is UTF-8; options that are given override these)")
 }
 
@@ -171,10 +170,10 @@ func TestLibsvmIsUTF8(t *testing.T) {
 		"gr\xfcn 1:1\nrot 1:2\n":                  {Labels: LabelOptions{Kind: dataset.Class}},
 		".5,.5 1:1 # K\xf6ln\n.5,.5 1:2 # Bonn\n": {},
 	} {
-		_, err := openBytes(t, "a.svm", []byte(file), o)
+		_, err := OpenBytes(t, "a.svm", []byte(file), o)
 		datasettest.MustContain(t, err, "row 0", "line 1", "is not UTF-8", "--encoding windows-1252")
 		o.Encoding = "windows-1252"
-		src, err := openBytes(t, "a.svm", []byte(file), o)
+		src, err := OpenBytes(t, "a.svm", []byte(file), o)
 		if err != nil {
 			t.Errorf("%q: %v", file, err)
 			continue
@@ -185,8 +184,8 @@ func TestLibsvmIsUTF8(t *testing.T) {
 	}
 }
 
-// encoded returns text in an encoding.
-func encoded(t *testing.T, text, name string) string {
+// Encoded returns text in an encoding.
+func Encoded(t *testing.T, text, name string) string {
 	t.Helper()
 	if name == encodingUTF16LE || name == encodingUTF16BE {
 		return utf16Text(text, "", name == encodingUTF16BE)
@@ -198,55 +197,8 @@ func encoded(t *testing.T, text, name string) string {
 	return s
 }
 
-// TestInspectEncodings: inspect lists the encodings in which a file that is not UTF-8 is text, at most four, the likeliest first, and
-// each of them reads it. The others refuse it.
-func TestInspectEncodings(t *testing.T) {
-	const rows = "1,2,.5,.5\n3,4,.25,.75\n5,6,.2,.8\n"
-	class := OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}
-	for _, c := range []struct {
-		file, text, encoding string
-		o                    OpenOptions
-	}{
-		{"header.csv", "größe,fläche,label_froh,label_müde\n" + rows, "windows-1252", OpenOptions{}},
-		{"french.csv", "âge,côté,label_fâché,label_gaieté\n" + rows, "windows-1252", OpenOptions{}},
-		{"class.csv", "x,z,class\n1,2,grün\n3,4,rot\n5,6,grün\n7,8,rot\n", "windows-1252", class},
-		{"category.csv", "x,ort,label_a,label_b\n1,Köln,.5,.5\n3,Bonn,.25,.75\n4,Köln,.5,.5\n3,Bonn,.25,.75\n", "windows-1252", OpenOptions{Categories: []string{"ort"}}},
-		{"group.csv", "x,person,label_a,label_b\n1,Jörg,.5,.5\n3,Zoë,.25,.75\n4,Jörg,.5,.5\n", "windows-1252", OpenOptions{Beside: BesideOptions{Groups: "person"}}},
-		{"japanese.csv", "年齢,身長,label_楽しい,label_悲しい\n" + rows, "shift_jis", OpenOptions{}},
-		{"kana.csv", "x,z,class\n1,2,ネコ\n3,4,イヌ\n5,6,ネコ\n7,8,イヌ\n", "shift_jis", class},
-		{"chinese.csv", "年龄,身高,label_高兴,label_难过\n" + rows, "gbk", OpenOptions{}},
-		{"little.csv", "größe,x,label_a,label_b\n" + rows, "utf-16le", OpenOptions{}},
-		{"big.csv", "größe,x,label_a,label_b\n" + rows, "utf-16be", OpenOptions{}},
-		{"class.svm", "grün 1:1\nrot 1:2\ngrün 1:3\n", "windows-1252", class},
-	} {
-		path := datasettest.WriteFile(t, c.file, encoded(t, c.text, c.encoding))
-		if _, err := tryOpen(path, c.o); err == nil || !strings.Contains(err.Error(), "--encoding "+c.encoding) {
-			t.Errorf("%s: an import says %v", c.file, err)
-		}
-		found, err := Inspect(path, c.o, importer.Options{})
-		if err != nil || found.Refused == "" || len(found.Readings) == 0 || len(found.Readings) > 4 {
-			t.Errorf("%s: %+v, %v", c.file, found, err)
-			continue
-		}
-		for i, r := range found.Readings {
-			at := slices.IndexFunc(r.Flags, func(f dataset.Flag) bool { return f.Name == "--encoding" })
-			if r.Refused != "" || at < 0 || i == 0 && r.Flags[at].Value != c.encoding {
-				t.Errorf("%s: reading %d is %+v, want %s first", c.file, i, r, c.encoding)
-				continue
-			}
-			o, _, err := apply(r.Way, c.o, importer.Options{})
-			if err == nil {
-				_, err = tryOpen(path, o)
-			}
-			if err != nil {
-				t.Errorf("%s: %v: %v", c.file, r.Flags, err)
-			}
-		}
-	}
-}
-
-// tryOpen reads a file as an import does.
-func tryOpen(path string, o OpenOptions) (*dataset.Manifest, error) {
+// TryOpen reads a file as an import does.
+func TryOpen(path string, o OpenOptions) (*dataset.Manifest, error) {
 	src, err := Open(path, o)
 	if err != nil {
 		return nil, err

@@ -103,14 +103,14 @@ func (m *testMatrix) files() map[string][]byte {
 		if fortran {
 			xs, ds = byColumns(xs, m.rows, m.features), byColumns(ds, m.rows, m.labels)
 		}
-		return npyBytes("<f4", fortran, fmt.Sprintf("(%d, %d)", m.rows, m.features), xs),
-			npyBytes("<f8", fortran, fmt.Sprintf("(%d, %d)", m.rows, m.labels), doubles(ds))
+		return NpyBytes("<f4", fortran, fmt.Sprintf("(%d, %d)", m.rows, m.features), xs),
+			NpyBytes("<f8", fortran, fmt.Sprintf("(%d, %d)", m.rows, m.labels), doubles(ds))
 	}
 	files := map[string][]byte{}
 	for name, fortran := range map[string]bool{"c": false, "fortran": true} {
 		x, d := arrays(fortran)
 		files[name+"_features.npy"], files[name+"_labels.npy"] = x, d
-		files[name+".npz"] = npzBytes("features", x, "labels", d)
+		files[name+".npz"] = NpzBytes("features", x, "labels", d)
 	}
 	for name, compress := range map[string]bool{"packed.mat": true, "plain.mat": false} {
 		f := &mattest.File{Compress: compress}
@@ -264,8 +264,8 @@ func TestImportMemory(t *testing.T) {
 	}
 	const rows, features, limit = 400000, 120, 110 << 20
 	dir := t.TempDir()
-	x := npyBytes("<f4", true, fmt.Sprintf("(%d, %d)", rows, features), slices.Repeat([]float32{1, 2, 3, 4, 5}, rows*features/5))
-	d := npyBytes("<f4", false, fmt.Sprintf("(%d, 2)", rows), slices.Repeat([]float32{0.25, 0.75}, rows))
+	x := NpyBytes("<f4", true, fmt.Sprintf("(%d, %d)", rows, features), slices.Repeat([]float32{1, 2, 3, 4, 5}, rows*features/5))
+	d := NpyBytes("<f4", false, fmt.Sprintf("(%d, 2)", rows), slices.Repeat([]float32{0.25, 0.75}, rows))
 	if err := os.WriteFile(filepath.Join(dir, "features.npy"), x, 0o600); err != nil {
 		t.Fatal(err)
 	}

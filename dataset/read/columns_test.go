@@ -40,7 +40,7 @@ func TestChosenColumns(t *testing.T) {
 		{[]string{"1:2"}, []string{"a"}, "[b c] [2 3]"},
 	} {
 		for name, content := range map[string]string{"a.csv": csv, "a.svm": svm} {
-			src, err := openFile(t, name, content, OpenOptions{FeatureColumns: c.features, Drop: c.drop})
+			src, err := OpenFile(t, name, content, OpenOptions{FeatureColumns: c.features, Drop: c.drop})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,21 +55,21 @@ func TestChosenColumns(t *testing.T) {
 			`no column "x"`: {Drop: []string{"x"}},
 			`column 0 "a" (counted from 0) is used twice`: {Drop: []string{"a"}, FeatureColumns: []string{"a"}},
 		} {
-			_, err := openFile(t, name, content, o)
+			_, err := OpenFile(t, name, content, o)
 			datasettest.MustContain(t, err, name, says)
 		}
-		_, err := openFile(t, name, content, OpenOptions{Drop: []string{"a", "b", "c"}})
+		_, err := OpenFile(t, name, content, OpenOptions{Drop: []string{"a", "b", "c"}})
 		datasettest.MustContain(t, err, name, "0 features")
 	}
 }
 
 // TestDroppedLabel: a label column can be dropped, and a name column be a feature.
 func TestDroppedLabel(t *testing.T) {
-	src, err := openFile(t, "a.csv", "name,a,label_p,label_q\n7,1,1,0.5\n", OpenOptions{Drop: []string{"label_q"}, FeatureColumns: []string{"a", "name"}})
+	src, err := OpenFile(t, "a.csv", "name,a,label_p,label_q\n7,1,1,0.5\n", OpenOptions{Drop: []string{"label_q"}, FeatureColumns: []string{"a", "name"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := describe(t, src); got != "[a name]>[p] [1 7]>[1]" {
+	if got := Describe(t, src); got != "[a name]>[p] [1 7]>[1]" {
 		t.Error(got)
 	}
 }
@@ -81,27 +81,27 @@ func TestForeignOptions(t *testing.T) {
 		"--row-names": {RowNames: "0"}, "--features-variable": {FeaturesVariable: "x"}, "--labels-file": {LabelsFile: "x"},
 		"--header": {Header: dataset.HeaderNo}, "--label-prefix": {Labels: LabelOptions{Prefixes: []string{"q"}}},
 	} {
-		_, err := openFile(t, "a.svm", "1 1:1\n", o)
+		_, err := OpenFile(t, "a.svm", "1 1:1\n", o)
 		datasettest.MustContain(t, err, "a.svm", says, "only")
 	}
-	_, err := openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{ZeroBased: true})
+	_, err := OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{ZeroBased: true})
 	datasettest.MustContain(t, err, "a.csv", "--zero-based")
-	if _, err = openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{CountedFrom: dataset.FromZero}); err != nil {
+	if _, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{CountedFrom: dataset.FromZero}); err != nil {
 		t.Error(err)
 	}
-	_, err = openFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{LabelsVariable: "y"})
+	_, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{LabelsVariable: "y"})
 	datasettest.MustContain(t, err, "a.csv", "--labels-variable", ".mat and .npz")
 }
 
 // TestFormat: what a file is called need not say what it is.
 func TestFormat(t *testing.T) {
-	src, err := openFile(t, "a.txt", "a\tlabel_b\n1\t1\n", OpenOptions{Format: "tsv", Called: "stdin"})
+	src, err := OpenFile(t, "a.txt", "a\tlabel_b\n1\t1\n", OpenOptions{Format: "tsv", Called: "stdin"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := describe(t, src); got != "[a]>[b] [1]>[1]" || src.Info().File != "stdin" {
+	if got := Describe(t, src); got != "[a]>[b] [1]>[1]" || src.Info().File != "stdin" {
 		t.Error(got, src.Info().File)
 	}
-	_, err = openFile(t, "a.txt", "a\tlabel_b\nx\t1\n", OpenOptions{Format: "mat", Called: "stdin"})
+	_, err = OpenFile(t, "a.txt", "a\tlabel_b\nx\t1\n", OpenOptions{Format: "mat", Called: "stdin"})
 	datasettest.MustContain(t, err, "stdin: ")
 }

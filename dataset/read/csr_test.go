@@ -13,18 +13,18 @@ import (
 
 // int64s makes an array of int64.
 func int64s(values ...int64) []byte {
-	return npyBytes("<i8", false, fmt.Sprintf("(%d,)", len(values)), values)
+	return NpyBytes("<i8", false, fmt.Sprintf("(%d,)", len(values)), values)
 }
 
 func float64s(values ...float64) []byte {
-	return npyBytes("<f8", false, fmt.Sprintf("(%d,)", len(values)), values)
+	return NpyBytes("<f8", false, fmt.Sprintf("(%d,)", len(values)), values)
 }
 
 // goodCSR has the arrays of a matrix of 3 rows and 4 columns, and its labels.
 func goodCSR() map[string][]byte {
 	return map[string][]byte{
 		"features_data": float64s(1, -2, 3), "features_indices": int64s(0, 3, 2), "features_indptr": int64s(0, 2, 2, 3),
-		"features_shape": int64s(3, 4), "labels": npyBytes("<f4", false, "(3, 2)", []float32{1, 0, 0.5, 0.5, 0, 1}),
+		"features_shape": int64s(3, 4), "labels": NpyBytes("<f4", false, "(3, 2)", []float32{1, 0, 0.5, 0.5, 0, 1}),
 	}
 }
 
@@ -36,11 +36,11 @@ func archiveOf(arrays map[string][]byte) []byte {
 			entries = append(entries, name, b)
 		}
 	}
-	return npzBytes(entries...)
+	return NpzBytes(entries...)
 }
 
 func TestCSR(t *testing.T) {
-	src, err := openBytes(t, "a.npz", archiveOf(goodCSR()), OpenOptions{})
+	src, err := OpenBytes(t, "a.npz", archiveOf(goodCSR()), OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +65,14 @@ func TestCSROfAnotherName(t *testing.T) {
 		arrays["X"+part] = arrays["features"+part]
 		delete(arrays, "features"+part)
 	}
-	src, err := openBytes(t, "a.npz", archiveOf(arrays), OpenOptions{FeaturesVariable: "X", Drop: []string{"0"}})
+	src, err := OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{FeaturesVariable: "X", Drop: []string{"0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if rows := datasettest.Collect(t, src); !slices.Equal(datasettest.Dense(rows[0], 3), []float64{0, 0, -2}) || src.Info().Features != 3 {
 		t.Errorf("%+v", rows)
 	}
-	_, err = openBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
+	_, err = OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
 	datasettest.MustContain(t, err, `no array "features"`, "X_data", "--features-variable")
 }
 
@@ -92,8 +92,8 @@ func TestDamagedCSR(t *testing.T) {
 		"more rows":          {"features_shape", int64s(4, 4), []string{`"features_indptr" has 4 values, want 5`}},
 		"indices of floats":  {"features_indices", float64s(0, 3, 2), []string{`"features_indices" has elements of type float64`}},
 		"fewer indices":      {"features_indices", int64s(0, 3), []string{`"features_data" has 3 values and "features_indices" has 2`}},
-		"two dimensions":     {"features_data", npyBytes("<f8", false, "(3, 1)", []float64{1, 2, 3}), []string{`"features_data" has 2 dimensions, want one`}},
-		"data of texts":      {"features_data", npyBytes("|S1", false, "(3,)", []byte("abc")), []string{`"features_data" holds texts`}},
+		"two dimensions":     {"features_data", NpyBytes("<f8", false, "(3, 1)", []float64{1, 2, 3}), []string{`"features_data" has 2 dimensions, want one`}},
+		"data of texts":      {"features_data", NpyBytes("|S1", false, "(3,)", []byte("abc")), []string{`"features_data" holds texts`}},
 		"truncated data":     {"features_data", float64s(1, 2, 3)[:90], []string{`"features_data"`, "truncated"}},
 		"a column too high":  {"features_indices", int64s(0, 4, 2), []string{"row 0", `"features_indices" has the column 4, want 0 to 3`}},
 		"a negative column":  {"features_indices", int64s(0, 3, -1), []string{"row 2", `"features_indices" has the column -1`}},
@@ -104,12 +104,12 @@ func TestDamagedCSR(t *testing.T) {
 		"an early end":       {"features_indptr", int64s(0, 2, 2, 2), []string{`"features_indptr" ends at 2, but "features_data" has 3 values`, "X.prune()"}},
 		"a late end":         {"features_indptr", int64s(0, 2, 2, 4), []string{"row 2", `"features_indptr" has 4, but "features_data" has only 3 values`}},
 		"missing values":     {"features_data", float64s(1, numbers.NaN, 3), []string{"row 0", "feature 3", "missing"}},
-		"labels of 2 rows":   {"labels", npyBytes("<f4", false, "(2, 2)", []float32{1, 0, 0.5, 0.5}), []string{"features", "labels"}},
-		"dense features too": {"features", npyBytes("<f4", false, "(3, 1)", []float32{1, 0, 1}), []string{`"features" is both an array and a sparse matrix`}},
+		"labels of 2 rows":   {"labels", NpyBytes("<f4", false, "(2, 2)", []float32{1, 0, 0.5, 0.5}), []string{"features", "labels"}},
+		"dense features too": {"features", NpyBytes("<f4", false, "(3, 1)", []float32{1, 0, 1}), []string{`"features" is both an array and a sparse matrix`}},
 	} {
 		arrays := goodCSR()
 		arrays[c.array] = c.b
-		src, err := openBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
+		src, err := OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
 		if err == nil {
 			_, _, err = importer.Build(src, importer.Options{})
 		}
@@ -121,7 +121,7 @@ func TestDamagedCSR(t *testing.T) {
 func TestCSRRowOfManyValues(t *testing.T) {
 	arrays := goodCSR()
 	arrays["features_shape"], arrays["features_indptr"] = int64s(3, 1), int64s(0, 3, 3, 3)
-	src, err := openBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
+	src, err := OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestCSRLongRow(t *testing.T) {
 	arrays := goodCSR()
 	arrays["features_data"], arrays["features_indices"] = float64s(values...), int64s(indices...)
 	arrays["features_indptr"], arrays["features_shape"] = int64s(0, 0, n, n), int64s(3, 2*n)
-	src, err := openBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
+	src, err := OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,7 @@ package read
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,8 +15,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// describe writes what a source gives in one line.
-func describe(t *testing.T, src dataset.Source) string {
+// Describe writes what a source gives in one line.
+func Describe(t *testing.T, src dataset.Source) string {
 	t.Helper()
 	i := src.Info()
 	s := fmt.Sprintf("%v>%v", i.FeatureNames, i.LabelNames)
@@ -56,12 +53,12 @@ func TestCSV(t *testing.T) {
 		{"1,2\n", OpenOptions{NoLabels: true, Features: 2, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}}, "[]>[] [1 2]>[]"},
 		{"1,2,cat\n", OpenOptions{NoLabels: true, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}}, "[]>[] [1 2]>[]"},
 	} {
-		src, err := openFile(t, "a.csv", c.content, c.o)
+		src, err := OpenFile(t, "a.csv", c.content, c.o)
 		if err != nil {
 			t.Errorf("%q: %v", c.content, err)
 			continue
 		}
-		if got := describe(t, src); got != c.want {
+		if got := Describe(t, src); got != c.want {
 			t.Errorf("%q: %s, want %s", c.content, got, c.want)
 		}
 	}
@@ -91,7 +88,7 @@ func TestCSVErrors(t *testing.T) {
 		{"label_b\n1\n", OpenOptions{}, "0 features", nil},
 		{"a,b\n1,2\n", OpenOptions{RowNames: "n", NoLabels: true}, `no column "n"`, nil},
 	} {
-		src, err := openFile(t, "a.csv", c.content, c.o)
+		src, err := OpenFile(t, "a.csv", c.content, c.o)
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -107,15 +104,15 @@ func TestCSVGZ(t *testing.T) {
 	z := gzip.NewWriter(&b)
 	z.Write([]byte("a,label_c\n1,1\n2,1\n"))
 	z.Close()
-	src, err := openBytes(t, "a.csv.gz", b.Bytes(), OpenOptions{})
+	src, err := OpenBytes(t, "a.csv.gz", b.Bytes(), OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := describe(t, src), "[a]>[c] [1]>[1] [2]>[1]"; got != want {
+	if got, want := Describe(t, src), "[a]>[c] [1]>[1] [2]>[1]"; got != want {
 		t.Errorf("%s", got)
 	}
 	for n := range b.Len() {
-		src, err := openBytes(t, "a.csv.gz", b.Bytes()[:n], OpenOptions{})
+		src, err := OpenBytes(t, "a.csv.gz", b.Bytes()[:n], OpenOptions{})
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -124,57 +121,8 @@ func TestCSVGZ(t *testing.T) {
 	}
 }
 
-func FuzzCSV(f *testing.F) {
-	dir := f.TempDir()
-	f.Add("a,b,label_c,label_d\n1,2,0,1\n3,-4e2,.5,.5\n", "", "")
-	f.Add("row_name,a,class\n\"x\"\"\",3,sad\n", "class", "")
-	f.Add("1,2,3\n4,5,6\n", "age", "last")
-	f.Add("sep=;\na;label_c\n1,5;1\n;1\n;;\n", "", "")
-	f.Fuzz(func(t *testing.T, content, kind, column string) {
-		path := filepath.Join(dir, "a.csv")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		o := OpenOptions{Labels: LabelOptions{Kind: dataset.LabelKind(kind), Sigma: 1, High: 9}}
-		if column != "" {
-			o.Labels.Columns = []string{column}
-		}
-		checkReadable(t, path, o)
-		o.Missing.Drop = true
-		checkReadable(t, path, o)
-	})
-}
-
-// checkReadable reads a file in every way: it may be refused, and it must be
-// the same each time.
-func checkReadable(t *testing.T, path string, o OpenOptions) {
-	t.Helper()
-	o.NoLabels = true
-	if src, err := Open(path, o); err == nil {
-		datasettest.TryCollect(src)
-	}
-	o.NoLabels = false
-	if f, err := Inspect(path, o, importer.Options{}); err == nil {
-		if _, err := json.Marshal(f); err != nil {
-			t.Error(err)
-		}
-	}
-	src, err := Open(path, o)
-	if err != nil || src.Info().Features > 1<<10 || src.Info().Labels > 1<<10 {
-		return
-	}
-	m, _, err := importer.Build(src, importer.Options{})
-	if err != nil {
-		return
-	}
-	if again, _, err := importer.Build(src, importer.Options{}); err != nil || m.Digest() != again.Digest() {
-		t.Errorf("read again: %v", err)
-	}
-	forModel(t, path, o, m)
-}
-
-// forModel reads a file for a model that was trained on it: nothing may change.
-func forModel(t *testing.T, path string, o OpenOptions, m *dataset.Manifest) {
+// ForModel reads a file for a model that was trained on it: nothing may change.
+func ForModel(t *testing.T, path string, o OpenOptions, m *dataset.Manifest) {
 	t.Helper()
 	s := &dataset.Schema{Features: m.Features, Labels: m.Labels, FeatureNames: m.FeatureNames, LabelNames: m.LabelNames, LabelColumns: m.LabelColumns}
 	src, _, err := OpenFor(path, o, s)
@@ -237,7 +185,7 @@ func TestDefaultTarget(t *testing.T) {
 		{"5,1,a\n6,2,b\n", LabelOptions{Kind: dataset.Class}, -1, "the file has no header: name columns by their numbers"},
 		{"p,q\n5,1\n6,2\n", age, -1, "but no column is called age, label, target or y"},
 	} {
-		src, err := openFile(t, "a.csv", c.content, OpenOptions{Labels: c.labels})
+		src, err := OpenFile(t, "a.csv", c.content, OpenOptions{Labels: c.labels})
 		if c.column < 0 {
 			datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 			datasettest.MustContain(t, err, c.says)
@@ -259,21 +207,21 @@ func TestDefaultTarget(t *testing.T) {
 // Two default prefixes are refused, unless a flag or a model says which are labels.
 func TestTwoPrefixes(t *testing.T) {
 	content := "x_min,y_min,x_max,y_max,label_joy,label_sad\n10,20,30,40,.25,.75\n"
-	_, err := openFile(t, "a.csv", content, OpenOptions{})
+	_, err := OpenFile(t, "a.csv", content, OpenOptions{})
 	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 	datasettest.MustContain(t, err, `--label-prefix label_ reads "label_joy" and "label_sad" as labels`, `--label-prefix y_ reads "y_min" and "y_max" as labels`)
 	for _, o := range []OpenOptions{
 		{Labels: LabelOptions{Prefixes: []string{"label_"}}}, {Labels: LabelOptions{Columns: []string{"label_joy:last"}}}, {FeatureColumns: []string{"0:3"}},
 	} {
-		src, err := openFile(t, "a.csv", content, o)
+		src, err := OpenFile(t, "a.csv", content, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := describe(t, src), "[x_min y_min x_max y_max]>[joy sad] [10 20 30 40]>[0.25 0.75]"; got != want {
+		if got, want := Describe(t, src), "[x_min y_min x_max y_max]>[joy sad] [10 20 30 40]>[0.25 0.75]"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	src, err := openFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Prefixes: []string{"label_", "y_"}}})
+	src, err := OpenFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Prefixes: []string{"label_", "y_"}}})
 	if err != nil || src.Info().Labels != 4 {
 		t.Errorf("both: %v", err)
 	}

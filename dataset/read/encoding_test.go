@@ -56,7 +56,7 @@ func TestNoText(t *testing.T) {
 		"\xfe\xff\xd8\x00\x00a":   "the UTF-16 text is damaged",
 		"\xfe\xff\xdc\x00\x00a,b": "the UTF-16 text is damaged",
 	} {
-		_, err := openFile(t, "a.csv", content, OpenOptions{NoLabels: true})
+		_, err := OpenFile(t, "a.csv", content, OpenOptions{NoLabels: true})
 		datasettest.MustContain(t, err, "a.csv", says)
 		datasettest.MustBe(t, err, dataset.ErrFormat)
 	}

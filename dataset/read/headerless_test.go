@@ -33,7 +33,7 @@ func TestHeaderlessFileOfModel(t *testing.T) {
 		"mixed":   {"color,x,species\n", mixed, class, OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"species"}}, Categories: []string{"color"}}, "red,2,q\n"},
 		"degrees": {"x,label_p,label_q\n", degrees, OpenOptions{}, OpenOptions{}, "2,.5,.5\n"},
 	} {
-		src, err := openFile(t, "a.csv", c.header+c.rows, c.train)
+		src, err := OpenFile(t, "a.csv", c.header+c.rows, c.train)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -19,18 +18,18 @@ import (
 func TestEqualNumbersAreOneClass(t *testing.T) {
 	want := []int{0, 1, 0, 1, 0, 1}
 	svm := []byte("0 1:1\n1 1:2\n0.0 1:3\n1.0 1:4\n-0 1:5\n+1 1:6\n")
-	text := npzBytes("features", npyBytes("<f8", false, "(6, 1)", []float64{1, 2, 3, 4, 5, 6}),
-		"class", npyBytes("|S3", false, "(6,)", []byte("0\x00\x001\x00\x000.01.00\x00\x001e0")))
+	text := NpzBytes("features", NpyBytes("<f8", false, "(6, 1)", []float64{1, 2, 3, 4, 5, 6}),
+		"class", NpyBytes("|S3", false, "(6,)", []byte("0\x00\x001\x00\x000.01.00\x00\x001e0")))
 	for name, b := range map[string][]byte{
-		"a.csv": column("class", "0", "1", "0.0", "1.0", "0", "1"), "a.svm": svm, "a.npz": text,
-		"b.npz": npzBytes("features", npyBytes("<f8", false, "(6, 1)", []float64{1, 2, 3, 4, 5, 6}), "class", npyBytes("<f4", false, "(6,)", []float32{0, 1, 0, 1, 0, 1})),
+		"a.csv": Column("class", "0", "1", "0.0", "1.0", "0", "1"), "a.svm": svm, "a.npz": text,
+		"b.npz": NpzBytes("features", NpyBytes("<f8", false, "(6, 1)", []float64{1, 2, 3, 4, 5, 6}), "class", NpyBytes("<f4", false, "(6,)", []float32{0, 1, 0, 1, 0, 1})),
 	} {
-		names, rows, err := classesOf(t, name, b, OpenOptions{})
+		names, rows, err := ClassesOf(t, name, b, OpenOptions{})
 		if err != nil || !slices.Equal(names, []string{"0", "1"}) || !slices.Equal(rows, want) {
 			t.Errorf("%s: %q %v, %v", name, names, rows, err)
 		}
 	}
-	src, err := openBytes(t, "a.csv", column("class", "0", "1", "0.0", "1.0", "0", "1"), OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
+	src, err := OpenBytes(t, "a.csv", Column("class", "0", "1", "0.0", "1.0", "0", "1"), OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +38,7 @@ func TestEqualNumbersAreOneClass(t *testing.T) {
 		t.Errorf("notes %q", notes)
 	}
 	// A decimal comma is one more spelling.
-	names, rows, err := classesOf(t, "c.csv", []byte("x;class\n1,5;1,0\n2,5;2\n3,5;1\n"), OpenOptions{})
+	names, rows, err := ClassesOf(t, "c.csv", []byte("x;class\n1,5;1,0\n2,5;2\n3,5;1\n"), OpenOptions{})
 	if err != nil || !slices.Equal(names, []string{"1", "2"}) || !slices.Equal(rows, []int{0, 1, 0}) {
 		t.Errorf("decimal comma: %q %v, %v", names, rows, err)
 	}
@@ -47,61 +46,14 @@ func TestEqualNumbersAreOneClass(t *testing.T) {
 
 // TestTextsStayTexts: as soon as one class is no number, all are texts.
 func TestTextsStayTexts(t *testing.T) {
-	names, _, err := classesOf(t, "a.csv", column("class", "1.10", "2", "a"), OpenOptions{})
+	names, _, err := ClassesOf(t, "a.csv", Column("class", "1.10", "2", "a"), OpenOptions{})
 	if err != nil || !slices.Equal(names, []string{"1.10", "2", "a"}) {
 		t.Errorf("%q, %v", names, err)
 	}
 }
 
-// TestTwoWaysToReadIdentities: what is open is refused, and the advice of the refusal works.
-func TestTwoWaysToReadIdentities(t *testing.T) {
-	for _, c := range []struct {
-		texts    []string
-		says     []string
-		one, two []string // as the advice says, for one and for two classes
-	}{
-		{
-			[]string{"7", "8", "007"},
-			[]string{`"007", and "7" in row 0, are one class as numbers but two as texts (the leading zeros may be part of the name)`, "write both as 7 for one class", "(s7, s007)", "row 2", "line 4"},
-			[]string{"7", "8", "7"},
-			[]string{"s7", "8", "s007"},
-		},
-		{
-			[]string{"12", "unknown", "12.0"},
-			[]string{`"12.0", and "12" in row 0`, `"unknown" in row 1 is a text`, "write both as 12 for one"},
-			[]string{"12", "unknown", "12"},
-			[]string{"s12", "unknown", "s12.0"},
-		},
-	} {
-		_, _, err := classesOf(t, "a.csv", column("class", c.texts...), OpenOptions{})
-		datasettest.MustContain(t, err, append(c.says, "a.csv")...)
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		for n, texts := range map[int][]string{2: c.one, 3: c.two} {
-			if names, _, err := classesOf(t, "a.csv", column("class", texts...), OpenOptions{}); err != nil || len(names) != n {
-				t.Errorf("%q: %q, %v", texts, names, err)
-			}
-		}
-		// Groups are read in the same way.
-		src, err := openBytes(t, "a.csv", grouped(c.texts...), OpenOptions{Beside: BesideOptions{Groups: "person"}})
-		if err == nil {
-			_, _, err = importer.Build(src, importer.Options{})
-		}
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		datasettest.MustContain(t, err, "one group")
-		// An inspection does not refuse the file.
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", string(column("class", c.texts...))), OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, importer.Options{})
-		if err != nil || !strings.Contains(strings.Join(f.Notes, "\n"), c.says[0]) {
-			t.Errorf("inspect: %+v, %v", f, err)
-		}
-		f, err = Inspect(datasettest.WriteFile(t, "a.csv", string(grouped(c.texts...))), OpenOptions{Beside: BesideOptions{Groups: "person"}}, importer.Options{})
-		if err != nil || !strings.Contains(strings.Join(f.Warnings, "\n"), "one group") {
-			t.Errorf("inspect: %+v, %v", f, err)
-		}
-	}
-}
-
-// grouped is a file of one feature, two labels and groups.
-func grouped(groups ...string) []byte {
+// Grouped is a file of one feature, two labels and groups.
+func Grouped(groups ...string) []byte {
 	b := []byte("x,label_a,label_b,person\n")
 	for i, g := range groups {
 		b = fmt.Appendf(b, "%d,.5,.5,%s\n", i+1, g)
@@ -109,10 +61,10 @@ func grouped(groups ...string) []byte {
 	return b
 }
 
-// groupsOf builds a file and returns its groups, with those of the rows.
-func groupsOf(t *testing.T, name string, b []byte) (names []string, rows []uint16, err error) {
+// GroupsOf builds a file and returns its groups, with those of the rows.
+func GroupsOf(t *testing.T, name string, b []byte) (names []string, rows []uint16, err error) {
 	t.Helper()
-	src, err := openBytes(t, name, b, OpenOptions{Beside: BesideOptions{Groups: "person"}})
+	src, err := OpenBytes(t, name, b, OpenOptions{Beside: BesideOptions{Groups: "person"}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,7 +76,7 @@ func groupsOf(t *testing.T, name string, b []byte) (names []string, rows []uint1
 }
 
 func TestEqualNumbersAreOneGroup(t *testing.T) {
-	names, rows, err := groupsOf(t, "a.csv", grouped("12", "12.0", "7", "7.0", "12", "7"))
+	names, rows, err := GroupsOf(t, "a.csv", Grouped("12", "12.0", "7", "7.0", "12", "7"))
 	if err != nil || !slices.Equal(names, []string{"7", "12"}) || !slices.Equal(rows, []uint16{1, 1, 0, 0, 1, 0}) {
 		t.Errorf("%q %v, %v", names, rows, err)
 	}
@@ -150,8 +102,8 @@ func largeFiles(signed bool) map[string][]byte {
 		svm += fmt.Sprintf("%d 1:%d\n", v, i+1)
 	}
 	return map[string][]byte{
-		"a.npz": npzBytes("features", npyBytes("<f8", false, "(4, 1)", x), "labels", npyBytes("<f8", false, "(4, 2)", append(half, half...)),
-			"class", npyBytes(descr, false, "(4, 1)", large), "person", npyBytes(descr, false, "(4,)", large)),
+		"a.npz": NpzBytes("features", NpyBytes("<f8", false, "(4, 1)", x), "labels", NpyBytes("<f8", false, "(4, 2)", append(half, half...)),
+			"class", NpyBytes(descr, false, "(4, 1)", large), "person", NpyBytes(descr, false, "(4,)", large)),
 		"a.mat": f.Bytes(), "a.csv": []byte(csv), "a.svm": []byte(svm),
 	}
 }
@@ -161,97 +113,38 @@ func TestLargeIdentities(t *testing.T) {
 	wantNames := []string{"9007199254740992", "9007199254740993", "9223372036854775806", "9223372036854775807"}
 	for _, signed := range []bool{false, true} {
 		for name, b := range largeFiles(signed) {
-			names, rows, err := classesOf(t, name, b, OpenOptions{Drop: map[string][]string{"a.csv": {"label_a", "label_b", "person"}}[name]})
+			names, rows, err := ClassesOf(t, name, b, OpenOptions{Drop: map[string][]string{"a.csv": {"label_a", "label_b", "person"}}[name]})
 			if err != nil || !slices.Equal(names, wantNames) || !slices.Equal(rows, []int{1, 0, 3, 2}) {
 				t.Errorf("%s: classes %q %v, %v", name, names, rows, err)
 			}
 			if name == "a.svm" {
 				continue
 			}
-			groups, of, err := groupsOf(t, name, b)
+			groups, of, err := GroupsOf(t, name, b)
 			if err != nil || !slices.Equal(groups, wantNames) || !slices.Equal(of, []uint16{1, 0, 3, 2}) {
 				t.Errorf("%s: groups %q %v, %v", name, groups, of, err)
 			}
 		}
 	}
-	b := npzBytes("features", npyBytes("<f8", false, "(2, 1)", []float64{1, 2}), "class", npyBytes("<u8", false, "(2,)", []uint64{math.MaxUint64, math.MaxUint64 - 1}))
-	names, _, err := classesOf(t, "a.npz", b, OpenOptions{})
+	b := NpzBytes("features", NpyBytes("<f8", false, "(2, 1)", []float64{1, 2}), "class", NpyBytes("<u8", false, "(2,)", []uint64{math.MaxUint64, math.MaxUint64 - 1}))
+	names, _, err := ClassesOf(t, "a.npz", b, OpenOptions{})
 	if err != nil || !slices.Equal(names, []string{"18446744073709551614", "18446744073709551615"}) {
 		t.Errorf("%q, %v", names, err)
-	}
-}
-
-// TestFloatsAsIdentities: a float so large that it may stand for several whole numbers is refused, in arrays and in text, and below
-// that it is not.
-func TestFloatsAsIdentities(t *testing.T) {
-	x := npyBytes("<f8", false, "(2, 1)", []float64{1, 2})
-	labels := npyBytes("<f8", false, "(2, 2)", []float64{.5, .5, .5, .5})
-	array := func(descr string, data any) map[string][]byte {
-		a := npyBytes(descr, false, "(2,)", data)
-		return map[string][]byte{"a.npz": npzBytes("features", x, "class", a), "b.npz": npzBytes("features", x, "labels", labels, "person", a)}
-	}
-	matFile := func(add func(f *mattest.File, name string)) map[string][]byte {
-		f, g := &mattest.File{}, &mattest.File{}
-		f.AddDoubles("features", 2, 1, 1, 2)
-		g.AddDoubles("features", 2, 1, 1, 2)
-		g.AddDoubles("labels", 2, 2, .5, .5, .5, .5)
-		add(f, "class")
-		add(g, "person")
-		return map[string][]byte{"a.mat": f.Bytes(), "b.mat": g.Bytes()}
-	}
-	for i, c := range []struct {
-		files map[string][]byte
-		ok    bool
-	}{
-		{array("<f8", []float64{0x1p53, 1}), false},
-		{array("<f8", []float64{0x1p53 - 1, 1}), true},
-		{array("<f4", []float32{0x1p24, 1}), false},
-		{array("<f4", []float32{0x1p24 - 1, 1}), true},
-		{array("<f2", []uint16{0x6800, 0x3c00}), false}, // 2048
-		{array("<f2", []uint16{0x67ff, 0x3c00}), true},  // 2047
-		{matFile(func(f *mattest.File, name string) { f.AddDoubles(name, 2, 1, -0x1p53, 1) }), false},
-		{matFile(func(f *mattest.File, name string) { f.AddDoubles(name, 2, 1, 1-0x1p53, 1) }), true},
-		{matFile(func(f *mattest.File, name string) { f.AddSingles(name, 2, 1, 0x1p24, 1) }), false},
-		{matFile(func(f *mattest.File, name string) { f.AddSingles(name, 2, 1, 0x1p24-1, 1) }), true},
-		{map[string][]byte{"a.csv": column("class", "9.007199254740992e+15", "1"), "b.csv": grouped("9007199254740993.0", "1"), "a.svm": []byte("1e16 1:1\n1 1:2\n")}, false},
-		{map[string][]byte{"a.csv": column("class", "9.007199254740991e+15", "1"), "b.csv": grouped("9007199254740991.0", "1"), "a.svm": []byte("1e15 1:1\n1 1:2\n")}, true},
-	} {
-		for name, b := range c.files {
-			var err error
-			if name[0] == 'a' {
-				_, _, err = classesOf(t, name, b, OpenOptions{})
-			} else {
-				_, _, err = groupsOf(t, name, b)
-			}
-			if c.ok != (err == nil) || !c.ok && !errors.Is(err, dataset.ErrAmbiguous) {
-				t.Errorf("case %d, %s: %v", i, name, err)
-			}
-			if !c.ok {
-				datasettest.MustContain(t, err, name, "write whole numbers")
-			}
-			o := OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}
-			if name[0] == 'b' {
-				o = OpenOptions{Beside: BesideOptions{Groups: "person"}}
-			}
-			if f, err := Inspect(datasettest.WriteFile(t, name, string(b)), o, importer.Options{}); err != nil || !c.ok && !strings.Contains(fmt.Sprint(f.Notes, f.Warnings), "write whole numbers") {
-				t.Errorf("case %d, %s: inspect says %+v, %v", i, name, f, err)
-			}
-		}
 	}
 }
 
 // TestOneSpellingForModels: a model knows its classes by their numbers, whatever kind of file has them.
 func TestOneSpellingForModels(t *testing.T) {
 	codes := []int64{20231105, 20231106, 1234567, 20231105}
-	b := npzBytes("features", npyBytes("<f8", false, "(4, 1)", []float64{1, 2, 3, 4}), "class", npyBytes("<i8", false, "(4,)", codes))
-	names, _, err := classesOf(t, "a.npz", b, OpenOptions{})
+	b := NpzBytes("features", NpyBytes("<f8", false, "(4, 1)", []float64{1, 2, 3, 4}), "class", NpyBytes("<i8", false, "(4,)", codes))
+	names, _, err := ClassesOf(t, "a.npz", b, OpenOptions{})
 	if err != nil || !slices.Equal(names, []string{"1234567", "20231105", "20231106"}) {
 		t.Fatalf("%q, %v", names, err)
 	}
 	schema := &dataset.Schema{Features: 1, Labels: 3, LabelNames: names}
 	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}
 	for _, texts := range [][]string{{"20231105", "1234567"}, {"20231105.0", "1.234567e6"}} {
-		src, _, err := openFor(t, "a.csv", string(column("class", texts...)), o, schema)
+		src, _, err := OpenForModel(t, "a.csv", string(Column("class", texts...)), o, schema)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,24 +154,24 @@ func TestOneSpellingForModels(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{"7": `the class "7" is unknown`, "a": `the class "a" is unknown`} {
-		src, _, err := openFor(t, "a.csv", string(column("class", "20231105", text)), o, schema)
+		src, _, err := OpenForModel(t, "a.csv", string(Column("class", "20231105", text)), o, schema)
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
 		datasettest.MustContain(t, err, says)
 	}
-	src, _, err := openFor(t, "a.csv", string(column("class", "1234567", "01234567")), o, schema)
+	src, _, err := OpenForModel(t, "a.csv", string(Column("class", "1234567", "01234567")), o, schema)
 	if err == nil {
 		_, err = datasettest.TryCollect(src)
 	}
 	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 	// Zeros in front are a part of the name as long as the column agrees on them.
-	names, _, err = classesOf(t, "a.csv", column("class", "007", "010", "007"), OpenOptions{})
+	names, _, err = ClassesOf(t, "a.csv", Column("class", "007", "010", "007"), OpenOptions{})
 	if err != nil || !slices.Equal(names, []string{"007", "010"}) {
 		t.Errorf("%q, %v", names, err)
 	}
 	known := &dataset.Schema{Features: 1, Labels: 2, LabelNames: names}
-	src, _, err = openFor(t, "a.csv", string(column("class", "007", "010.0")), o, known)
+	src, _, err = OpenForModel(t, "a.csv", string(Column("class", "007", "010.0")), o, known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,58 +180,12 @@ func TestOneSpellingForModels(t *testing.T) {
 	}
 	// Other zeros are refused as within one file.
 	for _, c := range []struct{ text, name string }{{"7", "007"}, {"10", "010"}, {"0007", "007"}, {"7.0", "007"}} {
-		src, _, err = openFor(t, "a.csv", string(column("class", c.text)), o, known)
+		src, _, err = OpenForModel(t, "a.csv", string(Column("class", c.text)), o, known)
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 		datasettest.MustContain(t, err, fmt.Sprintf("%q, and the known class %q, are one class as numbers", c.text, c.name), "write "+c.name+" for one class", "row 0")
-	}
-}
-
-// Texts that look alike are refused with their escapes; inspect says so.
-func TestTextsThatLookAlike(t *testing.T) {
-	for _, c := range []struct{ a, b, says string }{
-		{"caf\u00e9", "cafe\u0301", `"cafe\u0301" looks like "caf\u00e9" in row 0`},
-		{"ice cream", "ice\u00a0cream", `"ice\u00a0cream" looks like`},
-		{"cat", "ca\u200bt", `"ca\u200bt" looks like`},
-		{"12", "\uff11\uff12", `"\uff11\uff12" looks like`},
-		{"1.0", "\uff11", `"\uff11" looks like`},
-		{"cat", "\uff43at", `"\uff43at" looks like`},
-		{"a b", "a  b", `"a  b" looks like`},
-	} {
-		const header = "x,group,class\n"
-		content := header + "1,p," + c.a + "\n2,p," + c.b + "\n3,p,other\n"
-		o := OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Drop: []string{"group"}}
-		_, err := openFile(t, "a.csv", content, o)
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		datasettest.MustContain(t, err, "row 1", "line 3", c.says, "write both in the same way; for two")
-		found, err := Inspect(datasettest.WriteFile(t, "a.csv", content), o, importer.Options{})
-		if err != nil || !strings.Contains(strings.Join(found.Notes, "\n"), c.says) {
-			t.Errorf("%q: %+v, error %v", c.b, found, err)
-		}
-		once := strings.ReplaceAll(content, c.b, c.a)
-		if _, err := openFile(t, "a.csv", once, o); err != nil {
-			t.Errorf("%q in one way: %v", c.a, err)
-		}
-
-		grouped := header + "1," + c.a + ",p\n2," + c.b + ",q\n"
-		src, err := openFile(t, "a.csv", grouped, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Beside: BesideOptions{Groups: "group"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _, err = importer.Build(src, importer.Options{})
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		datasettest.MustContain(t, err, c.says, "for one group")
-
-		levels := OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Categories: []string{"group"}}
-		_, err = openFile(t, "a.csv", grouped, levels)
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-	}
-	for _, content := range []string{"x,class\n1,café\n2,图\n3,Zoë\n", "x,class\n1,１\n2,２\n"} {
-		if _, err := openFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}); err != nil {
-			t.Errorf("%q: %v", content, err)
-		}
 	}
 }
 
@@ -358,7 +205,7 @@ func TestNamesOfCountedClasses(t *testing.T) {
 		f.AddCells("label_names", names...)
 		shape := fmt.Sprintf("(%d,)", len(classes))
 		return map[string][]byte{
-			"a.npz": npzBytes("features", npyBytes("<f8", false, shape, x), "labels", npyBytes("<i8", false, shape, whole), "label_names", npyBytes("|S3", false, "(3,)", []byte("catdogelk"))),
+			"a.npz": NpzBytes("features", NpyBytes("<f8", false, shape, x), "labels", NpyBytes("<i8", false, shape, whole), "label_names", NpyBytes("|S3", false, "(3,)", []byte("catdogelk"))),
 			"a.mat": f.Bytes(), "a.svm": []byte(svm),
 		}
 	}
@@ -381,12 +228,12 @@ func TestNamesOfCountedClasses(t *testing.T) {
 		for name, b := range files(c.classes...) {
 			var o OpenOptions
 			o.Labels.Classes = c.model
-			got, rows, err := classesOf(t, name, b, o)
+			got, rows, err := ClassesOf(t, name, b, o)
 			if err != nil || !slices.Equal(got, c.want) || !slices.Equal(rows, c.rows) {
 				t.Errorf("%s %v of %q: %q %v, %v; want %q %v", name, c.classes, c.model, got, rows, err, c.want, c.rows)
 			}
 			o.Labels.Kind = dataset.Class
-			src, err := openBytes(t, name, b, o)
+			src, err := OpenBytes(t, name, b, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -398,11 +245,11 @@ func TestNamesOfCountedClasses(t *testing.T) {
 	}
 }
 
-// classesOf reads the classes of a file, and its rows as numbers of classes.
-func classesOf(t *testing.T, name string, b []byte, o OpenOptions) (names []string, rows []int, err error) {
+// ClassesOf reads the classes of a file, and its rows as numbers of classes.
+func ClassesOf(t *testing.T, name string, b []byte, o OpenOptions) (names []string, rows []int, err error) {
 	t.Helper()
 	o.Labels.Kind = dataset.Class
-	src, err := openBytes(t, name, b, o)
+	src, err := OpenBytes(t, name, b, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -413,8 +260,8 @@ func classesOf(t *testing.T, name string, b []byte, o OpenOptions) (names []stri
 	return src.Info().LabelNames, rows, err
 }
 
-// column is a file of one feature and a column of texts.
-func column(name string, texts ...string) []byte {
+// Column is a file of one feature and a column of texts.
+func Column(name string, texts ...string) []byte {
 	b := []byte("x," + name + "\n")
 	for i, text := range texts {
 		b = fmt.Appendf(b, "%d,%s\n", i+1, text)

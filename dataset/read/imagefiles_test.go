@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"image"
 	"image/color"
 	"image/png"
@@ -22,8 +21,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// pictures makes a folder with a dark and a light image and one that is none.
-func pictures(t testing.TB) string {
+// Pictures makes a folder with a dark and a light image and one that is none.
+func Pictures(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, c := range map[string]color.NRGBA{"dark.png": {0, 0, 0, 255}, "light.png": {255, 51, 0, 255}} {
@@ -49,7 +48,7 @@ func pictures(t testing.TB) string {
 }
 
 func TestImageFiles(t *testing.T) {
-	dir := pictures(t)
+	dir := Pictures(t)
 	small := dataset.Shape{Channels: 3, Height: 1, Width: 2}
 	for name, c := range map[string]struct {
 		content string
@@ -63,7 +62,7 @@ func TestImageFiles(t *testing.T) {
 		"dropped":       {"image,class\ndark.png,1\nnowhere.png,\nlight.png,2\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Missing: dataset.Missing{Drop: true}}, "1 2"},
 	} {
 		c.o.Images, c.o.Shape = dir, small
-		src, err := openFile(t, "a.csv", c.content, c.o)
+		src, err := OpenFile(t, "a.csv", c.content, c.o)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -92,7 +91,7 @@ func TestImageFiles(t *testing.T) {
 
 // TestImageFilesOfModel: for a model images have the shape of those that it was trained on.
 func TestImageFilesOfModel(t *testing.T) {
-	dir := pictures(t)
+	dir := Pictures(t)
 	path := datasettest.WriteFile(t, "a.csv", "image,class\ndark.png,1\n")
 	s := &dataset.Schema{Features: 4, Labels: 2, LabelNames: []string{"1", "2"}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}}
 	src, _, err := OpenFor(path, OpenOptions{Images: dir, NoLabels: true}, s)
@@ -105,7 +104,7 @@ func TestImageFilesOfModel(t *testing.T) {
 }
 
 func TestImageFilesRefused(t *testing.T) {
-	dir := pictures(t)
+	dir := Pictures(t)
 	shape := dataset.Shape{Channels: 1, Height: 2, Width: 2}
 	class := LabelOptions{Kind: dataset.Class}
 	for name, c := range map[string]struct {
@@ -129,7 +128,7 @@ func TestImageFilesRefused(t *testing.T) {
 		if c.o.Labels = class; c.o.Images == "" {
 			c.o.Images = dir
 		}
-		src, err := openFile(t, "a.csv", c.content, c.o)
+		src, err := OpenFile(t, "a.csv", c.content, c.o)
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -142,14 +141,14 @@ func TestImageFilesRefused(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if _, err := openFile(t, "a.libsvm", "1 1:2\n", OpenOptions{Images: dir, Shape: shape}); err == nil || !strings.Contains(err.Error(), "--images") {
+	if _, err := OpenFile(t, "a.libsvm", "1 1:2\n", OpenOptions{Images: dir, Shape: shape}); err == nil || !strings.Contains(err.Error(), "--images") {
 		t.Errorf("a libsvm file: %v", err)
 	}
 }
 
 // TestImageProgress: images take long, so that progress is reported after each.
 func TestImageProgress(t *testing.T) {
-	src, err := openFile(t, "a.csv", "image,class\ndark.png,1\nlight.png,2\n", OpenOptions{Images: pictures(t), Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
+	src, err := OpenFile(t, "a.csv", "image,class\ndark.png,1\nlight.png,2\n", OpenOptions{Images: Pictures(t), Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +165,7 @@ func TestImageProgress(t *testing.T) {
 
 // FuzzImageCSV: a CSV file that names images is read or refused; no name leaves the folder.
 func FuzzImageCSV(f *testing.F) {
-	dir := pictures(f)
+	dir := Pictures(f)
 	f.Add("image,class\ndark.png,1\nlight.png,2\n")
 	f.Add("image,class\n../../etc/passwd,1\n")
 	f.Add("row_name,class\ntext.png,1\n")
@@ -204,7 +203,7 @@ func TestImageNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	picture, err := os.ReadFile(filepath.Join(pictures(t), "light.png"))
+	picture, err := os.ReadFile(filepath.Join(Pictures(t), "light.png"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +217,7 @@ func TestImageNames(t *testing.T) {
 		t.Skip("no symbolic links here")
 	}
 	read := func(folder, name string) error {
-		src, err := openFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{Images: folder, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
+		src, err := OpenFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{Images: folder, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -258,94 +257,11 @@ func TestImageNames(t *testing.T) {
 	}
 }
 
-// TestTurnedImages: an image is turned as its camera noted, and both an import and Inspect say how many are.
-func TestTurnedImages(t *testing.T) {
-	dir := t.TempDir()
-	var b bytes.Buffer
-	m := image.NewGray(image.Rect(0, 0, 2, 1)) // dark, then light; shown with the light pixel on top
-	m.Pix[1] = 255
-	if err := png.Encode(&b, m); err != nil {
-		t.Fatal(err)
-	}
-	head := len("\x89PNG\r\n\x1a\n") + 25 // and the first chunk
-	exif := "\x00\x00\x00\x16eXIfMM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x08\x00\x00"
-	sum := crc32.ChecksumIEEE([]byte(exif[4:]))
-	exif += string([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
-	file := b.String()
-	if err := os.WriteFile(filepath.Join(dir, "a.png"), []byte(file[:head]+exif+file[head:]), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "b.png"), []byte(file), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	path, o := datasettest.WriteFile(t, "a.csv", "image,class\na.png,1\nb.png,2\n"), OpenOptions{Images: dir, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}}
-	src, err := Open(path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := datasettest.Collect(t, src)
-	if !slices.Equal(rows[0].Values, []float64{1, 1, 0, 0}) || !slices.Equal(rows[1].Values, []float64{0, 1, 0, 1}) {
-		t.Errorf("%v", rows)
-	}
-	var warned []string
-	if _, _, err := importer.Build(src, importer.Options{Warn: func(line errtext.Text) { warned = append(warned, line.String()) }}); err != nil || !strings.Contains(strings.Join(warned, "\n"), "rotated by their EXIF orientation: 1") {
-		t.Errorf("%v, %v", warned, err)
-	}
-	found, err := Inspect(path, o, importer.Options{})
-	if err != nil || len(found.Readings) == 0 || found.Readings[0].Refused != "" || found.Refused != "" {
-		t.Errorf("inspect lists %+v, %v", found.Readings, err)
-	}
-	if err != nil || !strings.Contains(strings.Join(found.Notes, "\n"), "rotated by their EXIF orientation: 1") {
-		t.Errorf("%+v, %v", found, err)
-	}
-}
-
-// Two columns that may each name the images are refused, and a note says which one does.
-func TestImageColumns(t *testing.T) {
-	dir := pictures(t)
-	o := OpenOptions{Images: dir, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}}
-	for _, names := range []string{"image,filename", "File,IMAGE", "name,image", "row_name,file"} {
-		first, second, _ := strings.Cut(names, ",")
-		path := datasettest.WriteFile(t, "a.csv", names+",class\ndark.png,light.png,1\nlight.png,dark.png,2\n")
-		_, err := Open(path, o)
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		datasettest.MustContain(t, err, first, second, "--row-names")
-		for column, want := range map[string]string{first: "column 0", second: "column 1"} {
-			named := o
-			named.RowNames = column
-			src, err := Open(path, named)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes, "the images are named in "+want) {
-				t.Errorf("%s of %s: %s", column, names, notes)
-			}
-		}
-		found, err := Inspect(path, o, importer.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var flags []string
-		for _, r := range found.Readings {
-			if r.Refused == "" {
-				flags = append(flags, flagText(r.Flags))
-			}
-		}
-		if all := strings.Join(flags, "; "); !strings.Contains(all, "--row-names "+first) || !strings.Contains(all, "--row-names "+second) {
-			t.Errorf("%s: readings %s, %+v", names, all, found.Readings)
-		}
-	}
-	o.Labels.Columns = []string{"name"}
-	if _, err := openFile(t, "a.csv", "image,name\ndark.png,x\nlight.png,y\n", o); err != nil {
-		t.Error(err)
-	}
-}
-
 // A name that is escaped as in an address, or in another Unicode form than the name of the file, is refused with the name that the
 // file has, which is read.
 func TestImageNamesInOtherForms(t *testing.T) {
 	dir, shape := t.TempDir(), dataset.Shape{Channels: 1, Height: 2, Width: 2}
-	png, err := os.ReadFile(filepath.Join(pictures(t), "dark.png"))
+	png, err := os.ReadFile(filepath.Join(Pictures(t), "dark.png"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +272,7 @@ func TestImageNamesInOtherForms(t *testing.T) {
 		}
 	}
 	read := func(name string) error {
-		src, err := openFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{Images: dir, Shape: shape, Labels: LabelOptions{Kind: dataset.Class}, Header: dataset.HeaderYes})
+		src, err := OpenFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{Images: dir, Shape: shape, Labels: LabelOptions{Kind: dataset.Class}, Header: dataset.HeaderYes})
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -387,62 +303,9 @@ func TestImageNamesInOtherForms(t *testing.T) {
 	}
 }
 
-// TestImageListWithoutHeader: a first line with the name of an image is a row, and a column of such names names the images,
-// in a file with and without a header.
-func TestImageListWithoutHeader(t *testing.T) {
-	dir := pictures(t)
-	o := OpenOptions{Images: dir, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}}
-	for _, text := range []string{"dark.png,a\nlight.png,b\n", "photo,what\ndark.png,a\nlight.png,b\n", ",photo,what\n0,dark.png,a\n1,light.png,b\n"} {
-		src, err := Open(datasettest.WriteFile(t, "x.csv", text), o)
-		if err != nil {
-			t.Errorf("%q: %v", text, err)
-			continue
-		}
-		if n, err := importer.CountRows(src); n != 2 || err != nil {
-			t.Errorf("%q: %d rows, %v", text, n, err)
-		}
-	}
-	path := datasettest.WriteFile(t, "x.csv", "dark.png,light.png,a\nlight.png,dark.png,b\n")
-	_, err := Open(path, o)
-	var ways *dataset.WaysError
-	if !errors.Is(err, dataset.ErrAmbiguous) || !errors.As(err, &ways) {
-		t.Fatal(err)
-	}
-	for _, w := range ways.Ways {
-		with, _, _ := apply(w, o, importer.Options{})
-		if _, err := Open(path, with); err != nil {
-			t.Errorf("%+v: %v", w, err)
-		}
-	}
-}
-
-// TestInspectImageList: inspect lists readings of an image list, and describes one that train refuses.
-func TestInspectImageList(t *testing.T) {
-	dir := pictures(t)
-	o := OpenOptions{Images: dir, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}}
-	for text, want := range map[string]string{
-		"image,class\ndark.png,a\nlight.png,b\ndark.png,a\n": "class",
-		"dark.png,a\nlight.png,b\ndark.png,a\n":              "1",
-		"photo,what\ndark.png,a\nlight.png,b\ndark.png,a\n":  "what",
-	} {
-		path := datasettest.WriteFile(t, "x.csv", text)
-		found, err := Inspect(path, o, importer.Options{})
-		if err != nil || len(found.Readings) == 0 || found.Readings[0].Refused != "" || found.Readings[0].Rows != 3 {
-			t.Errorf("%q: %+v, %v", text, found, err)
-			continue
-		}
-		if flags := found.Readings[0].Flags; len(flags) != 1 || flags[0].Name != "--label-columns" || flags[0].Value != want {
-			t.Errorf("%q: %+v", text, flags)
-		}
-	}
-	if found, err := Inspect(datasettest.WriteFile(t, "x.csv", "photo,what\ndark,a\nlight,b\n"), o, importer.Options{}); err != nil || found.Refused == "" || len(found.Columns) != 2 {
-		t.Errorf("without names of images: %+v, %v", found, err)
-	}
-}
-
 // TestUnreadColumnsOfImages: a note lists the columns that are not read because the features are pixels.
 func TestUnreadColumnsOfImages(t *testing.T) {
-	o := OpenOptions{Images: pictures(t), Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}}
+	o := OpenOptions{Images: Pictures(t), Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}}
 	src, err := Open(datasettest.WriteFile(t, "x.csv", "image,age,class,site\ndark.png,20,a,x\nlight.png,30,b,y\n"), o)
 	if err != nil || !slices.ContainsFunc(src.Info().Notes, func(s errtext.Text) bool { return strings.Contains(s.String(), `pixels of images: "age" and "site"`) }) {
 		t.Errorf("notes %q, %v", src.Info().Notes, err)

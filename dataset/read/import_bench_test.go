@@ -15,8 +15,8 @@ import (
 func BenchmarkImport(b *testing.B) {
 	m := newTestMatrix(60000, 100, 8, 0)
 	dir := b.TempDir()
-	x := npyBytes("<f4", false, fmt.Sprintf("(%d, %d)", m.rows, m.features), m.x)
-	d := npyBytes("<f4", false, fmt.Sprintf("(%d, %d)", m.rows, m.labels), m.d)
+	x := NpyBytes("<f4", false, fmt.Sprintf("(%d, %d)", m.rows, m.features), m.x)
+	d := NpyBytes("<f4", false, fmt.Sprintf("(%d, %d)", m.rows, m.labels), m.d)
 	csv, libsvm := m.text()
 	for name, content := range map[string][]byte{"features.npy": x, "labels.npy": d, "a.csv": csv, "a.libsvm": libsvm} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {

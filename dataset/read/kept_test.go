@@ -36,7 +36,7 @@ func TestKeptFlagsInErrors(t *testing.T) {
 		s := modelOf(t, c.trained, c.o)
 		read := func(o OpenOptions) error {
 			o.NoLabels = true
-			src, _, err := openFor(t, "later.csv", c.later, o, s)
+			src, _, err := OpenForModel(t, "later.csv", c.later, o, s)
 			if err == nil {
 				err = scanned(src)
 			}
@@ -53,18 +53,18 @@ func TestKeptFlagsInErrors(t *testing.T) {
 func TestPredictionsNextToTruth(t *testing.T) {
 	s := modelOf(t, "a,label_x,label_y\n1,0.5,0.5\n2,0.2,0.8\n", OpenOptions{})
 	const joined = "a,x,y,label_x,label_y\n1,0.3,0.7,0.5,0.5\n"
-	_, _, err := openFor(t, "j.csv", joined, OpenOptions{}, s)
+	_, _, err := OpenForModel(t, "j.csv", joined, OpenOptions{}, s)
 	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 	datasettest.MustContain(t, err, "j.csv", `"x" and "label_x" are both label "x"`, "--label-columns label_x,label_y takes", "--label-columns x,y takes")
 	for first, want := range map[string]string{"label_x,label_y": "[a]>[x y] [1]>[0.5 0.5]", "x,y": "[a]>[x y] [1]>[0.3 0.7]"} {
 		columns := []string{first[:len(first)/2], first[len(first)/2+1:]}
-		src, _, err := openFor(t, "j.csv", joined, OpenOptions{Labels: LabelOptions{Columns: columns}}, s)
+		src, _, err := OpenForModel(t, "j.csv", joined, OpenOptions{Labels: LabelOptions{Columns: columns}}, s)
 		if err != nil {
 			t.Errorf("%s: %v", first, err)
-		} else if got := describe(t, src); got != want {
+		} else if got := Describe(t, src); got != want {
 			t.Errorf("%s: %s, want %s", first, got, want)
 		}
 	}
-	_, err = openFile(t, "p.csv", "a,u_x,v_x,v_y\n1,0.5,0.5,0\n", OpenOptions{Labels: LabelOptions{Prefixes: []string{"u_", "v_"}}})
+	_, err = OpenFile(t, "p.csv", "a,u_x,v_x,v_y\n1,0.5,0.5,0\n", OpenOptions{Labels: LabelOptions{Prefixes: []string{"u_", "v_"}}})
 	datasettest.MustContain(t, err, `"u_x" and "v_x" are both label "x"`, "--drop")
 }

@@ -3,7 +3,6 @@ package read
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,18 +10,17 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/datasettest"
 	"github.com/coppice-ldl/coppice/dataset/importer"
-	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-func openFile(t *testing.T, name, content string, o OpenOptions) (dataset.Source, error) {
+func OpenFile(t *testing.T, name, content string, o OpenOptions) (dataset.Source, error) {
 	t.Helper()
 	return Open(datasettest.WriteFile(t, name, content), o)
 }
 
 func TestAges(t *testing.T) {
 	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 0, High: 69}}
-	src, err := openFile(t, "a.csv", "f,age,g\n1,30,2\n3,0,4\n5,69,6\n7,30.5,8\n", o)
+	src, err := OpenFile(t, "a.csv", "f,age,g\n1,30,2\n3,0,4\n5,69,6\n7,30.5,8\n", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +45,7 @@ func TestAges(t *testing.T) {
 
 func TestAgeWithSmallSigma(t *testing.T) {
 	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 0.001, Low: 10, High: 12}}
-	src, err := openFile(t, "a.csv", "f,age\n1,11.5\n1,10.4\n", o)
+	src, err := OpenFile(t, "a.csv", "f,age\n1,11.5\n1,10.4\n", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +61,7 @@ func TestAgeWithSmallSigma(t *testing.T) {
 // Where the age is the exact number, the last one of the scale has all ages up to the next.
 func TestExactAges(t *testing.T) {
 	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 0, High: 69}, Beside: BesideOptions{Values: "age"}}
-	src, err := openFile(t, "a.csv", "f,age\n1,69.5\n", o)
+	src, err := OpenFile(t, "a.csv", "f,age\n1,69.5\n", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +70,14 @@ func TestExactAges(t *testing.T) {
 		t.Errorf("value %v, degree of 68 over that of 69 %v, want %v", r.Value, ratio, want)
 	}
 	o.Labels.Sigma = 0.001
-	if src, err = openFile(t, "a.csv", "f,age\n1,69.9\n", o); err != nil {
+	if src, err = OpenFile(t, "a.csv", "f,age\n1,69.9\n", o); err != nil {
 		t.Fatal(err)
 	}
 	if got := datasettest.Collect(t, src)[0].Labels; got[69] != 1 {
 		t.Errorf("%v", got[66:])
 	}
 	for _, age := range []string{"70", "-0.5"} {
-		src, err := openFile(t, "a.csv", "f,age\n1,"+age+"\n", o)
+		src, err := OpenFile(t, "a.csv", "f,age\n1,"+age+"\n", o)
 		if err == nil {
 			err = src.Scan(func(*dataset.Row) error { return nil })
 		}
@@ -96,7 +94,7 @@ func TestAgeErrors(t *testing.T) {
 		"f,age\n1,5\n2,NaN\n": "row 1",
 		"f,age\n1,5\n2,old\n": `row 1, column 1 "age" (counted from 0; line 3): "old" is not a number`,
 	} {
-		src, err := openFile(t, "a.csv", content, OpenOptions{Labels: good})
+		src, err := OpenFile(t, "a.csv", content, OpenOptions{Labels: good})
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -106,11 +104,11 @@ func TestAgeErrors(t *testing.T) {
 		{Kind: dataset.Age, High: 69}, {Kind: dataset.Age, Sigma: math.NaN(), High: 69}, {Kind: dataset.Age, Sigma: 2},
 		{Kind: dataset.Age, Sigma: 2, Low: 5, High: 5}, {Kind: dataset.Age, Sigma: 2, High: 1 << 30},
 	} {
-		if _, err := openFile(t, "a.csv", "f,age\n1,5\n", OpenOptions{Labels: o}); err == nil {
+		if _, err := OpenFile(t, "a.csv", "f,age\n1,5\n", OpenOptions{Labels: o}); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}
 	}
-	_, err := openFile(t, "a.csv", "f,age\n1,5\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 8388600, High: 8388700}})
+	_, err := OpenFile(t, "a.csv", "f,age\n1,5\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 8388600, High: 8388700}})
 	datasettest.MustContain(t, err, "range 8388600:8388700", "and all numbers from -8388608 to 8388607")
 }
 
@@ -123,7 +121,7 @@ func TestClasses(t *testing.T) {
 		"f,class\n1,10\n2,9\n3,x\n":       "[10 9 x] [1 0 0] [0 1 0] [0 0 1]",
 		"f,label_c\n1,b\n2,a\n3,b\n":      "[a b] [0 1] [1 0] [0 1]",
 	} {
-		src, err := openFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
+		src, err := OpenFile(t, "a.csv", content, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
 		if err != nil {
 			t.Errorf("%q: %v", content, err)
 			continue
@@ -140,29 +138,29 @@ func TestClasses(t *testing.T) {
 
 func TestKnownClasses(t *testing.T) {
 	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Classes: []string{"x", "b", "a"}}}
-	src, err := openFile(t, "a.csv", "f,class\n1,a\n2,b\n", o)
+	src, err := OpenFile(t, "a.csv", "f,class\n1,a\n2,b\n", o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if rows := datasettest.Collect(t, src); !slices.Equal(rows[0].Labels, []float64{0, 0, 1}) || src.Info().Labels != 3 {
 		t.Errorf("%v", rows)
 	}
-	src, err = openFile(t, "a.csv", "f,class\n1,a\n2,z\n", o)
+	src, err = OpenFile(t, "a.csv", "f,class\n1,a\n2,z\n", o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = datasettest.TryCollect(src)
 	datasettest.MustContain(t, err, "row 1", `"z"`)
 	o.Labels.Classes = []string{"a", "a"}
-	_, err = openFile(t, "a.csv", "f,class\n1,a\n", o)
+	_, err = OpenFile(t, "a.csv", "f,class\n1,a\n", o)
 	datasettest.MustContain(t, err, "the list of classes has a class twice")
-	_, err = openFile(t, "a.csv", "f,class\n1,a\n2,\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
+	_, err = OpenFile(t, "a.csv", "f,class\n1,a\n2,\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
 	datasettest.MustContain(t, err, "row 1", "class is empty")
 }
 
 func TestCounts(t *testing.T) {
 	o := OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}
-	src, err := openFile(t, "a.csv", "f,y_good,y_bad\n1,3,1\n2,0,5\n", o)
+	src, err := OpenFile(t, "a.csv", "f,y_good,y_bad\n1,3,1\n2,0,5\n", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +176,7 @@ func TestCounts(t *testing.T) {
 		"f,y_good,y_bad\n1,3,1\n2,2,-1\n": `row 1, label 1 "bad" (counted from 0): -1 is not a count`,
 		"f,y_good,y_bad\n1,NaN,1\n":       `row 0, column 1 "y_good" (counted from 0; line 2): "NaN" is a missing value; --missing drop leaves such samples out`,
 	} {
-		src, err := openFile(t, "a.csv", content, o)
+		src, err := OpenFile(t, "a.csv", content, o)
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -215,10 +213,10 @@ func TestClassHeader(t *testing.T) {
 		content += fmt.Sprintf("%d,%d,%s\n", i, i*i, []string{"calm", "sad"}[i%2])
 	}
 	last := LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}
-	_, err := openFile(t, "a.csv", content, OpenOptions{Labels: last})
+	_, err := OpenFile(t, "a.csv", content, OpenOptions{Labels: last})
 	datasettest.MustContain(t, err, "a.csv", `"mood"`, "--header yes")
 	for header, classes := range map[dataset.Header]int{dataset.HeaderYes: 2, dataset.HeaderNo: 3} {
-		src, err := openFile(t, "a.csv", content, OpenOptions{Header: header, Labels: last})
+		src, err := OpenFile(t, "a.csv", content, OpenOptions{Header: header, Labels: last})
 		if err != nil || src.Info().Labels != classes {
 			t.Errorf("header %s: %v, error %v", header, src, err)
 		}
@@ -228,58 +226,10 @@ func TestClassHeader(t *testing.T) {
 // Numbers of a scale have no exponent in errors.
 func TestNumbersOfScaleInFull(t *testing.T) {
 	age := OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, Low: 999_998, High: 1_000_003}}
-	datasettest.MustContain(t, built(t, "a.csv", "a,age\n1,1000000\n2,1000004\n", age, importer.Checks{}), "the number 1000004 is outside the range 999998 to 1000003")
-	datasettest.MustContain(t, built(t, "a.csv", "a,label_x,label_y\n1,-2000000,3\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}, importer.Checks{}), "-2000000 is not a count")
+	datasettest.MustContain(t, Built(t, "a.csv", "a,age\n1,1000000\n2,1000004\n", age, importer.Checks{}), "the number 1000004 is outside the range 999998 to 1000003")
+	datasettest.MustContain(t, Built(t, "a.csv", "a,label_x,label_y\n1,-2000000,3\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}, importer.Checks{}), "-2000000 is not a count")
 	age.Beside.Intervals = []string{"from", "to"}
-	datasettest.MustContain(t, built(t, "a.csv", "a,age,from,to\n1,1000000,2000000,1000000\n", age, importer.Checks{}), "the interval begins at 2000000, which is above its end, 1000000")
-}
-
-// TestTargetIsSaid: a note says where the labels are read from, in files of every kind and in what inspect says of them.
-func TestTargetIsSaid(t *testing.T) {
-	features := npyBytes("<f8", false, "(3, 2)", []float64{1, 2, 3, 4, 5, 6})
-	degrees := npyBytes("<f8", false, "(3, 2)", []float64{.5, .5, .25, .75, 1, 0})
-	classes := npyBytes("<i8", false, "(3,)", []int64{1, 2, 1})
-	npz := npzBytes("features", features, "labels", degrees, "class", classes, "truth", degrees)
-	mat := goodMAT(&mattest.File{})
-	class, age := LabelOptions{Kind: dataset.Class}, LabelOptions{Kind: dataset.Age, Sigma: 2, Low: 0, High: 69}
-	for _, c := range []struct {
-		file string
-		b    []byte
-		o    OpenOptions
-		says string
-	}{
-		{"a.npz", npz, OpenOptions{}, `2 labels are read from "labels"`},
-		{"a.npz", npz, OpenOptions{LabelsVariable: "truth"}, `2 labels are read from "truth"`},
-		{"a.npz", npz, OpenOptions{Labels: class}, `the class is read from "class"`},
-		{"a.npz", npzBytes("features", features, "labels", classes), OpenOptions{Labels: class}, `the class is read from "labels"`},
-		{"a.mat", mat, OpenOptions{}, `2 labels are read from "labels"`},
-		{"a.mat", mat, OpenOptions{Labels: age}, `the age is read from "age"`},
-		{"a.mat", mat, OpenOptions{Labels: class, LabelsVariable: "age"}, `the class is read from "age"`},
-		{"a.svm", []byte(".5,.5 1:2 2:3\n.25,.75 1:1\n1,0 1:1\n"), OpenOptions{}, "2 labels are read from the first field of each line"},
-		{"a.svm", []byte("7 1:2 2:3\n8 1:1\n7 1:1\n"), OpenOptions{Labels: class}, "the class is read from the first field of each line"},
-		{"a.csv", []byte("x,class\n1,a\n2,b\n3,a\n"), OpenOptions{Labels: class}, `the class is read from column 1, "class"`},
-	} {
-		src, err := openBytes(t, c.file, c.b, c.o)
-		if err != nil || !slices.Contains(errtext.Strings(src.Info().Notes), c.says) {
-			t.Errorf("%s: %v, want %q", c.file, err, c.says)
-			continue
-		}
-		f, err := Inspect(datasettest.WriteFile(t, c.file, string(c.b)), c.o, importer.Options{})
-		if err != nil || !slices.Contains(f.Notes, c.says) {
-			t.Errorf("%s: inspect notes %q, %v", c.file, f.Notes, err)
-		}
-		var notes []string
-		if _, _, err := importer.Build(src, importer.Options{Note: func(s errtext.Text) { notes = append(notes, s.String()) }}); err != nil || !strings.Contains(strings.Join(notes, "\n")+"\n", ": "+c.says+"\n") {
-			t.Errorf("%s: an import notes %q, %v", c.file, notes, err)
-		}
-	}
-	path := datasettest.WriteFile(t, "set_features.npy", string(features))
-	if err := os.WriteFile(strings.Replace(path, "features", "labels", 1), degrees, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if src, err := Open(path, OpenOptions{}); err != nil || !slices.Contains(src.Info().Notes, `2 labels are read from "set_labels.npy"`) {
-		t.Errorf("%v", err)
-	}
+	datasettest.MustContain(t, Built(t, "a.csv", "a,age,from,to\n1,1000000,2000000,1000000\n", age, importer.Checks{}), "the interval begins at 2000000, which is above its end, 1000000")
 }
 
 // TestAgesWithFractions: a note counts the rows whose ages are rounded for the error, each scan anew.

@@ -29,7 +29,7 @@ func TestTodaysDatasets(t *testing.T) {
 		{"distributions", "name,a,label_p,label_q\nr,1,.5,.5\ns,2,0,1\nt,3,1,0\nu,4,.25,.75\n", "fef31eb15ab90a784c8b9112d0fd3a9029163a9373d125a41af523809f25f6d0",
 			"e57ebc1be3bc508b235dc745d927aa3dc6e00ebd8c10d054073f93147dfa02aa", "", OpenOptions{}},
 	} {
-		src, err := openFile(t, "a.csv", c.content, c.o)
+		src, err := OpenFile(t, "a.csv", c.content, c.o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package read
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +40,7 @@ func TestLibsvm(t *testing.T) {
 		{"3,1 2:1\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}}, "2x2 []>[] [1][1]>[0.75 0.25]"},
 		{"# labels: c\n1 2:1\n2:4\n", OpenOptions{NoLabels: true}, "2x0 []>[] [1][1]>[] [1][4]>[]"},
 	} {
-		src, err := openFile(t, "a.libsvm", c.content, c.o)
+		src, err := OpenFile(t, "a.libsvm", c.content, c.o)
 		if err != nil {
 			t.Errorf("%q: %v", c.content, err)
 			continue
@@ -75,7 +74,7 @@ func TestLibsvmErrors(t *testing.T) {
 		{"# features: a\n1 2:1\n", OpenOptions{}, "1 feature names for 2 features", nil},
 		{"1,2 1:1\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, High: 9}}, "2 columns", nil},
 	} {
-		src, err := openFile(t, "a.svm", c.content, c.o)
+		src, err := OpenFile(t, "a.svm", c.content, c.o)
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -102,7 +101,7 @@ func TestLibsvmBase(t *testing.T) {
 		{"# columns: 4\n1 0:5 3:2\n", "4x1 []>[] [0 3][5 2]>[1]", "numbered from 0", OpenOptions{}, true},
 		{"1\n", "2x1 []>[] [][]>[1]", "", OpenOptions{Features: 2}, false},
 	} {
-		src, err := openFile(t, "a.svm", c.content, c.o)
+		src, err := OpenFile(t, "a.svm", c.content, c.o)
 		if err != nil {
 			t.Errorf("%q: %v", c.content, err)
 			continue
@@ -112,16 +111,16 @@ func TestLibsvmBase(t *testing.T) {
 			t.Errorf("%q: %s, zero-based %v, %q", c.content, got, src.Info().CountedFrom, notes)
 		}
 	}
-	_, err := openFile(t, "a.svm", "1 0:1 16777216:1\n", OpenOptions{})
+	_, err := OpenFile(t, "a.svm", "1 0:1 16777216:1\n", OpenOptions{})
 	datasettest.MustContain(t, err, "a.svm", "16,777,217 features")
 }
 
 func TestLibsvmEqualsCSV(t *testing.T) {
-	a, err := openFile(t, "a.libsvm", "0.5,0.5 2:3\n1,0 1:4\n", OpenOptions{})
+	a, err := OpenFile(t, "a.libsvm", "0.5,0.5 2:3\n1,0 1:4\n", OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := openFile(t, "b.csv", "x0,x1,label_0,label_1\n0,3,.5,.5\n4,0,1,0\n", OpenOptions{})
+	b, err := OpenFile(t, "b.csv", "x0,x1,label_0,label_1\n0,3,.5,.5\n4,0,1,0\n", OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,25 +133,11 @@ func TestLibsvmEqualsCSV(t *testing.T) {
 	}
 }
 
-func FuzzLibsvm(f *testing.F) {
-	dir := f.TempDir()
-	f.Add("# features: a, b\n# labels: c\n1\t2:1  # Zoë\r\n1 # x\n", "")
-	f.Add("sad 2:1\ncalm 1:1\n", "class")
-	f.Add("# columns: 9\n3,1 2:1\n", "counts")
-	f.Fuzz(func(t *testing.T, content, kind string) {
-		path := filepath.Join(dir, "a.libsvm")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		checkReadable(t, path, OpenOptions{Labels: LabelOptions{Kind: dataset.LabelKind(kind), Sigma: 1, High: 9}})
-	})
-}
-
 func TestNamesFile(t *testing.T) {
 	names := datasettest.WriteFile(t, "n.json", `{"features": ["p"], "labels": ["q", "r"], "rows": ["one", "two"]}`)
 	for _, o := range []OpenOptions{{NamesFile: names}, {NamesFile: names, NoLabels: true}} {
 		o.Labels.Columns = []string{"1:2"}
-		src, err := openFile(t, "a.csv", "1,1,0\n2,0,1\n", o)
+		src, err := OpenFile(t, "a.csv", "1,1,0\n2,0,1\n", o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +145,7 @@ func TestNamesFile(t *testing.T) {
 		if o.NoLabels {
 			want = "[p]>[] one[1]>[] two[2]>[]"
 		}
-		if got := describe(t, src); got != want || !src.Info().HasRowNames {
+		if got := Describe(t, src); got != want || !src.Info().HasRowNames {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -178,13 +163,13 @@ func TestNamesFileErrors(t *testing.T) {
 		strings.Repeat(`{"rows":`, 100): "",
 	} {
 		o := OpenOptions{NamesFile: datasettest.WriteFile(t, "n.json", content)}
-		src, err := openFile(t, "a.csv", "a,label_c,label_d\n1,1,0\n2,0,1\n", o)
+		src, err := OpenFile(t, "a.csv", "a,label_c,label_d\n1,1,0\n2,0,1\n", o)
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
 		datasettest.MustContain(t, err, "n.json", says)
 	}
-	_, err := openFile(t, "a.csv", "a,label_c\n1,1\n", OpenOptions{NamesFile: "none.json"})
+	_, err := OpenFile(t, "a.csv", "a,label_c\n1,1\n", OpenOptions{NamesFile: "none.json"})
 	datasettest.MustBe(t, err, os.ErrNotExist)
 	// Where the number of rows is known, the mismatch is found at once.
 	_, err = WithNames(datasettest.SomeRows(3), "n.json", &Names{Rows: []string{"a"}})
@@ -201,9 +186,9 @@ func TestOtherLibsvmLines(t *testing.T) {
 		"0,1 1:1\n\n1,0 3:2 2:.5 7:1\n": "line 3): index 2 comes after 3, but indices must ascend: sort each line by index",
 		"0,1 1:1\n1,0 3:2 4:1 3:.5\n":   "remove one of the two, because a feature has one value in a sample",
 	} {
-		datasettest.MustContain(t, built(t, "a.svm", text, OpenOptions{}, importer.Checks{}), says)
+		datasettest.MustContain(t, Built(t, "a.svm", text, OpenOptions{}, importer.Checks{}), says)
 		fixed := strings.NewReplacer(" qid:3", "", "3:2 2:.5 7:1", "2:.5 3:2 7:1", " 4:1 3:.5", " 4:1").Replace(text)
-		if err := built(t, "a.svm", fixed, OpenOptions{}, importer.Checks{}); err != nil {
+		if err := Built(t, "a.svm", fixed, OpenOptions{}, importer.Checks{}); err != nil {
 			t.Errorf("%q: %v", fixed, err)
 		}
 	}

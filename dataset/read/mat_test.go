@@ -13,16 +13,15 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/datasettest"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
-	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
-func openBytes(t *testing.T, name string, b []byte, o OpenOptions) (dataset.Source, error) {
+func OpenBytes(t *testing.T, name string, b []byte, o OpenOptions) (dataset.Source, error) {
 	t.Helper()
-	return openFile(t, name, string(b), o)
+	return OpenFile(t, name, string(b), o)
 }
 
-func goodMAT(f *mattest.File) []byte {
+func GoodMAT(f *mattest.File) []byte {
 	f.AddDoubles("features", 3, 2, 1, 2, 3, 4, 5, 6)
 	f.AddDoubles("other", 1, 1, 9)
 	f.AddBytes("age", 1, 3, 10, 20, 30)
@@ -32,7 +31,7 @@ func goodMAT(f *mattest.File) []byte {
 
 func TestMAT(t *testing.T) {
 	for _, f := range []*mattest.File{{}, {Big: true}, {Compress: true}, {Big: true, Compress: true}} {
-		src, err := openBytes(t, "a.MAT", goodMAT(f), OpenOptions{})
+		src, err := OpenBytes(t, "a.MAT", GoodMAT(f), OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,23 +49,23 @@ func TestMAT(t *testing.T) {
 }
 
 func TestMATOrdinaryLabels(t *testing.T) {
-	b := goodMAT(&mattest.File{})
-	src, err := openBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 0.1, Low: 10, High: 30}})
+	b := GoodMAT(&mattest.File{})
+	src, err := OpenBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 0.1, Low: 10, High: 30}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r := datasettest.Collect(t, src)[1]; r.Labels[10] < 0.999 {
 		t.Errorf("age 20: %v", r.Labels)
 	}
-	src, err = openBytes(t, "a.mat", b, OpenOptions{LabelsVariable: "age", Labels: LabelOptions{Kind: dataset.Class}})
+	src, err = OpenBytes(t, "a.mat", b, OpenOptions{LabelsVariable: "age", Labels: LabelOptions{Kind: dataset.Class}})
 	if err != nil || !slices.Equal(src.Info().LabelNames, []string{"10", "20", "30"}) {
 		t.Errorf("%v, %v", src, err)
 	}
-	_, err = openBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
+	_, err = OpenBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
 	datasettest.MustContain(t, err, `"labels" has 2 columns`)
-	_, err = openBytes(t, "a.mat", b, OpenOptions{LabelsVariable: "truth"})
+	_, err = OpenBytes(t, "a.mat", b, OpenOptions{LabelsVariable: "truth"})
 	datasettest.MustContain(t, err, `no variable "truth"`)
-	src, err = openBytes(t, "a.mat", b, OpenOptions{NoLabels: true})
+	src, err = OpenBytes(t, "a.mat", b, OpenOptions{NoLabels: true})
 	if err != nil || src.Info().Labels != 0 || len(datasettest.Collect(t, src)[0].Labels) != 0 {
 		t.Errorf("%v, %v", src, err)
 	}
@@ -79,7 +78,7 @@ func TestSparseMAT(t *testing.T) {
 	f.AddCells("label_names", "calm", "sad")
 	f.AddCells("row_names", "x", "", "z")
 	f.AddCells("feature_names", "a", "b", "c", "d")
-	src, err := openBytes(t, "a.mat", f.Bytes(), OpenOptions{})
+	src, err := OpenBytes(t, "a.mat", f.Bytes(), OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +128,7 @@ func TestMATErrors(t *testing.T) {
 		t.Log(name)
 		f := &mattest.File{}
 		c.add(f)
-		_, err := openBytes(t, "a.mat", f.Bytes(), OpenOptions{})
+		_, err := OpenBytes(t, "a.mat", f.Bytes(), OpenOptions{})
 		datasettest.MustContain(t, err, "a.mat", c.says)
 		if c.want != nil {
 			datasettest.MustBe(t, err, c.want)
@@ -139,7 +138,7 @@ func TestMATErrors(t *testing.T) {
 
 func TestTruncatedMAT(t *testing.T) {
 	for _, f := range []*mattest.File{{}, {Compress: true}} {
-		b := goodMAT(f)
+		b := GoodMAT(f)
 		for n := range len(b) {
 			_, err := readMAT("a.mat", bytes.NewReader(b[:n]), &OpenOptions{})
 			if !errors.Is(err, dataset.ErrFormat) && !errors.Is(err, dataset.ErrNoLabels) {
@@ -154,11 +153,11 @@ func TestOpenErrors(t *testing.T) {
 	_, err := Open(filepath.Join(dir, "none.mat"), OpenOptions{})
 	datasettest.MustBe(t, err, os.ErrNotExist)
 	datasettest.MustContain(t, err, "none.mat")
-	_, err = openFile(t, "a.parquet", "", OpenOptions{})
+	_, err = OpenFile(t, "a.parquet", "", OpenOptions{})
 	datasettest.MustContain(t, err, "a.parquet", "to_csv")
-	_, err = openFile(t, "a.txt", "", OpenOptions{})
+	_, err = OpenFile(t, "a.txt", "", OpenOptions{})
 	datasettest.MustContain(t, err, "a.txt", ".mat, .npz, .npy, .csv, .csv.gz, .tsv, .tsv.gz, .libsvm", "--data-format")
-	_, err = openFile(t, "a.csv", "", OpenOptions{Format: "txt"})
+	_, err = OpenFile(t, "a.csv", "", OpenOptions{Format: "txt"})
 	datasettest.MustContain(t, err, `"txt"`, "csv.gz")
 	if err := os.Mkdir(filepath.Join(dir, "d.csv"), 0o700); err != nil {
 		t.Fatal(err)
@@ -167,14 +166,14 @@ func TestOpenErrors(t *testing.T) {
 	datasettest.MustContain(t, err, "d.csv", "folder")
 	_, err = Open(os.DevNull, OpenOptions{Format: "csv"})
 	datasettest.MustContain(t, err, os.DevNull, "cannot be read twice", "stdin")
-	_, err = openBytes(t, "a.mat", append([]byte("MATLAB 7.3 MAT-file"), make([]byte, 300)...), OpenOptions{})
+	_, err = OpenBytes(t, "a.mat", append([]byte("MATLAB 7.3 MAT-file"), make([]byte, 300)...), OpenOptions{})
 	datasettest.MustContain(t, err, "a.mat", "v7.3", "HDF5", "-v7")
 	datasettest.MustBe(t, err, dataset.ErrFormat)
 }
 
 func FuzzMAT(f *testing.F) {
-	f.Add(goodMAT(&mattest.File{}))
-	f.Add(goodMAT(&mattest.File{Big: true, Compress: true}))
+	f.Add(GoodMAT(&mattest.File{}))
+	f.Add(GoodMAT(&mattest.File{Big: true, Compress: true}))
 	s := &mattest.File{}
 	s.AddSparse("features", 3, 4, []int32{0, 2, 1, 2}, []int32{0, 2, 2, 2, 4}, []float64{1, 2, 3, 4})
 	s.AddSparse("labels", 3, 2, []int32{0, 1, 2}, []int32{0, 1, 3}, []float64{1, 1, 1})
@@ -222,7 +221,7 @@ func TestMATTextClasses(t *testing.T) {
 			if name == "labels" && groups != "" {
 				groups = "labels"
 			}
-			src, err := openBytes(t, "a.mat", classified(add), OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Beside: BesideOptions{Groups: groups}})
+			src, err := OpenBytes(t, "a.mat", classified(add), OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Beside: BesideOptions{Groups: groups}})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue
@@ -237,9 +236,9 @@ func TestMATTextClasses(t *testing.T) {
 		}
 	}
 	missing := classified(func(f *mattest.File) { cells(f, "class", 3, 1, "sad", "", "calm") })
-	_, err := openBytes(t, "a.mat", missing, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
+	_, err := OpenBytes(t, "a.mat", missing, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
 	datasettest.MustContain(t, err, "row 1", "empty", "--missing drop")
-	src, err := openBytes(t, "a.mat", missing, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Missing: dataset.Missing{Drop: true}})
+	src, err := OpenBytes(t, "a.mat", missing, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Missing: dataset.Missing{Drop: true}})
 	if err != nil || !datasettest.Collect(t, src)[1].LeftOut {
 		t.Errorf("%v", err)
 	}
@@ -302,51 +301,11 @@ func TestMATOtherKinds(t *testing.T) {
 	} {
 		f := &mattest.File{}
 		c.add(f)
-		_, err := openBytes(t, "a.mat", f.Bytes(), c.o)
+		_, err := OpenBytes(t, "a.mat", f.Bytes(), c.o)
 		t.Log(name, err)
 		datasettest.MustContain(t, err, append([]string{"a.mat"}, c.says...)...)
 		if err != nil && strings.Contains(err.Error(), "%!") {
 			t.Error(err)
 		}
 	}
-}
-
-// Two arrays of one name are refused if they are read; another array may be there twice.
-func TestArraysOfOneName(t *testing.T) {
-	for _, name := range []string{"features", "labels", "label_names", "person"} {
-		f := &mattest.File{}
-		for range 2 {
-			if name == "label_names" || name == "person" {
-				f.AddCells(name, "x", "y", "z")
-			} else {
-				f.AddDoubles(name, 3, 2, 0.5, 0, 1, 0.5, 1, 0)
-			}
-		}
-		path := datasettest.WriteFile(t, "a.mat", string(goodMAT(f)))
-		o := OpenOptions{Beside: BesideOptions{Groups: "person"}}
-		_, err := Open(path, o)
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		datasettest.MustContain(t, err, "a.mat", `two variables are called "`+name+`"`)
-		if found, err := Inspect(path, o, importer.Options{}); err != nil || found.Refused == "" && len(found.Notes) == 0 {
-			t.Errorf("inspect: %+v, %v", found, err)
-		}
-	}
-	f := &mattest.File{}
-	f.AddDoubles("other", 1, 1, 8)
-	src, err := openBytes(t, "a.mat", goodMAT(f), OpenOptions{})
-	if err != nil || len(datasettest.Collect(t, src)) != 3 {
-		t.Errorf("%v", err)
-	}
-	var b bytes.Buffer
-	a := npy.NewArchive(&b)
-	for _, name := range []string{"features", "labels", "features"} {
-		w, err := a.Doubles(name, 2, 2)
-		if err = errors.Join(err, w.Write([]float64{0.5, 0.5, 1, 0}), w.Flush()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	a.Close()
-	_, err = openBytes(t, "a.npz", b.Bytes(), OpenOptions{})
-	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-	datasettest.MustContain(t, err, "a.npz", `two arrays are called "features"`)
 }

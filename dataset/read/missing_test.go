@@ -38,7 +38,7 @@ func TestMissing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			src, err := openBytes(t, name, b, OpenOptions{Missing: missing})
+			src, err := OpenBytes(t, name, b, OpenOptions{Missing: missing})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestMissing(t *testing.T) {
 				t.Errorf("%s: %d rows are said to be known before they are read", name, rows)
 			}
 		}
-		src, err := openBytes(t, name, b, OpenOptions{})
+		src, err := OpenBytes(t, name, b, OpenOptions{})
 		if err == nil {
 			_, _, err = importer.Build(src, importer.Options{})
 		}
@@ -83,14 +83,14 @@ func keptRows(t *testing.T, src dataset.Source) (kept string, out []int) {
 
 func TestMissingLabels(t *testing.T) {
 	const content = "a,label_c,label_d\n1,1,0\n2,,1\n"
-	src, err := openFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Drop: true}})
+	src, err := OpenFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Drop: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if kept, out := keptRows(t, src); kept != "0[1]" || !slices.Equal(out, []int{1}) {
 		t.Errorf("%s without %v", kept, out)
 	}
-	src, err = openFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Fill: true}})
+	src, err = OpenFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Fill: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestMissingLabels(t *testing.T) {
 		"a,age\n1,5\n2,?\n3,6\n":            {Kind: dataset.Age, Sigma: 1, High: 9},
 		"a,y_c,y_d\n1,5,1\n2,NA,1\n3,6,1\n": {Kind: dataset.Counts},
 	} {
-		src, err := openFile(t, "a.csv", kind, OpenOptions{Labels: o, Missing: dataset.Missing{Drop: true}})
+		src, err := OpenFile(t, "a.csv", kind, OpenOptions{Labels: o, Missing: dataset.Missing{Drop: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,14 +153,14 @@ func TestMissingClasses(t *testing.T) {
 			for _, classes := range [][]string{nil, {"x", "y", "7", "8"}} { // of no model, and of one
 				o := OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Classes: classes}}
 				for _, o.Missing = range []dataset.Missing{{}, {Fill: true}} {
-					src, err := openBytes(t, name, b, o)
+					src, err := OpenBytes(t, name, b, o)
 					if err == nil {
 						_, _, err = importer.Build(src, importer.Options{})
 					}
 					datasettest.MustContain(t, err, name, "row 1, label 0", "missing", "--missing drop leaves such samples out")
 				}
 				o.Missing = dataset.Missing{Drop: true}
-				src, err := openBytes(t, name, b, o)
+				src, err := OpenBytes(t, name, b, o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -177,7 +177,7 @@ func TestMissingClasses(t *testing.T) {
 // they were; names and folds of the file stay with their rows.
 func TestLeftOutImport(t *testing.T) {
 	names := datasettest.WriteFile(t, "n.json", `{"rows": ["p", "q", "r", "s"]}`)
-	src, err := openBytes(t, "a.csv", holed()["a.csv"], OpenOptions{Missing: dataset.Missing{Drop: true}, NamesFile: names})
+	src, err := OpenBytes(t, "a.csv", holed()["a.csv"], OpenOptions{Missing: dataset.Missing{Drop: true}, NamesFile: names})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestLeftOutImport(t *testing.T) {
 }
 
 func TestAllLeftOut(t *testing.T) {
-	src, err := openFile(t, "a.csv", "a,label_c\n,1\n,1\n", OpenOptions{Missing: dataset.Missing{Drop: true}})
+	src, err := OpenFile(t, "a.csv", "a,label_c\n,1\n,1\n", OpenOptions{Missing: dataset.Missing{Drop: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,73 +231,12 @@ func TestAllLeftOut(t *testing.T) {
 	datasettest.MustContain(t, err, "a.csv", "all 2 samples")
 }
 
-// TestMissingImagesAndVotes: a row without the name of an image, and one whose counts or degrees are all 0, are missing rows: they are
-// refused with an advice, left out by --missing drop with their counts, and told by Inspect.
-func TestMissingImagesAndVotes(t *testing.T) {
-	const file = "Usage,Image name,neutral,happiness,contempt,unknown\nTraining,dark.png,4,0,2,0\nTraining,,0,0,0,10\nTraining,light.png,0,0,0,10\nTraining,NA,1,1,0,0\nTest,light.png,0,8,0,0\n"
-	votes := OpenOptions{
-		Images: pictures(t), Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, RowNames: "Image name", Labels: LabelOptions{Kind: dataset.Counts, Columns: []string{"neutral:contempt"}},
-	}
-	path := datasettest.WriteFile(t, "a.csv", file)
-	src, err := Open(path, votes)
-	if err == nil {
-		_, _, err = importer.Build(src, importer.Options{})
-	}
-	datasettest.MustContain(t, err, "row 1", "; --missing drop leaves such samples out")
-	dropped := votes
-	dropped.Missing.Drop = true
-	if src, err = Open(path, dropped); err != nil {
-		t.Fatal(err)
-	}
-	var warned []string
-	m, shards, err := importer.Build(src, importer.Options{Warn: func(line errtext.Text) { warned = append(warned, line.String()) }})
-	if err != nil || m.Rows != 2 || !slices.Equal(m.LeftOutRows(), []int{1, 2, 3}) || !slices.Equal(m.LabelNames, []string{"neutral", "happiness", "contempt"}) {
-		t.Fatalf("%+v, %v", m, err)
-	}
-	var got []float32
-	for _, s := range shards {
-		got = append(got, s.D...)
-	}
-	slices.Sort(got)
-	if want := []float32{0, 0, 0, 1. / 3, 2. / 3, 1}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if text := strings.Join(warned, "\n"); !strings.Contains(text, "3 of 5 samples have missing values and are left out (2 without the name of an image, 1 whose labels are all 0); other samples keep") {
-		t.Errorf("%s", text)
-	}
-	for _, o := range []OpenOptions{votes, dropped} {
-		found, err := Inspect(path, o, importer.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Join(found.Warnings, "\n")
-		for _, part := range []string{"found 2 samples with missing values: 2 missing image names; --missing drop leaves", "found 1 sample whose labels are all 0, the first in row 2; such samples have no label distribution; --missing drop"} {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s lacks %q", text, part)
-			}
-		}
-	}
-	_, err = Open(datasettest.WriteFile(t, "b.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n"), OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}})
-	if err == nil {
-		src, _ = openFile(t, "b.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Counts}})
-		_, _, err = importer.Build(src, importer.Options{})
-	}
-	datasettest.MustContain(t, err, "row 0", "the counts sum to 0", "--missing drop")
-	src, err = openFile(t, "c.csv", "x,label_a,label_b\n1,0,0\n2,1,0\n", OpenOptions{Missing: dataset.Missing{Drop: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m, _, err = importer.Build(src, importer.Options{}); err != nil || m.Rows != 1 {
-		t.Errorf("degrees: %v", err)
-	}
-}
-
 // TestMissingKept: with mean and median the shards of each kind of file keep missing features, as the same
 // NaN, and a later file has the model's values there.
 func TestMissingKept(t *testing.T) {
 	digests := map[string]bool{}
 	for name, b := range holed() {
-		src, err := openBytes(t, name, b, OpenOptions{Missing: dataset.Missing{By: dataset.FillMean}})
+		src, err := OpenBytes(t, name, b, OpenOptions{Missing: dataset.Missing{By: dataset.FillMean}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,12 +286,12 @@ func TestMissingKept(t *testing.T) {
 	if len(digests) != 1 {
 		t.Errorf("digests %v", digests)
 	}
-	src, err := openFile(t, "a.csv", "a,label_b,label_c\n1,1,0\n2,,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMedian}})
+	src, err := OpenFile(t, "a.csv", "a,label_b,label_c\n1,1,0\n2,,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMedian}})
 	if err == nil {
 		_, _, err = importer.Build(src, importer.Options{})
 	}
 	datasettest.MustContain(t, err, "row 1", "and missing labels cannot be filled")
-	src, err = openFile(t, "a.csv", "a,label_b\n1,1\n1e39,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMedian}})
+	src, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n1e39,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMedian}})
 	if err == nil {
 		_, _, err = importer.Build(src, importer.Options{})
 	}
@@ -371,7 +310,7 @@ func scanned(src dataset.Source) error {
 func TestMovedColumnsAreFilled(t *testing.T) {
 	s := modelOf(t, "a,b,c,label_d\n1,2,u,1\n,,v,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMean}, Categories: []string{"c"}})
 	s.Fill = []float64{10, 20, .25, .75}
-	src, _, err := openFor(t, "n.csv", "c,b,a\n?,NA,1\nu,3,\n", OpenOptions{NoLabels: true, Missing: dataset.Missing{By: dataset.FillMean}}, s)
+	src, _, err := OpenForModel(t, "n.csv", "c,b,a\n?,NA,1\nu,3,\n", OpenOptions{NoLabels: true, Missing: dataset.Missing{By: dataset.FillMean}}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,66 +319,13 @@ func TestMovedColumnsAreFilled(t *testing.T) {
 	}
 }
 
-// Words that are read as missing values are listed with their rows, and equal groups are a note as equal classes are.
-func TestMissingWordsAreNoted(t *testing.T) {
-	csv := "x,y,class,person\n"
-	svm := ""
-	for i := range 20 {
-		csv += fmt.Sprintf("none,%d,%s,1\n", i%3, []string{"a", "b"}[i%2])
-		svm += fmt.Sprintf("%d 1:none 2:N/A\n", i%2)
-	}
-	csv += "N/A,N/A,a,1.0\n,nan,b,1\n1,2,?,1\n1,2,a,null\n3,4,b,2\n"
-	svm += "0 1:nan 2:1\n"
-	for _, c := range []struct {
-		file, text string
-		o          OpenOptions
-		want       []string
-	}{
-		{"a.csv", csv, OpenOptions{Missing: dataset.Missing{Fill: true}, Drop: []string{"class"}, Beside: BesideOptions{}, NoLabels: true}, []string{`"N/A" (1 sample)`, `"none" (20 samples)`, `"null" (1 sample)`}},
-		{"b.csv", csv, OpenOptions{Missing: dataset.Missing{Drop: true}, Labels: LabelOptions{Kind: dataset.Class}, Beside: BesideOptions{Groups: "person"}}, []string{`"?" (1 sample)`, `"N/A" (1 sample)`, `"none" (20 samples)`, `"null" (1 sample)`}},
-		{"a.svm", svm, OpenOptions{Missing: dataset.Missing{Fill: true}, Labels: LabelOptions{Kind: dataset.Class}}, []string{`"N/A" (20 samples)`, `"none" (20 samples)`}},
-	} {
-		var notes, warnings []string
-		src, err := openBytes(t, c.file, []byte(c.text), c.o)
-		if err == nil {
-			_, _, err = importer.Build(src, importer.Options{Note: func(s errtext.Text) { notes = append(notes, s.String()) }, Warn: func(s errtext.Text) { warnings = append(warnings, s.String()) }})
-		}
-		if err != nil {
-			t.Errorf("%s: %v", c.file, err)
-			continue
-		}
-		var words []string
-		for _, note := range notes {
-			if text, ok := strings.CutSuffix(note, " is read as missing"); ok {
-				words = append(words, text[strings.LastIndex(text, ": ")+2:])
-			}
-		}
-		if !slices.Equal(words, c.want) {
-			t.Errorf("%s: %q, want %q", c.file, words, c.want)
-		}
-		f, err := Inspect(datasettest.WriteFile(t, c.file, c.text), c.o, importer.Options{})
-		if err != nil || !strings.Contains(strings.Join(f.Notes, "\n"), c.want[0]+" is read as missing") {
-			t.Errorf("%s: inspect notes %q, %v", c.file, f.Notes, err)
-		}
-	}
-	var notes, warnings []string
-	src, err := openBytes(t, "a.csv", grouped("1", "1.0", "2"), OpenOptions{Beside: BesideOptions{Groups: "person"}})
-	if err == nil {
-		_, _, err = importer.Build(src, importer.Options{Note: func(s errtext.Text) { notes = append(notes, s.String()) }, Warn: func(s errtext.Text) { warnings = append(warnings, s.String()) }})
-	}
-	const equal = `equal numbers are read as one group, such as "1" and "1.0"`
-	if err != nil || !strings.Contains(strings.Join(notes, "\n"), equal) || strings.Contains(strings.Join(warnings, "\n"), equal) {
-		t.Errorf("notes %q, warnings %q, %v", notes, warnings, err)
-	}
-}
-
 // With marks between thousands a class, a group and a level is a number as any other.
 func TestThousandsInClassesAndGroups(t *testing.T) {
-	names, rows, err := classesOf(t, "a.csv", column("class", `"1,200"`, "1200", "7"), OpenOptions{Thousands: ','})
+	names, rows, err := ClassesOf(t, "a.csv", Column("class", `"1,200"`, "1200", "7"), OpenOptions{Thousands: ','})
 	if err != nil || !slices.Equal(names, []string{"7", "1200"}) || !slices.Equal(rows, []int{1, 1, 0}) {
 		t.Errorf("%q %v, %v", names, rows, err)
 	}
-	src, err := openBytes(t, "a.csv", grouped(`"1,200"`, "1200", "7"), OpenOptions{Thousands: ',', Beside: BesideOptions{Groups: "person"}})
+	src, err := OpenBytes(t, "a.csv", Grouped(`"1,200"`, "1200", "7"), OpenOptions{Thousands: ',', Beside: BesideOptions{Groups: "person"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,13 +35,13 @@ func namedObject(t *testing.T, arrays map[string][]byte) string {
 
 func TestNamedArrays(t *testing.T) {
 	arrays := goodCSR()
-	arrays["row_names"] = npyBytes("|S1", false, "(3,)", []byte("xyz"))
-	arrays["label_names"] = npyBytes("|S4", false, "(2,)", []byte("calmsad\x00"))
+	arrays["row_names"] = NpyBytes("|S1", false, "(3,)", []byte("xyz"))
+	arrays["label_names"] = NpyBytes("|S4", false, "(2,)", []byte("calmsad\x00"))
 	src, err := Open(namedObject(t, arrays), OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := openBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
+	want, err := OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestNamedDescriptors(t *testing.T) {
 	}
 	object := map[string]string{}
 	files := map[string]*os.File{}
-	for name, b := range map[string][]byte{"features": float64s(1, 2), "labels": npyBytes("<f4", false, "(2, 2)", []float32{1, 0, 0, 1})} {
+	for name, b := range map[string][]byte{"features": float64s(1, 2), "labels": NpyBytes("<f4", false, "(2, 2)", []float32{1, 0, 0, 1})} {
 		f, err := os.CreateTemp(t.TempDir(), "array")
 		if err != nil {
 			t.Fatal(err)

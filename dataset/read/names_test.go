@@ -7,52 +7,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/datasettest"
-	"github.com/coppice-ldl/coppice/dataset/importer"
 )
-
-// Names of classes that are the classes give the order of the labels; a class stays what it is.
-func TestNamesOrderClasses(t *testing.T) {
-	const texts, numbers = "x,kind\n1,cat\n2,dog\n3,cat\n", "x,kind\n1,0\n2,1\n3,0\n"
-	for _, c := range []struct{ content, names, want string }{
-		{texts, `["dog", "cat"]`, "[x]>[dog cat] [1]>[0 1] [2]>[1 0] [3]>[0 1]"},
-		{texts, `["cat", "dog"]`, "[x]>[cat dog] [1]>[1 0] [2]>[0 1] [3]>[1 0]"},
-		{numbers, `["1", "0"]`, "[x]>[1 0] [1]>[0 1] [2]>[1 0] [3]>[0 1]"},
-		{numbers, `["dog", "cat"]`, "[x]>[dog cat] [1]>[1 0] [2]>[0 1] [3]>[1 0]"},
-		{texts, `["hen", "cow"]`, ""},
-		{texts, `["cat", "hen"]`, ""},
-		{texts, `["cat", "cat"]`, ""},
-		{numbers, `["1", "2"]`, ""},
-		{numbers, `["1", "one"]`, ""},
-	} {
-		o := OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"kind"}}, NamesFile: datasettest.WriteFile(t, "n.json", `{"labels": `+c.names+`}`)}
-		src, err := openFile(t, "a.csv", c.content, o)
-		if c.want == "" {
-			datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-			datasettest.MustContain(t, err, "n.json", "a.csv", "list exactly these")
-			if _, err := Inspect(datasettest.WriteFile(t, "a.csv", c.content), o, importer.Options{}); err != nil {
-				t.Errorf("%s: inspect: %v", c.names, err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", c.names, err)
-		} else if got := describe(t, src); got != c.want {
-			t.Errorf("%s: %s, want %s", c.names, got, c.want)
-		}
-	}
-	names := datasettest.WriteFile(t, "n.json", `{"labels": ["dog", "cat"]}`)
-	src, _, err := openFor(t, "a.csv", numbers, OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"kind"}}, NamesFile: names},
-		&dataset.Schema{Features: 1, FeatureNames: []string{"x"}, Labels: 2, LabelNames: []string{"dog", "cat"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := describe(t, src), "[x]>[dog cat] [1]>[1 0] [2]>[0 1] [3]>[1 0]"; got != want {
-		t.Errorf("for a model of named numbers: %s, want %s", got, want)
-	}
-	scale := OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, High: 1, Columns: []string{"kind"}}, NamesFile: datasettest.WriteFile(t, "n.json", `{"labels": ["1", "0"]}`)}
-	_, err = openFile(t, "a.csv", numbers, scale)
-	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-}
 
 // A names file has each key once, in small letters.
 func TestNamesKeys(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// npyBytes makes an array by hand.
-func npyBytes(descr string, fortran bool, shape string, data any) []byte {
+// NpyBytes makes an array by hand.
+func NpyBytes(descr string, fortran bool, shape string, data any) []byte {
 	order := map[bool]string{false: "False", true: "True"}[fortran]
 	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': %s, }\n", descr, order, shape)
 	b := append([]byte("\x93NUMPY"), 1, 0)
@@ -30,8 +30,8 @@ func npyBytes(descr string, fortran bool, shape string, data any) []byte {
 	return append(b, body.Bytes()...)
 }
 
-// npzBytes makes an archive of names and arrays in turn.
-func npzBytes(entries ...any) []byte {
+// NpzBytes makes an archive of names and arrays in turn.
+func NpzBytes(entries ...any) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for i := 0; i < len(entries); i += 2 {
@@ -47,19 +47,19 @@ func goodNPZ(fortran bool) []byte {
 	if fortran {
 		features, labels = []float32{1, 2, 3, 4, 5, 6}, []float64{0.5, 0, 1, 0.5, 1, 0}
 	}
-	return npzBytes(
-		"features", npyBytes("<f4", fortran, "(3, 2)", features),
-		"labels", npyBytes("<f8", fortran, "(3, 2)", labels),
-		"age", npyBytes("<i8", false, "(3,)", []int64{10, 20, 30}),
-		"class", npyBytes("|S1", false, "(3,)", []byte("bab")),
-		"label_names", npyBytes("|S4", false, "(2,)", []byte("calmsad\x00")),
-		"row_names", npyBytes("|S1", false, "(3,)", []byte("xyz")),
+	return NpzBytes(
+		"features", NpyBytes("<f4", fortran, "(3, 2)", features),
+		"labels", NpyBytes("<f8", fortran, "(3, 2)", labels),
+		"age", NpyBytes("<i8", false, "(3,)", []int64{10, 20, 30}),
+		"class", NpyBytes("|S1", false, "(3,)", []byte("bab")),
+		"label_names", NpyBytes("|S4", false, "(2,)", []byte("calmsad\x00")),
+		"row_names", NpyBytes("|S1", false, "(3,)", []byte("xyz")),
 	)
 }
 
 func TestNPZ(t *testing.T) {
 	for _, fortran := range []bool{false, true} {
-		src, err := openBytes(t, "a.npz", goodNPZ(fortran), OpenOptions{})
+		src, err := OpenBytes(t, "a.npz", goodNPZ(fortran), OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestNPZ(t *testing.T) {
 func TestNPZOrdinaryLabels(t *testing.T) {
 	for _, fortran := range []bool{false, true} {
 		b := goodNPZ(fortran)
-		src, err := openBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
+		src, err := OpenBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,18 +87,18 @@ func TestNPZOrdinaryLabels(t *testing.T) {
 		if !slices.Equal(src.Info().LabelNames, []string{"a", "b"}) || !slices.Equal(rows[1].Labels, []float64{1, 0}) {
 			t.Errorf("%+v, %+v", src.Info(), rows)
 		}
-		src, err = openBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 0.1, Low: 10, High: 30}})
+		src, err = OpenBytes(t, "a.npz", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 0.1, Low: 10, High: 30}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r := datasettest.Collect(t, src)[2]; r.Labels[20] < 0.999 {
 			t.Errorf("%+v", r)
 		}
-		src, err = openBytes(t, "a.npz", b, OpenOptions{LabelsVariable: "age", Labels: LabelOptions{Kind: dataset.Class}})
+		src, err = OpenBytes(t, "a.npz", b, OpenOptions{LabelsVariable: "age", Labels: LabelOptions{Kind: dataset.Class}})
 		if err != nil || !slices.Equal(src.Info().LabelNames, []string{"10", "20", "30"}) {
 			t.Errorf("%v", err)
 		}
-		src, err = openBytes(t, "a.npz", b, OpenOptions{NoLabels: true})
+		src, err = OpenBytes(t, "a.npz", b, OpenOptions{NoLabels: true})
 		if err != nil || src.Info().Labels != 0 || len(datasettest.Collect(t, src)) != 3 {
 			t.Errorf("%v", err)
 		}
@@ -126,8 +126,8 @@ func TestNPZFromNpyio(t *testing.T) {
 }
 
 func TestNPZErrors(t *testing.T) {
-	good, other := npyBytes("<f4", false, "(2, 1)", []float32{1, 2}), npyBytes("<f4", false, "(3, 1)", []float32{1, 1, 1})
-	text := npyBytes("|S1", false, "(2,)", []byte("ab"))
+	good, other := NpyBytes("<f4", false, "(2, 1)", []float32{1, 2}), NpyBytes("<f4", false, "(3, 1)", []float32{1, 1, 1})
+	text := NpyBytes("|S1", false, "(2,)", []byte("ab"))
 	for name, c := range map[string]struct {
 		b    []byte
 		want error
@@ -135,21 +135,21 @@ func TestNPZErrors(t *testing.T) {
 	}{
 		"not a zip":    {[]byte("hello"), dataset.ErrFormat, "zip"},
 		"cut short":    {goodNPZ(false)[:300], dataset.ErrFormat, ""},
-		"no features":  {npzBytes("labels", good), dataset.ErrFormat, `no array "features"`},
-		"no labels":    {npzBytes("features", good), dataset.ErrNoLabels, `no array "labels"`},
-		"row counts":   {npzBytes("features", good, "labels", other), dataset.ErrRowCount, `but "features" has 2 rows and "labels" has 3`},
-		"row names":    {npzBytes("features", other, "labels", other, "row_names", text), dataset.ErrRowCount, `"row_names" has 2`},
-		"strings":      {npzBytes("features", text, "labels", good), dataset.ErrFormat, `array "features" holds texts, want numbers`},
-		"dimensions":   {npzBytes("features", npyBytes("<f4", false, "(2, 1, 1, 1, 1)", []float32{1, 2}), "labels", good), dataset.ErrFormat, "5 dimensions"},
-		"no .npy":      {npzBytes("features", []byte("hello"), "labels", good), dataset.ErrFormat, `"features"`},
-		"few values":   {npzBytes("features", npyBytes("<f4", false, "(2, 1)", []float32{1}), "labels", good), dataset.ErrFormat, "an array of shape [2 1] with 4 bytes for each element does not fit in the 4 bytes of the file"},
-		"more values":  {npzBytes("features", good, "labels", npyBytes("<f4", false, "(2, 1)", []float32{1, 1, 1})), dataset.ErrFormat, `"labels"`},
-		"claimed size": {npzBytes("features", npyBytes("<f4", false, "(4000000000, 16777216)", []byte{}), "labels", npyBytes("<f4", false, "(4000000000, 1)", []byte{})), dataset.ErrFormat, "truncated"},
-		"claimed, by columns": {npzBytes("features", npyBytes("<f4", true, "(4000000000, 16777216)", []byte{}),
-			"labels", npyBytes("<f4", true, "(4000000000, 1)", []byte{})), dataset.ErrFormat, "features"},
+		"no features":  {NpzBytes("labels", good), dataset.ErrFormat, `no array "features"`},
+		"no labels":    {NpzBytes("features", good), dataset.ErrNoLabels, `no array "labels"`},
+		"row counts":   {NpzBytes("features", good, "labels", other), dataset.ErrRowCount, `but "features" has 2 rows and "labels" has 3`},
+		"row names":    {NpzBytes("features", other, "labels", other, "row_names", text), dataset.ErrRowCount, `"row_names" has 2`},
+		"strings":      {NpzBytes("features", text, "labels", good), dataset.ErrFormat, `array "features" holds texts, want numbers`},
+		"dimensions":   {NpzBytes("features", NpyBytes("<f4", false, "(2, 1, 1, 1, 1)", []float32{1, 2}), "labels", good), dataset.ErrFormat, "5 dimensions"},
+		"no .npy":      {NpzBytes("features", []byte("hello"), "labels", good), dataset.ErrFormat, `"features"`},
+		"few values":   {NpzBytes("features", NpyBytes("<f4", false, "(2, 1)", []float32{1}), "labels", good), dataset.ErrFormat, "an array of shape [2 1] with 4 bytes for each element does not fit in the 4 bytes of the file"},
+		"more values":  {NpzBytes("features", good, "labels", NpyBytes("<f4", false, "(2, 1)", []float32{1, 1, 1})), dataset.ErrFormat, `"labels"`},
+		"claimed size": {NpzBytes("features", NpyBytes("<f4", false, "(4000000000, 16777216)", []byte{}), "labels", NpyBytes("<f4", false, "(4000000000, 1)", []byte{})), dataset.ErrFormat, "truncated"},
+		"claimed, by columns": {NpzBytes("features", NpyBytes("<f4", true, "(4000000000, 16777216)", []byte{}),
+			"labels", NpyBytes("<f4", true, "(4000000000, 1)", []byte{})), dataset.ErrFormat, "features"},
 	} {
 		t.Log(name)
-		src, err := openBytes(t, "a.npz", c.b, OpenOptions{})
+		src, err := OpenBytes(t, "a.npz", c.b, OpenOptions{})
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -167,9 +167,9 @@ func TestNPYPair(t *testing.T) {
 		}
 		return path
 	}
-	features := write("set_features.npy", npyBytes("<i2", false, "(2, 2)", []int16{1, 2, 3, 4}))
-	labels := write("set_labels.npy", npyBytes("<f8", true, "(2, 2)", []float64{0, 1, 1, 0}))
-	short := write("short.npy", npyBytes("<f8", false, "(1, 2)", []float64{0, 1}))
+	features := write("set_features.npy", NpyBytes("<i2", false, "(2, 2)", []int16{1, 2, 3, 4}))
+	labels := write("set_labels.npy", NpyBytes("<f8", true, "(2, 2)", []float64{0, 1, 1, 0}))
+	short := write("short.npy", NpyBytes("<f8", false, "(1, 2)", []float64{0, 1}))
 	for _, o := range []OpenOptions{{}, {LabelsFile: labels}} {
 		src, err := Open(features, o)
 		if err != nil {
@@ -215,9 +215,9 @@ func FuzzNPZ(f *testing.F) {
 
 // TestNPZOtherTypes: arrays of types that are not read are named as NumPy does, with what makes texts or numbers of them.
 func TestNPZOtherTypes(t *testing.T) {
-	features, labels := npyBytes("<f4", false, "(2, 1)", []float32{1, 2}), npyBytes("<f4", false, "(2, 1)", []float32{1, 1})
-	of := func(descr string) []byte { return npyBytes(descr, false, "(2,)", make([]byte, 64)) }
-	structured := bytes.ReplaceAll(npyBytes("[('shape', '<f8'), ('b', '<i4')]", false, "(2,)", make([]byte, 24)), []byte("'["), []byte("["))
+	features, labels := NpyBytes("<f4", false, "(2, 1)", []float32{1, 2}), NpyBytes("<f4", false, "(2, 1)", []float32{1, 1})
+	of := func(descr string) []byte { return NpyBytes(descr, false, "(2,)", make([]byte, 64)) }
+	structured := bytes.ReplaceAll(NpyBytes("[('shape', '<f8'), ('b', '<i4')]", false, "(2,)", make([]byte, 24)), []byte("'["), []byte("["))
 	structured = bytes.ReplaceAll(structured, []byte("]'"), []byte("]  "))
 	class := LabelOptions{Kind: dataset.Class}
 	for name, c := range map[string]struct {
@@ -226,28 +226,28 @@ func TestNPZOtherTypes(t *testing.T) {
 		says    string
 		without string
 	}{
-		"names":          {npzBytes("features", features, "labels", labels, "label_names", of("|O")), OpenOptions{}, `"label_names": array elements of type object (Python objects, which NumPy pickles) cannot be read; in NumPy, for an array x, x.astype(str) converts it to texts`, "astype(float)"},
-		"row names":      {npzBytes("features", features, "labels", labels, "row_names", of("|T16")), OpenOptions{}, "x.astype(str) converts it to texts", "float"},
-		"features":       {npzBytes("features", of("|O"), "labels", labels), OpenOptions{}, "x.astype(float) converts it to numbers", "(str)"},
-		"labels":         {npzBytes("features", features, "labels", of("|O")), OpenOptions{}, "x.astype(float) converts it to numbers", "(str)"},
-		"classes":        {npzBytes("features", features, "class", of("|O")), OpenOptions{Labels: class}, "x.astype(float) converts it to numbers and x.astype(str) converts it to texts", ""},
-		"groups":         {npzBytes("features", features, "labels", labels, "who", of("|O")), OpenOptions{Beside: BesideOptions{Groups: "who"}}, "x.astype(float) converts it to numbers and x.astype(str) converts it to texts", ""},
-		"dates":          {npzBytes("features", of("<M8[ns]"), "labels", labels), OpenOptions{}, "datetime64[ns]", ""},
-		"durations":      {npzBytes("features", of("<m8[s]"), "labels", labels), OpenOptions{}, "x / numpy.timedelta64(1, 's')", ""},
-		"date groups":    {npzBytes("features", features, "labels", labels, "who", of("<M8[D]")), OpenOptions{Beside: BesideOptions{Groups: "who"}}, "'D') converts it to numbers and x.astype(str) converts it to texts", ""},
-		"complex":        {npzBytes("features", of("<c16"), "labels", labels), OpenOptions{}, "numpy.hstack([x.real, x.imag])", ""},
-		"long double":    {npzBytes("features", of("<f16"), "labels", labels), OpenOptions{}, "<f16", ""},
-		"bfloat16":       {npzBytes("features", of("|V2"), "labels", labels), OpenOptions{}, "x.astype('float32')", ""},
-		"structured":     {npzBytes("features", structured, "labels", labels), OpenOptions{}, "structured_to_unstructured(x)", ""},
-		"listed":         {npzBytes("X", of("|O"), "labels", labels), OpenOptions{}, "X (2 object (Python objects, which NumPy pickles))", "unreadable"},
-		"text features":  {npzBytes("features", of("<U2"), "labels", labels), OpenOptions{}, `array "features" holds texts, want numbers; in NumPy, x.astype(float) converts an array x`, ""},
-		"text labels":    {npzBytes("features", features, "labels", of("|S2")), OpenOptions{}, `array "labels" holds texts, want numbers; --labels class reads texts as classes`, ""},
-		"number names":   {npzBytes("features", features, "labels", labels, "row_names", npyBytes("<i8", false, "(2,)", []int64{1, 2})), OpenOptions{}, "int64, want texts; in NumPy, x.astype(str) converts an array x to texts", ""},
-		"matrix of text": {npzBytes("features", features, "class", npyBytes("|S1", false, "(2, 1)", []byte("ab"))), OpenOptions{Labels: class}, "x.ravel()", ""},
-		"Latin-1":        {npzBytes("features", features, "class", npyBytes("|S2", false, "(2,)", []byte("ab\xe9a"))), OpenOptions{Labels: class}, "numpy.char.decode(x, 'latin-1')", ""},
-		"half a pair":    {npzBytes("features", features, "class", npyBytes("<U1", false, "(2,)", []uint32{'a', 0xd83d})), OpenOptions{Labels: class}, "not Unicode", ""},
+		"names":          {NpzBytes("features", features, "labels", labels, "label_names", of("|O")), OpenOptions{}, `"label_names": array elements of type object (Python objects, which NumPy pickles) cannot be read; in NumPy, for an array x, x.astype(str) converts it to texts`, "astype(float)"},
+		"row names":      {NpzBytes("features", features, "labels", labels, "row_names", of("|T16")), OpenOptions{}, "x.astype(str) converts it to texts", "float"},
+		"features":       {NpzBytes("features", of("|O"), "labels", labels), OpenOptions{}, "x.astype(float) converts it to numbers", "(str)"},
+		"labels":         {NpzBytes("features", features, "labels", of("|O")), OpenOptions{}, "x.astype(float) converts it to numbers", "(str)"},
+		"classes":        {NpzBytes("features", features, "class", of("|O")), OpenOptions{Labels: class}, "x.astype(float) converts it to numbers and x.astype(str) converts it to texts", ""},
+		"groups":         {NpzBytes("features", features, "labels", labels, "who", of("|O")), OpenOptions{Beside: BesideOptions{Groups: "who"}}, "x.astype(float) converts it to numbers and x.astype(str) converts it to texts", ""},
+		"dates":          {NpzBytes("features", of("<M8[ns]"), "labels", labels), OpenOptions{}, "datetime64[ns]", ""},
+		"durations":      {NpzBytes("features", of("<m8[s]"), "labels", labels), OpenOptions{}, "x / numpy.timedelta64(1, 's')", ""},
+		"date groups":    {NpzBytes("features", features, "labels", labels, "who", of("<M8[D]")), OpenOptions{Beside: BesideOptions{Groups: "who"}}, "'D') converts it to numbers and x.astype(str) converts it to texts", ""},
+		"complex":        {NpzBytes("features", of("<c16"), "labels", labels), OpenOptions{}, "numpy.hstack([x.real, x.imag])", ""},
+		"long double":    {NpzBytes("features", of("<f16"), "labels", labels), OpenOptions{}, "<f16", ""},
+		"bfloat16":       {NpzBytes("features", of("|V2"), "labels", labels), OpenOptions{}, "x.astype('float32')", ""},
+		"structured":     {NpzBytes("features", structured, "labels", labels), OpenOptions{}, "structured_to_unstructured(x)", ""},
+		"listed":         {NpzBytes("X", of("|O"), "labels", labels), OpenOptions{}, "X (2 object (Python objects, which NumPy pickles))", "unreadable"},
+		"text features":  {NpzBytes("features", of("<U2"), "labels", labels), OpenOptions{}, `array "features" holds texts, want numbers; in NumPy, x.astype(float) converts an array x`, ""},
+		"text labels":    {NpzBytes("features", features, "labels", of("|S2")), OpenOptions{}, `array "labels" holds texts, want numbers; --labels class reads texts as classes`, ""},
+		"number names":   {NpzBytes("features", features, "labels", labels, "row_names", NpyBytes("<i8", false, "(2,)", []int64{1, 2})), OpenOptions{}, "int64, want texts; in NumPy, x.astype(str) converts an array x to texts", ""},
+		"matrix of text": {NpzBytes("features", features, "class", NpyBytes("|S1", false, "(2, 1)", []byte("ab"))), OpenOptions{Labels: class}, "x.ravel()", ""},
+		"Latin-1":        {NpzBytes("features", features, "class", NpyBytes("|S2", false, "(2,)", []byte("ab\xe9a"))), OpenOptions{Labels: class}, "numpy.char.decode(x, 'latin-1')", ""},
+		"half a pair":    {NpzBytes("features", features, "class", NpyBytes("<U1", false, "(2,)", []uint32{'a', 0xd83d})), OpenOptions{Labels: class}, "not Unicode", ""},
 	} {
-		src, err := openBytes(t, "a.npz", c.b, c.o)
+		src, err := OpenBytes(t, "a.npz", c.b, c.o)
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}

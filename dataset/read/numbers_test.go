@@ -18,7 +18,7 @@ func TestDecimalNumbersOnly(t *testing.T) {
 			"a.csv": "site,label_a,label_b\n" + text + ",0.5,0.5\n", "b.csv": "site,label_a,label_b\n1," + text + ",0.5\n",
 			"a.libsvm": "0.5,0.5 1:" + text + "\n", "b.libsvm": "0.5," + text + " 1:1\n",
 		} {
-			src, err := openFile(t, name, b, OpenOptions{})
+			src, err := OpenFile(t, name, b, OpenOptions{})
 			if err == nil {
 				_, _, err = importer.Build(src, importer.Options{})
 			}
@@ -48,7 +48,7 @@ func TestMissingWordsOfColumns(t *testing.T) {
 				"feature": "x,label_a,label_b,person\n" + word + ",.5,.5,p\n1,.5,.5,q\n", "label": "x,label_a,label_b,person\n2," + word + ",.5,p\n1,.5,.5,q\n",
 				"group": "x,label_a,label_b,person\n2,.5,.5," + word + "\n1,.5,.5,q\n",
 			} {
-				src, err := openFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Drop: true}, Beside: BesideOptions{Groups: "person"}, Header: dataset.HeaderYes})
+				src, err := OpenFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Drop: true}, Beside: BesideOptions{Groups: "person"}, Header: dataset.HeaderYes})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,11 +57,11 @@ func TestMissingWordsOfColumns(t *testing.T) {
 					t.Errorf("%s %q: %v, %v", what, word, m, err)
 				}
 			}
-			names, _, err := classesOf(t, "a.csv", column("class", "a", word, "b"), OpenOptions{Missing: dataset.Missing{Drop: true}})
+			names, _, err := ClassesOf(t, "a.csv", Column("class", "a", word, "b"), OpenOptions{Missing: dataset.Missing{Drop: true}})
 			if err != nil || fmt.Sprint(names) != "[a b]" {
 				t.Errorf("class %q: %v, %v", word, names, err)
 			}
-			src, err := openFile(t, "a.csv", "x,y,label_a,label_b\n"+word+",1,.5,.5\n", OpenOptions{Header: dataset.HeaderYes})
+			src, err := OpenFile(t, "a.csv", "x,y,label_a,label_b\n"+word+",1,.5,.5\n", OpenOptions{Header: dataset.HeaderYes})
 			if err == nil {
 				_, _, err = importer.Build(src, importer.Options{})
 			}

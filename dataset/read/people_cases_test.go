@@ -1,9 +1,9 @@
 package read
 
-// peopleCases are the files of testdata/people with what they are read as, "rows x
+// PeopleCases are the files of testdata/people with what they are read as, "rows x
 // features, labels | feature names -> label names | first row -> its labels", or
 // the sentence of their refusal. dataset/read/FILES.md has them as a table.
-var peopleCases = []struct{ file, flags, want string }{
+var PeopleCases = []struct{ File, Flags, Want string }{
 	{"excel_us.csv", "", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"excel_us_utf8.csv", "", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},
 	{"excel_de.csv", "", `4 x 3, 2 | age, height in m, score -> calm, sad | [31 1.5 -0.25] -> [0.25 0.75]`},

@@ -15,11 +15,11 @@ import (
 
 var writePeople = flag.Bool("write-people", false, "write the table of dataset/read/FILES.md anew")
 
-// people is the folder of files as people have them; testdata/people/make.py made them.
-var people = filepath.Join("testdata", "people")
+// People is the folder of files as people have them; testdata/people/make.py made them.
+var People = filepath.Join("testdata", "people")
 
-// peopleOptions reads the flags of a case, as the commands have them.
-func peopleOptions(t *testing.T, flags string) (o OpenOptions) {
+// PeopleOptions reads the flags of a case, as the commands have them.
+func PeopleOptions(t *testing.T, flags string) (o OpenOptions) {
 	t.Helper()
 	words := strings.Fields(flags)
 	for i := 0; i < len(words); i++ {
@@ -99,21 +99,21 @@ func readPeople(path string, o OpenOptions) (string, error) {
 // the file.
 func TestPeople(t *testing.T) {
 	known := map[string]bool{"make.py": true, "pair_labels.npy": true}
-	for _, c := range peopleCases {
-		known[c.file] = true
-		path := filepath.Join(people, c.file)
-		got, err := readPeople(path, peopleOptions(t, c.flags))
+	for _, c := range PeopleCases {
+		known[c.File] = true
+		path := filepath.Join(People, c.File)
+		got, err := readPeople(path, PeopleOptions(t, c.Flags))
 		if err != nil {
 			var named bool
 			if got, named = strings.CutPrefix(err.Error(), path+": "); !named {
-				t.Errorf("%s %s: error %q does not begin with the file", c.file, c.flags, err)
+				t.Errorf("%s %s: error %q does not begin with the file", c.File, c.Flags, err)
 			}
 		}
-		if got != c.want {
-			t.Errorf("%s %s:\n%s\nwant\n%s", c.file, c.flags, got, c.want)
+		if got != c.Want {
+			t.Errorf("%s %s:\n%s\nwant\n%s", c.File, c.Flags, got, c.Want)
 		}
 	}
-	files, err := os.ReadDir(people)
+	files, err := os.ReadDir(People)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,12 +155,12 @@ func TestPeopleTable(t *testing.T) {
 func peopleTable() string {
 	var b strings.Builder
 	b.WriteString("\n| file | flags | read as, or refused because |\n| --- | --- | --- |\n")
-	for _, c := range peopleCases {
+	for _, c := range PeopleCases {
 		flags := ""
-		if c.flags != "" {
-			flags = "`" + c.flags + "`"
+		if c.Flags != "" {
+			flags = "`" + c.Flags + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.file, flags, strings.ReplaceAll(c.want, "|", "·"))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.File, flags, strings.ReplaceAll(c.Want, "|", "·"))
 	}
 	b.WriteString("\n")
 	return b.String()

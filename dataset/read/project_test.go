@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/write"
 )
 
-// openFor opens content for a model.
-func openFor(t *testing.T, name, content string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Matching, error) {
+// OpenForModel opens content for a model.
+func OpenForModel(t *testing.T, name, content string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Matching, error) {
 	t.Helper()
 	return OpenFor(datasettest.WriteFile(t, name, content), o, s)
 }
@@ -55,7 +55,7 @@ func TestOpenForCSV(t *testing.T) {
 		{"a class", "kind,a\nyes,1\n no ,2\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, classes, "[a]>[no yes] [1]>[0 1] [2]>[1 0]", "name/name"},
 		{"a class is passed over", "kind,a\nyes,1\n", predict, classes, "[a]>[] [1]>[]", "name/"},
 	} {
-		src, m, err := openFor(t, "a.csv", c.content, c.o, c.s)
+		src, m, err := OpenForModel(t, "a.csv", c.content, c.o, c.s)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -64,7 +64,7 @@ func TestOpenForCSV(t *testing.T) {
 		if m.Labels != nil {
 			by += m.Labels.By
 		}
-		if got := describe(t, src); got != c.want || by != c.by {
+		if got := Describe(t, src); got != c.want || by != c.by {
 			t.Errorf("%s: %s by %s, want %s by %s", c.name, got, by, c.want, c.by)
 		}
 	}
@@ -90,20 +90,20 @@ func TestOpenForRefuses(t *testing.T) {
 		{"1,0\n3,4\n", predict, numbers, "--header"},
 		{"a,b,y_c,p,label_p,q\n1,2,3,.5,0,.5\n", OpenOptions{}, abc, `"p" and "label_p" are both label "p": list the label columns with --label-columns, or leave a column out with --drop`},
 	} {
-		_, _, err := openFor(t, "a.csv", c.content, c.o, c.s)
+		_, _, err := OpenForModel(t, "a.csv", c.content, c.o, c.s)
 		datasettest.MustContain(t, err, "a.csv: ", c.says)
 	}
 }
 
 // A wrong value is reported by its column in the file, not by that of the model.
 func TestErrorsNameTheColumnOfTheFile(t *testing.T) {
-	src, _, err := openFor(t, "a.csv", "q,y_c,a,p,b\n0,3,1,1,nan\n", OpenOptions{}, abc)
+	src, _, err := OpenForModel(t, "a.csv", "q,y_c,a,p,b\n0,3,1,1,nan\n", OpenOptions{}, abc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = importer.Build(src, importer.Options{})
 	datasettest.MustContain(t, err, `row 0, column 4 "b"`)
-	if src, _, err = openFor(t, "a.csv", "q,y_c,a,p,b\n-1,3,1,1,2\n", OpenOptions{}, abc); err != nil {
+	if src, _, err = OpenForModel(t, "a.csv", "q,y_c,a,p,b\n-1,3,1,1,2\n", OpenOptions{}, abc); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = importer.Build(src, importer.Options{})
@@ -124,21 +124,21 @@ func TestOpenForSparse(t *testing.T) {
 		{"1,0 1:5 3:6\n0,1 2:7\n", []string{"a", "b", "c"}, "[]>[] [5 6]>[1 0] [7]>[0 1]", 0},
 		{"# features: c,a,b\n1,0 1:5 2:6\n", []string{"a", "b", "c"}, "[a b c]>[] [6 5]>[1 0]", 0},
 	} {
-		src, m, err := openFor(t, "a.libsvm", c.content, OpenOptions{}, &dataset.Schema{Features: 3, FeatureNames: c.names, Labels: 2})
+		src, m, err := OpenForModel(t, "a.libsvm", c.content, OpenOptions{}, &dataset.Schema{Features: 3, FeatureNames: c.names, Labels: 2})
 		if err != nil {
 			t.Errorf("%q: %v", c.content, err)
 			continue
 		}
-		if got := describe(t, src); got != c.want || src.Info().Features != 3 || m.Features.Filled != c.filled {
+		if got := Describe(t, src); got != c.want || src.Info().Features != 3 || m.Features.Filled != c.filled {
 			t.Errorf("%q: %s of %d features, %+v", c.content, got, src.Info().Features, m.Features)
 		}
 	}
 	s := &dataset.Schema{Features: 3, FeatureNames: []string{"a", "b", "c"}, Labels: 2}
-	_, _, err := openFor(t, "a.libsvm", "1,0 1:5\n0,1 2:1 4:6\n", OpenOptions{}, s)
+	_, _, err := OpenForModel(t, "a.libsvm", "1,0 1:5\n0,1 2:1 4:6\n", OpenOptions{}, s)
 	datasettest.MustContain(t, err, "a.libsvm: row 1", "but the model reads features 0 to 2")
-	_, _, err = openFor(t, "a.libsvm", "# columns: 4\n1,0 1:5\n", OpenOptions{}, s)
+	_, _, err = OpenForModel(t, "a.libsvm", "# columns: 4\n1,0 1:5\n", OpenOptions{}, s)
 	datasettest.MustContain(t, err, "a.libsvm: the file has 4 features, but the model reads 3")
-	_, _, err = openFor(t, "a.libsvm", "# features: a,b\n1,0 1:5\n", OpenOptions{}, s)
+	_, _, err = OpenForModel(t, "a.libsvm", "# features: a,b\n1,0 1:5\n", OpenOptions{}, s)
 	datasettest.MustContain(t, err, "a.libsvm: ", `missing from the file: 1 ("c")`)
 }
 
@@ -172,7 +172,7 @@ func TestNamesOfFiles(t *testing.T) {
 		{"a.libsvm", "# features: a,b,a\n1,0 1:5\n", "", `features 0 and 2 (counted from 0) are both named "a"`},
 		{"a.libsvm", "# features: ,\n1,0 1:5 2:1\n", "[]>[] [5 1]>[1 0]", ""},
 	} {
-		src, err := openFile(t, c.name, c.content, OpenOptions{})
+		src, err := OpenFile(t, c.name, c.content, OpenOptions{})
 		if c.says != "" {
 			datasettest.MustContain(t, err, c.name+": ", c.says)
 			continue
@@ -181,15 +181,15 @@ func TestNamesOfFiles(t *testing.T) {
 			t.Errorf("%q: %v", c.content, err)
 			continue
 		}
-		if got := describe(t, src); got != c.want {
+		if got := Describe(t, src); got != c.want {
 			t.Errorf("%q: %s, want %s", c.content, got, c.want)
 		}
 	}
-	src, err := openFile(t, "a.csv", "1,2,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"2"}}, NamesFile: datasettest.WriteFile(t, "n.json", `{"features": [" u ", "v\t"], "labels": ["  "]}`)})
+	src, err := OpenFile(t, "a.csv", "1,2,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"2"}}, NamesFile: datasettest.WriteFile(t, "n.json", `{"features": [" u ", "v\t"], "labels": ["  "]}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := describe(t, src), "[u v]>[] [1 2]>[1]"; got != want {
+	if got, want := Describe(t, src), "[u v]>[] [1 2]>[1]"; got != want {
 		t.Errorf("a names file: %s, want %s", got, want)
 	}
 }
@@ -203,14 +203,14 @@ func TestOpenForNPZ(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &dataset.Schema{Features: 2, FeatureNames: []string{"u", "v"}, Labels: 2, LabelNames: []string{"glad", "sad"}}
-	src, _, err := openFor(t, "a.npz", b.String(), OpenOptions{}, s)
+	src, _, err := OpenForModel(t, "a.npz", b.String(), OpenOptions{}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := describe(t, src), "[u v]>[glad sad] [1 0]>[0.75 0.25] [1 1]>[0.75 0.25] [1 2]>[0.75 0.25]"; got != want {
+	if got, want := Describe(t, src), "[u v]>[glad sad] [1 0]>[0.75 0.25] [1 1]>[0.75 0.25] [1 2]>[0.75 0.25]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	s.LabelNames[0] = "mad"
-	_, _, err = openFor(t, "a.npz", b.String(), OpenOptions{}, s)
+	_, _, err = OpenForModel(t, "a.npz", b.String(), OpenOptions{}, s)
 	datasettest.MustContain(t, err, `label 0 (counted from 0) differs: the model predicts "mad", the file has "sad"`)
 }

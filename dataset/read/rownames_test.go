@@ -1,80 +1,14 @@
 package read
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/datasettest"
-	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
-
-// TestRowNamesByDefault: a column that is taken for names of rows without a flag is told with the flag that makes it a
-// feature; one with numbers that are no index is refused, and both ways of the error read the file.
-func TestRowNamesByDefault(t *testing.T) {
-	rest := []string{"1,0.1,0.9", "2,0.5,0.5", "3,0.8,0.2"}
-	file := func(name string, values ...string) string {
-		text := name + ",a,label_p,label_q\n"
-		for i, v := range values {
-			text += v + "," + rest[i] + "\n"
-		}
-		return text
-	}
-	for name, c := range map[string]struct {
-		file, note string
-		says       []string // of an error; nil: there is none
-	}{
-		"index":              {file("", "0", "1", "2"), "column 0, which has no name, has the names of the samples; --feature-columns 0,a makes it a feature", nil},
-		"index with a point": {file("", "2.0", "0.0", "1.0"), "--feature-columns 0,a", nil},
-		"texts":              {file("name", "x", "y", "x"), `column 0, "name"`, nil},
-		"own column":         {file("row_name", "7", "8", "9"), `column 0, "row_name", has the names of the samples; --feature-columns row_name,a makes it a feature`, nil},
-		"other name":         {file("Name", "1.5", "1.5", "2"), "", nil},
-		"measurements":       {file("", "400.5", "512.25", "633.1"), "", []string{"column 0, which has no name", "400.5", "--row-names 0", "--feature-columns 0,a"}},
-		"equal numbers":      {file("", "4", "5", "4"), "", []string{"equal numbers, such as 4"}},
-		"name":               {file("name", "1.5", "2.5", "9.5"), "", []string{`column 0, "name"`, "--row-names name", "--feature-columns name,a"}},
-		"numbers for names":  {",0,label_p,label_q\n400.5,1,0.1,0.9\n512.25,2,0.5,0.5\n", "", []string{"call it row_name in the header"}},
-	} {
-		path := datasettest.WriteFile(t, "x.csv", c.file)
-		src, err := Open(path, OpenOptions{})
-		if c.says == nil {
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-			} else if notes := strings.Join(errtext.Strings(src.Info().Notes), "\n"); !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "has the names of the samples") {
-				t.Errorf("%s: notes %s", name, notes)
-			}
-			continue
-		}
-		if !errors.Is(err, dataset.ErrAmbiguous) {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		datasettest.MustContain(t, err, c.says...)
-		var ways *dataset.WaysError
-		if !errors.As(err, &ways) {
-			continue
-		}
-		for k, w := range ways.Ways {
-			o, _, err := apply(w, OpenOptions{}, importer.Options{})
-			if err == nil {
-				src, err = Open(path, o)
-			}
-			if err != nil || src.Info().Features != 2-k || src.Info().HasRowNames != (k == 1) {
-				t.Errorf("%s: %+v: %v", name, w, err)
-			}
-		}
-		found, err := Inspect(path, OpenOptions{}, importer.Options{})
-		if err != nil || found.Refused == "" || len(found.Readings) != 2 {
-			t.Errorf("%s: inspected as %+v, %v", name, found, err)
-		}
-	}
-	found, err := Inspect(datasettest.WriteFile(t, "x.csv", file("name", "1", "2", "3")), OpenOptions{}, importer.Options{})
-	if err != nil || found.Columns[0].Role != RoleRowNames {
-		t.Errorf("inspected as %+v, %v", found, err)
-	}
-}
 
 // TestUnnamedFeature: a model that has an unnamed first column as a feature finds it again.
 func TestUnnamedFeature(t *testing.T) {

@@ -202,13 +202,13 @@ func numpyMatrix(r *rapid.T, rows [][]float64) []byte {
 	shape := fmt.Sprintf("(%d, %d)", len(rows), width)
 	switch kind := rapid.IntRange(0, 3).Draw(r, "type"); {
 	case kind == 0 && single:
-		return npyBytes("<f4", fortran, shape, converted[float32](all))
+		return NpyBytes("<f4", fortran, shape, converted[float32](all))
 	case kind == 1 && whole:
-		return npyBytes("<i2", fortran, shape, converted[int16](all))
+		return NpyBytes("<i2", fortran, shape, converted[int16](all))
 	case kind == 2 && whole:
-		return npyBytes("<i8", fortran, shape, converted[int64](all))
+		return NpyBytes("<i8", fortran, shape, converted[int64](all))
 	}
-	return npyBytes("<f8", fortran, shape, all)
+	return NpyBytes("<f8", fortran, shape, all)
 }
 
 func converted[T float32 | int16 | int64 | uint64](values []float64) (all []T) {
@@ -224,15 +224,15 @@ func (w *written) numpyIdentities(r *rapid.T, c *identityColumn) []byte {
 	most, missing := c.largest()
 	if c.numbers != nil && !missing && rapid.Bool().Draw(r, "whole") {
 		if most < math.MaxInt64 && rapid.Bool().Draw(r, "signed") {
-			return npyBytes("<i8", false, shape, c.numbers)
+			return NpyBytes("<i8", false, shape, c.numbers)
 		}
-		return npyBytes("<u8", false, shape, c.numbers)
+		return NpyBytes("<u8", false, shape, c.numbers)
 	}
 	if c.numbers != nil && (most < 1<<53 || rapid.IntRange(0, 9).Draw(r, "floats") == 0) {
 		if most >= 1<<53 {
 			w.refused = refusedFloat
 		}
-		return npyBytes("<f8", false, shape, c.floats())
+		return NpyBytes("<f8", false, shape, c.floats())
 	}
 	s := &spelling{r: r, refused: -1}
 	var runes []uint32
@@ -251,7 +251,7 @@ func (w *written) numpyIdentities(r *rapid.T, c *identityColumn) []byte {
 	if s.refused >= 0 {
 		w.refused = s.refused
 	}
-	return npyBytes(fmt.Sprintf("<U%d", longest), false, shape, runes)
+	return NpyBytes(fmt.Sprintf("<U%d", longest), false, shape, runes)
 }
 
 // floats are the numbers, NaN for a missing one.
@@ -266,7 +266,7 @@ func (c *identityColumn) floats() (all []float64) {
 
 func (t *drawnTable) npz(r *rapid.T) *written {
 	w, entries := t.arrays(r)
-	w.content = npzBytes(entries...)
+	w.content = NpzBytes(entries...)
 	return w
 }
 
@@ -313,13 +313,13 @@ func csrArrays(r *rapid.T, rows [][]float64) []any {
 	}
 	integers := func(all []int64) []byte {
 		if shape := fmt.Sprintf("(%d,)", len(all)); rapid.Bool().Draw(r, "long") {
-			return npyBytes("<i8", false, shape, all)
+			return NpyBytes("<i8", false, shape, all)
 		} else {
-			return npyBytes("<u4", false, shape, converted32(all))
+			return NpyBytes("<u4", false, shape, converted32(all))
 		}
 	}
 	return []any{
-		"features_data", npyBytes("<f8", false, fmt.Sprintf("(%d,)", len(values)), values), "features_indices", integers(indices),
+		"features_data", NpyBytes("<f8", false, fmt.Sprintf("(%d,)", len(values)), values), "features_indices", integers(indices),
 		"features_indptr", integers(indptr), "features_shape", integers([]int64{int64(len(rows)), int64(len(rows[0]))}),
 	}
 }

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,12 +8,11 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/datasettest"
-	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// oneHot is a CSV file with a row for each label, 1 for that label, and the number of the row as its feature.
-func oneHot(names ...string) string {
+// OneHot is a CSV file with a row for each label, 1 for that label, and the number of the row as its feature.
+func OneHot(names ...string) string {
 	b := "a," + strings.Join(names, ",") + "\n"
 	for i := range names {
 		b += fmt.Sprint(i)
@@ -47,7 +45,7 @@ func TestRangeFollowsNames(t *testing.T) {
 	} {
 		for _, kind := range []dataset.LabelKind{dataset.Distributions, dataset.Counts} {
 			o := OpenOptions{Labels: LabelOptions{Kind: kind, Ordered: true, Low: slices.Min(c.numbers), High: slices.Max(c.numbers), Columns: c.columns}}
-			src, err := Open(datasettest.WriteFile(t, "x.csv", oneHot(c.names...)), o)
+			src, err := Open(datasettest.WriteFile(t, "x.csv", OneHot(c.names...)), o)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue
@@ -72,39 +70,4 @@ func prefixed(prefix string, names []string) (all []string) {
 		all = append(all, prefix+name)
 	}
 	return all
-}
-
-// TestRangeAgainstNames: names that contradict the range are refused, and what the error advises reads the file.
-func TestRangeAgainstNames(t *testing.T) {
-	for _, c := range []struct {
-		names []string
-		says  []string
-		ways  int
-	}{
-		{[]string{"label_5", "label_6", "label_7"}, []string{"called 5 to 7", "--range 1:3", "--range 5:7"}, 1},
-		{[]string{"label_2", "label_0", "label_1"}, []string{"--range 0:2"}, 1},
-		{[]string{"label_30", "label_20", "label_10"}, []string{"--label-columns label_10,label_20,label_30", "--label-columns label_30,label_20,label_10"}, 2},
-	} {
-		path, o := datasettest.WriteFile(t, "x.csv", oneHot(c.names...)), OpenOptions{Labels: LabelOptions{Ordered: true, Low: 1, High: 3}}
-		_, err := Open(path, o)
-		var ways *dataset.WaysError
-		if !errors.Is(err, dataset.ErrAmbiguous) || !errors.As(err, &ways) || len(ways.Ways) != c.ways {
-			t.Errorf("%q: %v", c.names, err)
-			continue
-		}
-		datasettest.MustContain(t, err, c.says...)
-		for _, w := range ways.Ways {
-			with, _, err := apply(w, o, importer.Options{})
-			if err == nil {
-				_, err = Open(path, with)
-			}
-			if err != nil {
-				t.Errorf("%q, %+v: %v", c.names, w, err)
-			}
-		}
-		found, err := Inspect(path, o, importer.Options{})
-		if err != nil || found.Refused == "" || !slices.ContainsFunc(found.Readings, func(r TriedReading) bool { return r.Refused == "" }) {
-			t.Errorf("%q: inspected as %+v, %v", c.names, found, err)
-		}
-	}
 }

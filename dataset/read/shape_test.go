@@ -19,7 +19,7 @@ func TestShapeOfArrays(t *testing.T) {
 		values[i] = float32(i)
 	}
 	for shape, want := range map[string]dataset.Shape{"(2, 3, 4)": {Channels: 1, Height: 3, Width: 4}, "(2, 2, 2, 3)": {Channels: 2, Height: 2, Width: 3}, "(2, 12)": {}} {
-		src, err := openBytes(t, "a.npz", npzBytes("features", npyBytes("<f4", false, shape, values), "labels", npyBytes("<f4", false, "(2,)", []float32{1, 1})), OpenOptions{})
+		src, err := OpenBytes(t, "a.npz", NpzBytes("features", NpyBytes("<f4", false, shape, values), "labels", NpyBytes("<f4", false, "(2,)", []float32{1, 1})), OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,19 +38,19 @@ func TestShapeOfArrays(t *testing.T) {
 }
 
 func TestShapeRefused(t *testing.T) {
-	labels := npyBytes("<f4", false, "(2,)", []float32{1, 1})
+	labels := NpyBytes("<f4", false, "(2,)", []float32{1, 1})
 	for name, c := range map[string]struct {
 		features []byte
 		shape    dataset.Shape
 		says     string
 	}{
-		"other size": {npyBytes("<f4", false, "(2, 12)", make([]float32, 24)), dataset.Shape{Channels: 1, Height: 2, Width: 5}, "the shape 1x2x5 has 10 numbers, but a sample has 12 features"},
-		"Fortran":    {npyBytes("<f4", true, "(2, 3, 4)", make([]float32, 24)), dataset.Shape{}, "ascontiguousarray"},
-		"five":       {npyBytes("<f4", false, "(2, 1, 1, 3, 4)", make([]float32, 24)), dataset.Shape{}, "5 dimensions"},
-		"too large":  {npyBytes("<f4", false, "(2, 999999, 999999, 999999)", []float32{1}), dataset.Shape{}, "truncated"},
-		"no pixels":  {npyBytes("<f4", false, "(2, 0, 4)", []float32{1}), dataset.Shape{}, "[2 0 4]"},
+		"other size": {NpyBytes("<f4", false, "(2, 12)", make([]float32, 24)), dataset.Shape{Channels: 1, Height: 2, Width: 5}, "the shape 1x2x5 has 10 numbers, but a sample has 12 features"},
+		"Fortran":    {NpyBytes("<f4", true, "(2, 3, 4)", make([]float32, 24)), dataset.Shape{}, "ascontiguousarray"},
+		"five":       {NpyBytes("<f4", false, "(2, 1, 1, 3, 4)", make([]float32, 24)), dataset.Shape{}, "5 dimensions"},
+		"too large":  {NpyBytes("<f4", false, "(2, 999999, 999999, 999999)", []float32{1}), dataset.Shape{}, "truncated"},
+		"no pixels":  {NpyBytes("<f4", false, "(2, 0, 4)", []float32{1}), dataset.Shape{}, "[2 0 4]"},
 	} {
-		_, err := openBytes(t, "a.npz", npzBytes("features", c.features, "labels", labels), OpenOptions{Shape: c.shape})
+		_, err := OpenBytes(t, "a.npz", NpzBytes("features", c.features, "labels", labels), OpenOptions{Shape: c.shape})
 		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "a.npz") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -95,8 +95,8 @@ func TestShapeInManifest(t *testing.T) {
 
 // TestShapeOfSelectedFeatures: some features of an image are no image.
 func TestShapeOfSelectedFeatures(t *testing.T) {
-	b := npzBytes("features", npyBytes("<f4", false, "(2, 2, 2)", make([]float32, 8)), "labels", npyBytes("<f4", false, "(2,)", []float32{1, 1}))
-	src, err := openBytes(t, "a.npz", b, OpenOptions{Drop: []string{"0"}})
+	b := NpzBytes("features", NpyBytes("<f4", false, "(2, 2, 2)", make([]float32, 8)), "labels", NpyBytes("<f4", false, "(2,)", []float32{1, 1}))
+	src, err := OpenBytes(t, "a.npz", b, OpenOptions{Drop: []string{"0"}})
 	if err != nil || src.Info().Shape != (dataset.Shape{}) {
 		t.Errorf("%v, %v", err, src)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/datasettest"
-	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
 	"github.com/coppice-ldl/coppice/harness/allocs"
 	"pgregory.net/rapid"
@@ -168,7 +167,7 @@ func TestThousandsOrDecimals(t *testing.T) {
 		{"a.csv", "a,label_x,label_y\n1.625,0,1\n2.000,1,0\n", false, "."},
 		{"a.csv", "a,label_x,label_y\n0.625,0,1\n2,1,0\n", false, "."},
 	} {
-		_, rows, err := opened(t, c.name, c.content, OpenOptions{})
+		_, rows, err := Opened(t, c.name, c.content, OpenOptions{})
 		if !c.refused {
 			if err != nil || len(rows) != strings.Count(c.content, "\n")-1 {
 				t.Errorf("%.60q: %d rows, error %v", c.content, len(rows), err)
@@ -177,12 +176,12 @@ func TestThousandsOrDecimals(t *testing.T) {
 		}
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 		datasettest.MustContain(t, err, `column 0 "a"`, "--thousands "+c.mark+" reads 1", "--decimal "+c.mark+" reads 1")
-		_, decimal, err := opened(t, c.name, c.content, OpenOptions{Decimal: c.mark})
+		_, decimal, err := Opened(t, c.name, c.content, OpenOptions{Decimal: c.mark})
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		_, thousand, err := opened(t, c.name, c.content, OpenOptions{Thousands: rune(c.mark[0])})
+		_, thousand, err := Opened(t, c.name, c.content, OpenOptions{Thousands: rune(c.mark[0])})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -283,7 +282,7 @@ func checkWritten(t *testing.T, r *rapid.T, w *writing, content string, o OpenOp
 	}
 	b["with empty rows"] = []byte(content + strings.Repeat(w.delimiter, len(names)+1) + w.end)
 	form := rapid.SampledFrom(slices.Sorted(maps.Keys(b))).Draw(r, "form")
-	src, err := openBytes(t, "a.csv", b[form], o)
+	src, err := OpenBytes(t, "a.csv", b[form], o)
 	if err != nil {
 		r.Fatalf("%v\n%s", err, content)
 	}
@@ -386,32 +385,6 @@ func TestMissingWords(t *testing.T) {
 	}
 }
 
-// Only numbers that are read show what a mark means: neither those of a column that is dropped nor those of texts.
-func TestMarksOfOtherColumns(t *testing.T) {
-	const file = "tags;pop;label_x;label_y\n3,7;2,107;0;1\n1,2;999;1;0\n4,25;1,204;0;1\n"
-	for name, o := range map[string]OpenOptions{
-		"dropped": {Drop: []string{"tags"}}, "category": {Categories: []string{"tags"}}, "names": {RowNames: "tags"}, "group": {Beside: BesideOptions{Groups: "tags"}},
-	} {
-		src, err := openBytes(t, "a.csv", []byte(file), o)
-		if err == nil {
-			_, err = datasettest.TryCollect(src)
-		}
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		datasettest.MustContain(t, err, `"2,107" may mean 2107 or 2.107`, "--thousands ,", "--decimal ,")
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", file), o, importer.Options{})
-		if err != nil || len(f.Readings) < 2 {
-			t.Errorf("%s: inspect lists %+v, %v", name, f.Readings, err)
-		}
-	}
-	src, err := openBytes(t, "a.csv", []byte(file), OpenOptions{})
-	if err == nil {
-		_, err = datasettest.TryCollect(src)
-	}
-	if err != nil { // here 3,7 is a number
-		t.Error(err)
-	}
-}
-
 // Commas of columns that are not read as numbers do not show that the decimal separator is a comma.
 func TestCommasOfOtherColumns(t *testing.T) {
 	for file, o := range map[string]OpenOptions{
@@ -423,7 +396,7 @@ func TestCommasOfOtherColumns(t *testing.T) {
 		"tags;x;kind\n3,7;1.5;a\n1,2;2.5;b\n":                {FeatureColumns: []string{"x"}, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"kind"}}},
 		"tags;x\n3,7;1.5\n1,2;2.5\n":                         {FeatureColumns: []string{"x"}, NoLabels: true},
 	} {
-		src, err := openBytes(t, "a.csv", []byte(file), o)
+		src, err := OpenBytes(t, "a.csv", []byte(file), o)
 		if err != nil {
 			t.Errorf("%q: %v", file, err)
 			continue
@@ -432,12 +405,12 @@ func TestCommasOfOtherColumns(t *testing.T) {
 			t.Errorf("%q: %+v, %v", file, rows, err)
 		}
 	}
-	_, err := openBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n"), OpenOptions{})
+	_, err := OpenBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n"), OpenOptions{})
 	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 
 	// A column that is not read decides nothing, also if no other has a mark.
 	for _, o := range []OpenOptions{{FeatureColumns: []string{"x"}}, {Drop: []string{"tags"}}} {
-		src, err := openBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;15;0;1\n1,2;25;1;0\n"), o)
+		src, err := OpenBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;15;0;1\n1,2;25;1;0\n"), o)
 		if err != nil || !strings.Contains(src.Info().Notes[0].String(), "a point before decimals") {
 			t.Errorf("%+v: %q, %v", o, src.Info().Notes, err)
 		}

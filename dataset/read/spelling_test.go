@@ -64,7 +64,7 @@ func TestSpellingsAreNamed(t *testing.T) {
 				continue
 			}
 			built := func(cell string, o OpenOptions) error {
-				src, err := openFile(t, where, strings.ReplaceAll(content, "CELL", cell), o)
+				src, err := OpenFile(t, where, strings.ReplaceAll(content, "CELL", cell), o)
 				if err == nil {
 					_, _, err = importer.Build(src, importer.Options{Checks: importer.Checks{Normalize: true}})
 				}
@@ -109,29 +109,6 @@ func TestOtherTextsAreNoSpellings(t *testing.T) {
 	} {
 		if said := (numbers.Marks{}).Spelling(text); said != "" {
 			t.Errorf("%q: %s", text, said)
-		}
-	}
-}
-
-// What inspect says of a column names the spelling of its values, and no command takes the column for names of rows.
-func TestInspectNamesSpellings(t *testing.T) {
-	content, mixed := "price,label_x,label_y\n", "price,label_x,label_y\n"
-	for i := range 12 {
-		content += fmt.Sprintf("$%d.5,.5,.5\n", 10+i)
-		mixed += fmt.Sprintf("%s%d.5,.5,.5\n", map[bool]string{true: "−"}[i == 7], 10+i)
-	}
-	for content, want := range map[string]string{content: "values have a currency ($)", mixed: `values that are not numbers: 1, such as "−17.5", because it has a Unicode minus (U+2212); write -17.5`} {
-		found, err := Inspect(datasettest.WriteFile(t, "a.csv", content), OpenOptions{}, importer.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if hint := found.Columns[0].Hint; !strings.Contains(hint, want) {
-			t.Errorf("hint %q, want %q", hint, want)
-		}
-		for _, r := range found.Readings {
-			if strings.Contains(flagText(r.Flags), "--row-names") {
-				t.Errorf("reading %v", r.Flags)
-			}
 		}
 	}
 }

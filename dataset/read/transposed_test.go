@@ -41,10 +41,10 @@ func TestTransposedArraysAreNamed(t *testing.T) {
 		f.AddDoubles("features", int32(c.features[0]), int32(c.features[1]), numbers(c.features[0]*c.features[1])...)
 		f.AddDoubles("labels", int32(c.labels[0]), int32(c.labels[1]), numbers(c.labels[0]*c.labels[1])...)
 		array := func(shape [2]int) []byte {
-			return npyBytes("<f8", false, fmt.Sprintf("(%d, %d)", shape[0], shape[1]), numbers(shape[0]*shape[1]))
+			return NpyBytes("<f8", false, fmt.Sprintf("(%d, %d)", shape[0], shape[1]), numbers(shape[0]*shape[1]))
 		}
-		for name, b := range map[string][]byte{"a.mat": f.Bytes(), "a.npz": npzBytes("features", array(c.features), "labels", array(c.labels))} {
-			_, err := openBytes(t, name, b, c.o)
+		for name, b := range map[string][]byte{"a.mat": f.Bytes(), "a.npz": NpzBytes("features", array(c.features), "labels", array(c.labels))} {
+			_, err := OpenBytes(t, name, b, c.o)
 			datasettest.MustContain(t, err, "rows")
 			if !errors.Is(err, dataset.ErrRowCount) {
 				t.Errorf("%s %v: %v", name, c, err)
@@ -57,8 +57,8 @@ func TestTransposedArraysAreNamed(t *testing.T) {
 			}
 		}
 		if c.says == `"features" is 2 x 5 and seems to be transposed: ` {
-			for _, fixed := range [][]byte{npzBytes("features", array([2]int{5, 2}), "labels", array(c.labels))} {
-				if _, err := openBytes(t, "a.npz", fixed, c.o); err != nil && errors.Is(err, dataset.ErrRowCount) {
+			for _, fixed := range [][]byte{NpzBytes("features", array([2]int{5, 2}), "labels", array(c.labels))} {
+				if _, err := OpenBytes(t, "a.npz", fixed, c.o); err != nil && errors.Is(err, dataset.ErrRowCount) {
 					t.Errorf("transposed: %v", err)
 				}
 			}
@@ -66,13 +66,13 @@ func TestTransposedArraysAreNamed(t *testing.T) {
 	}
 	folder := t.TempDir()
 	for name, shape := range map[string]string{"features.npy": "(2, 5)", "labels.npy": "(5, 3)"} {
-		if err := os.WriteFile(filepath.Join(folder, name), npyBytes("<f8", false, shape, numbers(map[string]int{"(2, 5)": 10, "(5, 3)": 15}[shape])), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), NpyBytes("<f8", false, shape, numbers(map[string]int{"(2, 5)": 10, "(5, 3)": 15}[shape])), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, err := Open(filepath.Join(folder, "features.npy"), OpenOptions{})
 	datasettest.MustContain(t, err, `"features.npy" is 2 x 5 and seems to be transposed`)
-	_, err = openBytes(t, "a.npz", npzBytes("features", npyBytes("<f8", false, "(2, 5)", numbers(10)), "labels", npyBytes("<f8", false, "(2, 2)", numbers(4)),
-		"row_names", npyBytes("|S1", false, "(5,)", []byte("abcde"))), OpenOptions{})
+	_, err = OpenBytes(t, "a.npz", NpzBytes("features", NpyBytes("<f8", false, "(2, 5)", numbers(10)), "labels", NpyBytes("<f8", false, "(2, 2)", numbers(4)),
+		"row_names", NpyBytes("|S1", false, "(5,)", []byte("abcde"))), OpenOptions{})
 	datasettest.MustContain(t, err, `"features" is 2 x 5 and seems to be transposed`)
 }

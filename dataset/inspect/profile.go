@@ -1,4 +1,4 @@
-package read
+package inspect
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/featurestats"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -76,7 +77,7 @@ const (
 
 // profile is what was found in the columns of a CSV file.
 type profile struct {
-	table   *Table
+	table   *read.Table
 	columns []ColumnProfile
 	rows    int
 	first   [][]float64 // of the first rows: the numbers of all columns, NaN where there is none
@@ -96,7 +97,7 @@ func isDate(s string) bool {
 
 // newProfile reads a table from beginning to end and guesses the roles of its columns. After an error it returns what was
 // read. tick is called after each row.
-func newProfile(table *Table, tick func(file dataset.Measured, n int) error) (*profile, error) {
+func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error) (*profile, error) {
 	p := &profile{table: table, wide: table.Width() > maxProfiled}
 	if !p.wide {
 		p.columns = make([]ColumnProfile, table.Width())

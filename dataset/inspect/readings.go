@@ -1,4 +1,4 @@
-package read
+package inspect
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
@@ -27,15 +28,15 @@ type TriedReading struct {
 // readings finds ways to read a CSV file.
 type readings struct {
 	path string
-	o    OpenOptions // as given
+	o    read.OpenOptions // as given
 	io   importer.Options
 
 	found   []TriedReading
 	tried   map[string]bool // flags of the ways that errors left
 	profile *profile        // of the first way whose columns could be read, or else of one whose columns have several marks
-	mixed   bool   // the profile is of such
-	refused string // why the file cannot be read as given
-	labels  []int  // columns of the first way
+	mixed   bool            // the profile is of such
+	refused string          // why the file cannot be read as given
+	labels  []int           // columns of the first way
 }
 
 // asGiven tries the flags as they were given.
@@ -59,19 +60,19 @@ func (f *readings) whole(w dataset.Way) error {
 	return nil
 }
 
-// apply returns the options with the flags of a way.
-func apply(w dataset.Way, o OpenOptions, io importer.Options) (OpenOptions, importer.Options, error) {
+// Apply returns the options with the flags of a way.
+func Apply(w dataset.Way, o read.OpenOptions, io importer.Options) (read.OpenOptions, importer.Options, error) {
 	var err error
 	for _, f := range w.Flags {
 		switch f.Name {
 		case "--encoding":
-			o.Encoding, err = ParseEncoding(f.Value)
+			o.Encoding, err = read.ParseEncoding(f.Value)
 		case "--delimiter":
-			o.Delimiter, err = ParseDelimiter(f.Value)
+			o.Delimiter, err = read.ParseDelimiter(f.Value)
 		case "--decimal":
 			o.Decimal = f.Value
 		case "--thousands":
-			o.Thousands, err = ParseThousands(f.Value)
+			o.Thousands, err = read.ParseThousands(f.Value)
 		case "--header":
 			o.Header = dataset.Header(f.Value)
 		case "--labels":
@@ -81,7 +82,7 @@ func apply(w dataset.Way, o OpenOptions, io importer.Options) (OpenOptions, impo
 		case "--label-prefix":
 			o.Labels.Prefixes = f.Items()
 		case "--range":
-			o.Labels.Low, o.Labels.High, err = ParseRange(f.Value)
+			o.Labels.Low, o.Labels.High, err = read.ParseRange(f.Value)
 		case "--sigma":
 			o.Labels.Sigma, err = strconv.ParseFloat(f.Value, 64)
 		case "--feature-columns":
@@ -113,7 +114,7 @@ func (f *readings) find(w dataset.Way) error {
 	if len(f.found) >= maxPlanned {
 		return nil
 	}
-	o, _, err := apply(w, f.o, f.io)
+	o, _, err := Apply(w, f.o, f.io)
 	if err != nil {
 		return err
 	}
@@ -162,10 +163,10 @@ func (f *readings) branch(w dataset.Way, err error, next func(dataset.Way) error
 			return true, f.encodings(w, ways.Ways, next)
 		}
 		for _, way := range ways.Ways {
-			if way = w.With(way.What, way.Flags...); f.tried[flagText(way.Flags)] {
+			if way = w.With(way.What, way.Flags...); f.tried[FlagText(way.Flags)] {
 				continue
 			}
-			f.tried[flagText(way.Flags)] = true
+			f.tried[FlagText(way.Flags)] = true
 			if err := next(way); err != nil {
 				return true, err
 			}
@@ -184,7 +185,7 @@ func leavesEncoding(err error) bool {
 
 // encodings goes on with the encodings in which the whole file is text. Of each it keeps the best way, if there are several.
 func (f *readings) encodings(w dataset.Way, named []dataset.Way, next func(dataset.Way) error) error {
-	ways := EncodingWays(f.path)
+	ways := read.EncodingWays(f.path)
 	if len(ways) == 0 { // UTF-16 without a mark
 		ways = named
 	}
@@ -202,11 +203,11 @@ func (f *readings) encodings(w dataset.Way, named []dataset.Way, next func(datas
 
 // leaves reports whether one of the ways was not tried yet.
 func (f *readings) leaves(w dataset.Way, ways []dataset.Way) bool {
-	return slices.ContainsFunc(ways, func(way dataset.Way) bool { return !f.tried[flagText(w.With("", way.Flags...).Flags)] })
+	return slices.ContainsFunc(ways, func(way dataset.Way) bool { return !f.tried[FlagText(w.With("", way.Flags...).Flags)] })
 }
 
-// flagText writes flags on one line, in an order of their own.
-func flagText(flags []dataset.Flag) string {
+// FlagText writes flags on one line, in an order of their own.
+func FlagText(flags []dataset.Flag) string {
 	var words []string
 	for _, f := range flags {
 		words = append(words, f.Name+" "+f.Value)
@@ -216,8 +217,8 @@ func flagText(flags []dataset.Flag) string {
 }
 
 // profileOf reads the columns of the file. After errOtherMarks it returns what it read as well.
-func (f *readings) profileOf(o *OpenOptions) (*profile, error) {
-	table, err := OpenTable(f.path, o)
+func (f *readings) profileOf(o *read.OpenOptions) (*profile, error) {
+	table, err := read.OpenTable(f.path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ type labelWay struct {
 }
 
 // labelWays lists the ways to find the labels of a file.
-func (p *profile) labelWays(o *OpenOptions) (ways []labelWay) {
+func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 	if p.wide {
 		return []labelWay{{Way: dataset.Way{What: "with the given flags"}}}
 	}
@@ -303,9 +304,9 @@ func (p *profile) labelWays(o *OpenOptions) (ways []labelWay) {
 }
 
 // free lists the columns that no flag takes for something else than labels.
-func (p *profile) free(o *OpenOptions) (free []int) {
+func (p *profile) free(o *read.OpenOptions) (free []int) {
 	rest := *o
-	rest.NoLabels, rest.Labels = true, LabelOptions{Prefixes: []string{"\x00"}}
+	rest.NoLabels, rest.Labels = true, read.LabelOptions{Prefixes: []string{"\x00"}}
 	c, err := p.table.Choose(&rest)
 	for i := range p.columns {
 		if err != nil || slices.Contains(c.Features, i) && !c.Category[i] || o.Images != "" && !c.Used[i] {
@@ -316,7 +317,7 @@ func (p *profile) free(o *OpenOptions) (free []int) {
 }
 
 // numbers lists the columns that may be read as numbers: no flag takes them for something else.
-func (p *profile) numbers(o *OpenOptions) []int {
+func (p *profile) numbers(o *read.OpenOptions) []int {
 	columns := p.free(o)
 	if c, err := p.table.Choose(o); err == nil {
 		columns = slices.Sorted(slices.Values(c.Numbers))
@@ -374,7 +375,7 @@ func (p *profile) prefixed(columns []int, prefix string, named bool) labelWay {
 
 // singleWays lists the columns that may be the only label: those with a usual name, or, if others are wanted, the last
 // column and those with a few texts.
-func (p *profile) singleWays(o *OpenOptions, free []int, others bool) (ways []labelWay) {
+func (p *profile) singleWays(o *read.OpenOptions, free []int, others bool) (ways []labelWay) {
 	l := o.Labels
 	add := func(i int) {
 		flags, what := p.single(i)
@@ -386,7 +387,7 @@ func (p *profile) singleWays(o *OpenOptions, free []int, others bool) (ways []la
 		}
 	}
 	for _, i := range free {
-		class, age := LabelOptions{Kind: dataset.Class}, LabelOptions{Kind: dataset.Age}
+		class, age := read.LabelOptions{Kind: dataset.Class}, read.LabelOptions{Kind: dataset.Age}
 		if name := p.table.Name(i); l.IsTarget(name) || !l.Single() && (class.IsTarget(name) || others && age.IsTarget(name)) {
 			add(i)
 		}
@@ -407,7 +408,7 @@ func (p *profile) singleWays(o *OpenOptions, free []int, others bool) (ways []la
 func (p *profile) single(i int) (flags []dataset.Flag, what string) {
 	c, name := &p.columns[i], p.table.Names(i)
 	column := dataset.ListFlag("--label-columns", p.table.Flag(i))
-	age := LabelOptions{Kind: dataset.Age}
+	age := read.LabelOptions{Kind: dataset.Age}
 	byName := strings.EqualFold(c.Name, string(age.Kind))
 	switch {
 	case c.Distinct < 2 || c.Role == RoleDate || c.respelt() != "":
@@ -429,12 +430,12 @@ func (p *profile) single(i int) (flags []dataset.Flag, what string) {
 
 // clean returns the flags that read words as categories and take columns out of the features which are none: names of rows,
 // groups, and what is no number. It sets the roles and hints of the columns.
-func (p *profile) clean(o *OpenOptions, labels []int) (what string, flags []dataset.Flag) {
+func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags []dataset.Flag) {
 	free, drop, categories := p.free(o), slices.Clone(o.Drop), slices.Clone(o.Categories)
 	rowNames, group := o.RowNames != "" || !slices.Contains(free, 0) && p.table.Name(0) == "", o.Beside.Groups != ""
 	var parts, dropped []string
 	var words []int
-	class, age := LabelOptions{Kind: dataset.Class}, LabelOptions{Kind: dataset.Age}
+	class, age := read.LabelOptions{Kind: dataset.Class}, read.LabelOptions{Kind: dataset.Age}
 	for _, i := range free {
 		c := &p.columns[i]
 		if slices.Contains(labels, i) {
@@ -475,7 +476,7 @@ func (p *profile) clean(o *OpenOptions, labels []int) (what string, flags []data
 // try reads the file in a way and, if the error is about missing values or sums of labels, in the ways that fill or leave
 // out missing values or divide labels by their sum: five times at most.
 func (f *readings) try(w dataset.Way, p *profile) error {
-	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool { return flagText(r.Flags) == flagText(w.Flags) }) {
+	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool { return FlagText(r.Flags) == FlagText(w.Flags) }) {
 		return nil
 	}
 	s, err := f.read(w)
@@ -520,11 +521,11 @@ func advises(err error, flag string) bool {
 
 // read reads the file as an import would.
 func (f *readings) read(w dataset.Way) (*importer.Stats, error) {
-	o, io, err := apply(w, f.o, f.io)
+	o, io, err := Apply(w, f.o, f.io)
 	if err != nil {
 		return nil, err
 	}
-	src, err := Open(f.path, o)
+	src, err := read.Open(f.path, o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package read
+package inspect
 
 import (
 	"fmt"
@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/dataset/datasettest"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
+	"github.com/coppice-ldl/coppice/dataset/read"
 )
 
 // gappyProfile is that of rows of numbers of 0 to 1, some of which are missing, with labels from column at up to column at+n.
@@ -92,7 +91,7 @@ func TestInspectWideWithGaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	if _, err := Inspect(path, OpenOptions{}, importer.Options{}); err != nil {
+	if _, err := Inspect(path, read.OpenOptions{}, importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(begin); took > 8*time.Second {
@@ -123,38 +122,6 @@ func TestValueWithoutReason(t *testing.T) {
 			want, reason := m.Parse(field)
 			if got, ok := m.Value(field); ok != (reason == "") || ok && got != want && got == got {
 				t.Errorf("%q as %v: %v %v, want %v %q", field, m, got, ok, want, reason)
-			}
-		}
-	}
-}
-
-// The command that inspect prints for counts, or for degrees, leaves a total of the labels out.
-func TestInspectLeavesTotalOut(t *testing.T) {
-	for _, scale := range []int{1, 100} {
-		for _, kind := range []dataset.LabelKind{dataset.Distributions, dataset.Counts} {
-			content := "a,label_x,label_all,label_y\n"
-			for i := range 12 {
-				x, y := i%4, i*7%6+1
-				if scale > 1 { // degrees
-					y = scale - x
-				}
-				content += fmt.Sprintf("%d,%v,%v,%v\n", i*5%7, float64(x)/float64(scale), float64(x+y)/float64(scale), float64(y)/float64(scale))
-			}
-			path := datasettest.WriteFile(t, "a.csv", content)
-			found, err := Inspect(path, OpenOptions{Labels: LabelOptions{Kind: kind}}, importer.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := found.Readings[0]
-			if r.Refused != "" || r.Labels != 2 || r.Features != 1 || !strings.Contains(flagText(r.Flags), "--drop label_all") || found.Columns[2].Role != RoleTotal {
-				t.Errorf("%d, %q: %+v; %+v", scale, kind, r, found.Columns[2])
-			}
-			o, io, err := apply(r.Way, OpenOptions{Labels: LabelOptions{Kind: kind}}, importer.Options{})
-			if err == nil {
-				err = built(t, "a.csv", content, o, io.Checks)
-			}
-			if err != nil {
-				t.Errorf("%d, %q: %v", scale, kind, err)
 			}
 		}
 	}

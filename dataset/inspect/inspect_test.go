@@ -1,11 +1,10 @@
-package read
+package inspect
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/featurestats"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +27,7 @@ func TestInspectSuggestsWhatHelps(t *testing.T) {
 		"1,0.5,0.5\n2,0,0\n": "found 1 sample whose labels are all 0, the first in row 1; such samples have no label distribution",
 	} {
 		for _, checks := range []importer.Checks{{}, {Normalize: true}} {
-			f, err := Inspect(datasettest.WriteFile(t, "a.csv", "x,label_c,label_d\n"+rows), OpenOptions{}, importer.Options{Checks: checks})
+			f, err := Inspect(datasettest.WriteFile(t, "a.csv", "x,label_c,label_d\n"+rows), read.OpenOptions{}, importer.Options{Checks: checks})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func TestInspectInfiniteLabels(t *testing.T) {
 		"1,inf,0.5\n2,0.5,0.4\n3,0.5,0.5\n4,-inf,1\n": {Least: 0.9, Most: 1, Off: 3, FirstOff: 0},
 		"1,inf,0.5\n": nil,
 	} {
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", "x,label_c,label_d\n"+rows), OpenOptions{}, importer.Options{})
+		f, err := Inspect(datasettest.WriteFile(t, "a.csv", "x,label_c,label_d\n"+rows), read.OpenOptions{}, importer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestInspectInfiniteLabels(t *testing.T) {
 
 func TestInspect(t *testing.T) {
 	path := datasettest.WriteFile(t, "a.csv", "id;x;label_c;label_d\n1;1,5;0,25;0,75\n2;NA;0,5;0,4\n3;-2;;1\n4;0;-1;2\n")
-	f, err := Inspect(path, OpenOptions{}, importer.Options{})
+	f, err := Inspect(path, read.OpenOptions{}, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestInspectAnything(t *testing.T) {
 		"a,label_c\nNA,1\n,\n":              "found 1 sample with missing values: ",
 		"a,label_c\n1,NaN\n2,\n":            "found 2 samples with missing values: ",
 	} {
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", content), OpenOptions{}, importer.Options{})
+		f, err := Inspect(datasettest.WriteFile(t, "a.csv", content), read.OpenOptions{}, importer.Options{})
 		if err != nil {
 			t.Errorf("%q: %v", content, err)
 			continue
@@ -110,11 +110,11 @@ func TestInspectAnything(t *testing.T) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
-	f, err := Inspect(datasettest.WriteFile(t, "a.csv", "a,label_c\nx,1\n"), OpenOptions{}, importer.Options{})
+	f, err := Inspect(datasettest.WriteFile(t, "a.csv", "a,label_c\nx,1\n"), read.OpenOptions{}, importer.Options{})
 	if err != nil || !strings.Contains(f.Refused, `"x" is not a number`) {
 		t.Errorf("%+v, error %v", f, err)
 	}
-	_, err = Inspect(datasettest.WriteFile(t, "a.csv", "a,class\n1,sad\n2,\n"), OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, importer.Options{})
+	_, err = Inspect(datasettest.WriteFile(t, "a.csv", "a,class\n1,sad\n2,\n"), read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Options{})
 	if err != nil {
 		t.Error(err)
 	}
@@ -137,7 +137,7 @@ func TestInspectMissingLabels(t *testing.T) {
 		{"a,age\n1,NA\n2,1\n", dataset.Age, MissingSummary{Labels: 1, Rows: 1}, "missing values: 1 missing label;", false},
 		{"a,class\n1,x\n2,?\n3,NaN\n4,\n5,y\n", dataset.Class, MissingSummary{Labels: 3, Rows: 3}, "missing values: 3 missing labels;", false},
 	} {
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", c.content), OpenOptions{Labels: LabelOptions{Kind: c.kind, Sigma: 1, High: 9}}, importer.Options{})
+		f, err := Inspect(datasettest.WriteFile(t, "a.csv", c.content), read.OpenOptions{Labels: read.LabelOptions{Kind: c.kind, Sigma: 1, High: 9}}, importer.Options{})
 		if err != nil {
 			t.Errorf("%q: %v", c.content, err)
 			continue
@@ -154,7 +154,7 @@ func TestInspectMissingLabels(t *testing.T) {
 func TestInspectUnfit(t *testing.T) {
 	path := datasettest.WriteFile(t, "a.svm", "1 3:1\n1 2:inf 5:-1e39 6:nan\n1 1:1 5:1e39\n1 "+
 		"7:inf 8:inf 9:inf 10:inf 11:inf 12:inf 13:inf 14:inf\n")
-	f, err := Inspect(path, OpenOptions{}, importer.Options{})
+	f, err := Inspect(path, read.OpenOptions{}, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,24 +172,11 @@ func TestInspectUnfit(t *testing.T) {
 	}
 }
 
-// TestInspectPeople: what is read can be inspected, and the other way round but for
-// missing values and sums.
-func TestInspectPeople(t *testing.T) {
-	for _, c := range peopleCases {
-		o := peopleOptions(t, c.flags)
-		f, err := Inspect(filepath.Join(people, c.file), o, importer.Options{})
-		refused := !strings.HasPrefix(c.want, "4 x") && !strings.HasPrefix(c.want, "3 x")
-		if err == nil && refused && len(f.Warnings)+len(f.Notes) == 0 || err != nil && !refused {
-			t.Errorf("%s %s: %+v, error %v", c.file, c.flags, f, err)
-		}
-	}
-}
-
 // TestInspectWide: of very many features none is looked at by itself, and the rest is
 // said as ever.
 func TestInspectWide(t *testing.T) {
 	path := datasettest.WriteFile(t, "a.svm", fmt.Sprintf("1,0 %d:5\n0.5,0.5 3:nan\n#%s\n", featurestats.MaxColumns+1, strings.Repeat("x", featurestats.MaxColumns)))
-	f, err := Inspect(path, OpenOptions{}, importer.Options{})
+	f, err := Inspect(path, read.OpenOptions{}, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +213,7 @@ func TestInspectEnds(t *testing.T) {
 	cancel()
 	told := 0
 	o := importer.Options{Progress: func(p importer.Progress) { told++ }, Context: ctx}
-	if _, err := Inspect(path, OpenOptions{}, o); !errors.Is(err, context.Canceled) || told != 1 {
+	if _, err := Inspect(path, read.OpenOptions{}, o); !errors.Is(err, context.Canceled) || told != 1 {
 		t.Errorf("error %v after %d reports", err, told)
 	}
 }
@@ -254,7 +241,7 @@ func TestInspectReadsSeldom(t *testing.T) {
 				passes++
 			}
 		}}
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", head+c.last+"\n"), OpenOptions{Header: dataset.HeaderYes}, o)
+		f, err := Inspect(datasettest.WriteFile(t, "a.csv", head+c.last+"\n"), read.OpenOptions{Header: dataset.HeaderYes}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +249,7 @@ func TestInspectReadsSeldom(t *testing.T) {
 		if !slices.ContainsFunc(f.Readings, func(r TriedReading) bool { return len(r.Flags) == 0 && r.Refused != "" }) && c.flags != "" {
 			asGiven = 1 // once more, for what the flags as given say
 		}
-		if got := flagText(f.Readings[0].Flags); passes != c.passes+asGiven || got != c.flags {
+		if got := FlagText(f.Readings[0].Flags); passes != c.passes+asGiven || got != c.flags {
 			t.Errorf("%s: %d passes (%d as given), flags %q, %+v", c.name, passes, asGiven, got, f.Readings)
 		}
 	}

@@ -1,4 +1,4 @@
-package read
+package inspect
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/featurestats"
 	"github.com/coppice-ldl/coppice/dataset/identity"
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -76,15 +77,15 @@ type MissingSummary struct {
 // are counted, whatever o.Missing says. A CSV file that can be read in several ways, or in none without other
 // flags, is no error: Refused says why, and Readings which flags read it. Memory grows with the columns, not with the rows
 // (but see FORMAT.md for files that are read into memory).
-func Inspect(path string, o OpenOptions, io importer.Options) (*Inspection, error) {
-	o.Called = cmp.Or(o.Called, CalledOf(path))
+func Inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection, error) {
+	o.Called = cmp.Or(o.Called, read.CalledOf(path))
 	found, err := inspect(path, o, io)
 	var row *dataset.RowError
 	var ways *dataset.WaysError
 	if err != nil && !errors.As(err, &row) && !errors.As(err, &ways) && !errors.Is(err, dataset.ErrAmbiguous) && !errors.Is(err, dataset.ErrNoLabels) {
 		return nil, err
 	}
-	format, failed := FormatOf(path, o)
+	format, failed := read.FormatOf(path, o)
 	if failed != nil || format != "csv" {
 		if found == nil && (errors.As(err, &ways) || errors.Is(err, dataset.ErrAmbiguous)) {
 			r := readings{path: path, o: o, io: io, tried: map[string]bool{}}
@@ -95,7 +96,7 @@ func Inspect(path string, o OpenOptions, io importer.Options) (*Inspection, erro
 			found.Refused, found.Readings, err = err.Error(), r.found, nil
 		}
 		if found != nil && format == "libsvm" {
-			found.Encoding = cmp.Or(o.Encoding, EncodingOf(path))
+			found.Encoding = cmp.Or(o.Encoding, read.EncodingOf(path))
 		}
 		return found, err
 	}
@@ -109,7 +110,7 @@ func refused(file string) *Inspection {
 
 // inspectColumns adds to found, which is nil if the file cannot be read as the options say because of err, what the columns
 // seem to be and how the file can be read.
-func inspectColumns(path string, o OpenOptions, io importer.Options, found *Inspection, err error) (*Inspection, error) {
+func inspectColumns(path string, o read.OpenOptions, io importer.Options, found *Inspection, err error) (*Inspection, error) {
 	r := readings{path: path, o: o, io: io, tried: map[string]bool{}}
 	r.o.Labels.Columns, r.o.FeatureColumns, r.o.Drop = dataset.Trimmed(o.Labels.Columns), dataset.Trimmed(o.FeatureColumns), dataset.Trimmed(o.Drop)
 	if failed := r.find(dataset.Way{}); failed != nil {
@@ -137,7 +138,7 @@ func inspectColumns(path string, o OpenOptions, io importer.Options, found *Insp
 			r.Flags = []dataset.Flag{}
 		}
 	}
-	found.Encoding = cmp.Or(o.Encoding, EncodingOf(path))
+	found.Encoding = cmp.Or(o.Encoding, read.EncodingOf(path))
 	if p := r.profile; p != nil {
 		p.setLabels(r.labels, o.Labels.Kind, r.found[:min(1, len(r.found))])
 		if c, _ := p.table.Choose(&o); c.RowName >= 0 && !p.wide && r.refused == "" && err == nil {
@@ -153,19 +154,19 @@ func inspectColumns(path string, o OpenOptions, io importer.Options, found *Insp
 }
 
 // inspect describes a file that can be read as the options say.
-func inspect(path string, o OpenOptions, io importer.Options) (*Inspection, error) {
+func inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection, error) {
 	o.Missing = dataset.Missing{Keep: true}
-	src, err := Open(path, o)
+	src, err := read.Open(path, o)
 	note := ""
 	if errors.Is(err, dataset.ErrNoLabels) {
 		note = "no labels found: " + err.Error()
 		o.NoLabels = true
-		src, err = Open(path, o)
+		src, err = read.Open(path, o)
 	}
 	if errors.Is(err, dataset.ErrAmbiguous) && !leavesEncoding(err) && (o.Labels.Kind == dataset.Class || o.Beside.Groups != "") {
 		note = "classes and groups are not read: " + err.Error()
 		o.NoLabels, o.Beside.Groups = o.NoLabels || o.Labels.Kind == dataset.Class, ""
-		src, err = Open(path, o)
+		src, err = read.Open(path, o)
 	}
 	if err != nil {
 		return nil, err
