@@ -89,7 +89,7 @@ func Inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection,
 	if failed != nil || format != "csv" {
 		if found == nil && (errors.As(err, &ways) || errors.Is(err, dataset.ErrAmbiguous)) {
 			r := readings{path: path, o: o, io: io, tried: map[string]bool{}}
-			if _, failed := r.branch(dataset.Way{}, err, r.whole); failed != nil {
+			if _, failed := r.branch(dataset.Way{}, err, r.tryWhole); failed != nil {
 				return nil, failed
 			}
 			found = refused(o.Called)

@@ -102,10 +102,10 @@ func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error
 	if !p.wide {
 		p.columns = make([]ColumnProfile, table.Width())
 		for i := range p.columns {
-			p.columns[i] = ColumnProfile{Column: i, Name: table.Name(i), Examples: []string{}, whole: true, rises: true, dates: true, proof: table.Proof(), seen: map[string]bool{}}
+			p.columns[i] = ColumnProfile{Column: i, Name: table.ColumnName(i), Examples: []string{}, whole: true, rises: true, dates: true, proof: table.Proof(), seen: map[string]bool{}}
 		}
 	}
-	m := table.Marks()
+	m := table.NumberMarks()
 	err := table.Each(func(n int, record []string, file dataset.Measured) error {
 		p.rows++
 		if p.last = append(p.last[:0], record...); p.wide {
@@ -129,7 +129,7 @@ func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error
 	for i := range p.columns {
 		c := &p.columns[i]
 		c.Distinct, c.seen = len(c.seen), nil
-		c.Role = c.guess(p.rows, table.Header())
+		c.Role = c.guess(p.rows, table.HasHeader())
 	}
 	for i, v := range p.last {
 		p.last[i] = strings.Clone(v)
@@ -353,35 +353,9 @@ func (p *profile) isOne(i, j int) bool {
 	return rows > 0
 }
 
-// setLabels sets the roles of the labels of the first reading; kind is what flags say of them.
-func (p *profile) setLabels(labels []int, kind dataset.LabelKind, first []TriedReading) {
-	role := RoleLabel
-	switch kind {
-	case dataset.Class:
-		role = RoleClass
-	case dataset.Age:
-		role = RoleNumber
-	}
-	for _, r := range first {
-		for _, f := range r.Flags {
-			switch {
-			case f.Name == "--labels" && f.Value == string(dataset.Class):
-				role = RoleClass
-			case f.Name == "--labels" && f.Value == string(dataset.Age):
-				role = RoleNumber
-			}
-		}
-	}
-	for _, i := range labels {
-		if i < len(p.columns) {
-			p.columns[i].Role = role
-		}
-	}
-}
-
 // hints says what may be done about the columns that are no features.
 func (p *profile) hints() {
-	m := p.table.Marks()
+	m := p.table.NumberMarks()
 	for i := range p.columns {
 		c := &p.columns[i]
 		if texts := c.Values - c.Numbers; c.Numbers > 2*texts && texts > 0 && c.Role != RoleDate {

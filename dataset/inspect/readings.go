@@ -49,8 +49,8 @@ func (f *readings) asGiven() {
 	f.found = append(f.found, TriedReading{Way: dataset.Way{What: "without other flags", Flags: []dataset.Flag{}}, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
 }
 
-// whole tries a way to read a file that has no columns.
-func (f *readings) whole(w dataset.Way) error {
+// tryWhole tries a way to read a file that has no columns.
+func (f *readings) tryWhole(w dataset.Way) error {
 	s, err := f.read(w)
 	if err != nil {
 		f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
@@ -247,7 +247,7 @@ func (f *readings) profileOf(o *read.OpenOptions) (*profile, error) {
 			if len(ways) > 0 {
 				return p, dataset.WithKind(&dataset.WaysError{Text: reason, Ways: ways}, errOtherMarks)
 			}
-			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.File(), reason, conflict), errOtherMarks)
+			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.FileName(), reason, conflict), errOtherMarks)
 		}
 	}
 	return p, table.CheckMarks(numeric, proof)
@@ -281,7 +281,7 @@ func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 	free := p.free(o)
 	byPrefix := map[string][]int{}
 	for _, i := range free {
-		if prefix := o.LabelPrefix(p.table.Name(i)); prefix != "" && p.columns[i].Values > 0 {
+		if prefix := o.LabelPrefix(p.table.ColumnName(i)); prefix != "" && p.columns[i].Values > 0 {
 			byPrefix[prefix] = append(byPrefix[prefix], i)
 		}
 	}
@@ -296,8 +296,8 @@ func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 			for i := from; i < to; i++ {
 				columns = append(columns, i)
 			}
-			flag := dataset.ListFlag("--label-columns", p.table.Flag(from)+":"+p.table.Flag(to-1))
-			ways = append(ways, labelWay{dataset.Way{What: "the labels are " + p.table.Names(columns...) + ", which sum to 1", Flags: []dataset.Flag{flag}}, columns})
+			flag := dataset.ListFlag("--label-columns", p.table.ColumnFlag(from)+":"+p.table.ColumnFlag(to-1))
+			ways = append(ways, labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...) + ", which sum to 1", Flags: []dataset.Flag{flag}}, columns})
 		}
 	}
 	return append(ways, p.singleWays(o, free, len(ways) == 0)...)
@@ -344,8 +344,8 @@ func (p *profile) withoutTotal(columns []int) (rest []int, flags []dataset.Flag,
 	}
 	i := columns[total]
 	p.columns[i].Role = RoleTotal
-	return slices.Delete(slices.Clone(columns), total, total+1), []dataset.Flag{dataset.ListFlag("--drop", p.table.Flag(i))},
-		fmt.Sprintf("; %s is the sum of the other labels and left out", p.table.Names(i))
+	return slices.Delete(slices.Clone(columns), total, total+1), []dataset.Flag{dataset.ListFlag("--drop", p.table.ColumnFlag(i))},
+		fmt.Sprintf("; %s is the sum of the other labels and left out", p.table.ColumnNames(i))
 }
 
 // prefixed is the way to take the columns that begin with a prefix for labels; named: others begin with another one.
@@ -356,7 +356,7 @@ func (p *profile) prefixed(columns []int, prefix string, named bool) labelWay {
 			return labelWay{dataset.Way{What: what, Flags: flags}, columns}
 		}
 	}
-	w := labelWay{dataset.Way{What: "the labels are " + p.table.Names(columns...) + without, Flags: drop}, columns}
+	w := labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...) + without, Flags: drop}, columns}
 	if named {
 		w.Flags = append(w.Flags, dataset.Flag{Name: "--label-prefix", Value: prefix})
 	}
@@ -380,7 +380,7 @@ func (p *profile) singleWays(o *read.OpenOptions, free []int, others bool) (ways
 	add := func(i int) {
 		flags, what := p.single(i)
 		if l.Single() {
-			flags, what = []dataset.Flag{dataset.ListFlag("--label-columns", p.table.Flag(i))}, fmt.Sprintf("the %s is %s", l.Kind, p.table.Names(i))
+			flags, what = []dataset.Flag{dataset.ListFlag("--label-columns", p.table.ColumnFlag(i))}, fmt.Sprintf("the %s is %s", l.Kind, p.table.ColumnNames(i))
 		}
 		if flags != nil {
 			ways = append(ways, labelWay{dataset.Way{What: what, Flags: flags}, []int{i}})
@@ -388,7 +388,7 @@ func (p *profile) singleWays(o *read.OpenOptions, free []int, others bool) (ways
 	}
 	for _, i := range free {
 		class, age := read.LabelOptions{Kind: dataset.Class}, read.LabelOptions{Kind: dataset.Age}
-		if name := p.table.Name(i); l.IsTarget(name) || !l.Single() && (class.IsTarget(name) || others && age.IsTarget(name)) {
+		if name := p.table.ColumnName(i); l.IsTarget(name) || !l.Single() && (class.IsTarget(name) || others && age.IsTarget(name)) {
 			add(i)
 		}
 	}
@@ -406,8 +406,8 @@ func (p *profile) singleWays(o *read.OpenOptions, free []int, others bool) (ways
 // single returns the flags that take a column for the only label: a class if it has a few texts or whole numbers, else a
 // number on a scale; nil: it is neither.
 func (p *profile) single(i int) (flags []dataset.Flag, what string) {
-	c, name := &p.columns[i], p.table.Names(i)
-	column := dataset.ListFlag("--label-columns", p.table.Flag(i))
+	c, name := &p.columns[i], p.table.ColumnNames(i)
+	column := dataset.ListFlag("--label-columns", p.table.ColumnFlag(i))
 	age := read.LabelOptions{Kind: dataset.Age}
 	byName := strings.EqualFold(c.Name, string(age.Kind))
 	switch {
@@ -432,7 +432,7 @@ func (p *profile) single(i int) (flags []dataset.Flag, what string) {
 // groups, and what is no number. It sets the roles and hints of the columns.
 func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags []dataset.Flag) {
 	free, drop, categories := p.free(o), slices.Clone(o.Drop), slices.Clone(o.Categories)
-	rowNames, group := o.RowNames != "" || !slices.Contains(free, 0) && p.table.Name(0) == "", o.Beside.Groups != ""
+	rowNames, group := o.RowNames != "" || !slices.Contains(free, 0) && p.table.ColumnName(0) == "", o.Beside.Groups != ""
 	var parts, dropped []string
 	var words []int
 	class, age := read.LabelOptions{Kind: dataset.Class}, read.LabelOptions{Kind: dataset.Age}
@@ -441,30 +441,30 @@ func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags [
 		if slices.Contains(labels, i) {
 			continue
 		}
-		name := p.table.Flag(i)
-		target := class.IsTarget(p.table.Name(i)) || age.IsTarget(p.table.Name(i)) // of another reading
+		name := p.table.ColumnFlag(i)
+		target := class.IsTarget(p.table.ColumnName(i)) || age.IsTarget(p.table.ColumnName(i)) // of another reading
 		switch {
 		case c.Role == RoleFeature:
 			continue
 		case c.Role == RoleID && !c.numeric() && !rowNames && c.Missing == 0:
 			rowNames = true
 			flags = append(flags, dataset.Flag{Name: "--row-names", Value: name})
-			parts = append(parts, p.table.Names(i)+" has the names of the samples")
+			parts = append(parts, p.table.ColumnNames(i)+" has the names of the samples")
 			continue
 		case c.Role == RoleGroup && !group && c.Missing == 0:
 			group = true
 			flags = append(flags, dataset.Flag{Name: "--groups", Value: name})
-			parts = append(parts, "samples are grouped by "+p.table.Names(i))
+			parts = append(parts, "samples are grouped by "+p.table.ColumnNames(i))
 			continue
 		case c.Role == RoleCategory && !target:
 			categories, words = append(categories, name), append(words, i)
 			continue
 		}
-		drop, dropped = append(drop, name), append(dropped, fmt.Sprintf("%s (%s)", p.table.Names(i), c.Role))
+		drop, dropped = append(drop, name), append(dropped, fmt.Sprintf("%s (%s)", p.table.ColumnNames(i), c.Role))
 	}
 	if len(words) > 0 {
 		flags = append(flags, dataset.ListFlag("--categories", categories...))
-		parts = append(parts, "one feature for each value of "+p.table.Names(words...))
+		parts = append(parts, "one feature for each value of "+p.table.ColumnNames(words...))
 	}
 	if len(dropped) > 0 {
 		flags = append(flags, dataset.ListFlag("--drop", drop...))
@@ -534,4 +534,30 @@ func (f *readings) read(w dataset.Way) (*importer.Stats, error) {
 	}
 	io.Warn, io.Note = nil, nil
 	return importer.Measure(src, &io)
+}
+
+// setLabels sets the roles of the labels of the first reading; kind is what flags say of them.
+func (p *profile) setLabels(labels []int, kind dataset.LabelKind, first []TriedReading) {
+	role := RoleLabel
+	switch kind {
+	case dataset.Class:
+		role = RoleClass
+	case dataset.Age:
+		role = RoleNumber
+	}
+	for _, r := range first {
+		for _, f := range r.Flags {
+			switch {
+			case f.Name == "--labels" && f.Value == string(dataset.Class):
+				role = RoleClass
+			case f.Name == "--labels" && f.Value == string(dataset.Age):
+				role = RoleNumber
+			}
+		}
+	}
+	for _, i := range labels {
+		if i < len(p.columns) {
+			p.columns[i].Role = role
+		}
+	}
 }

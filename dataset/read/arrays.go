@@ -1,21 +1,14 @@
 package read
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"math"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/files"
-	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
 // arraySource streams rows from a pair of arrays, and from those with a text for each row.
@@ -188,23 +181,6 @@ func imageShape(name string, h *npy.Header) (s dataset.Shape, err error) {
 	return s, nil
 }
 
-func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err error) {
-	rows, columns, ok := h.Dims()
-	if !ok {
-		return 0, 0, fmt.Errorf("array %q has %d dimensions, want two; only the features of images may have three or four: %w", name, len(h.Shape), dataset.ErrFormat)
-	}
-	if h.Kind == 'U' || h.Kind == 'S' {
-		return 0, 0, dataset.Errorf(dataset.ErrFormat, "array %q holds texts, want numbers; in NumPy, x.astype(float) converts an array x", name)
-	}
-	return rows, columns, checkSize(name, rows, columns, limit)
-}
-
-// isColumn reports whether an array is one column.
-func isColumn(h *npy.Header) bool {
-	_, columns, ok := h.Dims()
-	return ok && columns == 1
-}
-
 // checkTexts reports an array that does not have a text for each row, or a number; messages call the
 // two arrays features and texts.
 func (s *arraySource) checkTexts(a *array, features, texts string) error {
@@ -250,24 +226,6 @@ func (s *arraySource) readNames(entries map[string]*array) (err error) {
 		s.info.HasRowNames, err = true, s.checkTexts(s.rowNames, "features", "row_names")
 	}
 	return err
-}
-
-// readStrings reads an array of strings into memory if check has no error for their number.
-func readStrings(a *array, check func(n int) error) ([]string, error) {
-	r, err := a.begin()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	n, err := r.Texts()
-	if err != nil {
-		return nil, arrayError(a.name, err)
-	}
-	if err := check(n); err != nil {
-		return nil, err
-	}
-	all, err := r.ReadStrings()
-	return all, arrayError(a.name, err)
 }
 
 // Info implements Source.
@@ -387,158 +345,4 @@ func (r *arrayRows) end() error {
 		return arrayError(a.name, a.End())
 	}
 	return nil
-}
-
-// matrixReader reads the rows of an array of numbers in order.
-type matrixReader struct {
-	*openArray
-	width   int
-	row     []float64
-	columns *columnReader // of an array in Fortran order; nil for others
-}
-
-// matrix begins to read the rows of an array with so many columns.
-func (a *array) matrix(columns int) (*matrixReader, error) {
-	r, err := a.begin()
-	if err != nil {
-		return nil, err
-	}
-	m := &matrixReader{openArray: r, width: columns}
-	if !r.Fortran || columns == 1 {
-		return m, nil
-	}
-	rows, columns, _ := r.Dims()
-	values := int64(rows) * int64(columns) // below 2^56, see checkSize
-	var in io.ReaderAt
-	if values > math.MaxInt64/16 {
-		err = npy.ErrTruncated
-	} else {
-		var size int64
-		in, size, err = a.random()
-		switch want := r.Bytes + values*int64(r.Size); {
-		case err != nil:
-		case size < want:
-			err = npy.ErrTruncated
-		case size > want:
-			err = fmt.Errorf("more bytes follow the end of the array: %w", npy.ErrFormat)
-		}
-	}
-	if err != nil {
-		r.Close()
-		return nil, arrayError(a.name, err)
-	}
-	f := &columnFile{in: in, base: r.Bytes, rows: rows, columns: columns, size: r.Size, decode: r.Decode}
-	m.columns = f.begin()
-	return m, nil
-}
-
-// next returns the next row, which is valid until the next call. Memory grows with the
-// values that were read.
-func (m *matrixReader) next() ([]float64, error) {
-	if m.columns != nil {
-		row, err := m.columns.next()
-		return row, arrayError(m.name, err)
-	}
-	for len(m.row) < m.width { // the first row
-		from := len(m.row)
-		m.row = append(m.row, make([]float64, min(m.width-from, tablePiece))...)
-		if err := m.read(m.row[from:]); err != nil || len(m.row) == m.width {
-			return m.row, err
-		}
-	}
-	return m.row, m.read(m.row)
-}
-
-// unpack copies an entry of an archive, once, to memory or to a temporary file that allows
-// random access.
-func (a *array) unpack() (io.ReaderAt, int64, error) {
-	if a.seeks != nil {
-		return a.seeks, a.size, nil
-	}
-	in, size, err := a.open()
-	if err != nil {
-		return nil, 0, err
-	}
-	defer in.Close()
-	a.size = size
-	a.seeks, err = spool(bufio.NewReaderSize(in, 1<<16), size)
-	return a.seeks, size, err
-}
-
-// tempFile makes a temporary file for up to size bytes in the folder that TMPDIR names, and
-// removes its name: the system deletes the file when it is closed or the program ends.
-func tempFile(size int64) (*os.File, error) {
-	if err := files.CheckSpace(os.TempDir(), size); err != nil {
-		return nil, err
-	}
-	return tempdir.File("columns")
-}
-
-// spool copies in, which must have size bytes, to memory or, if it is large, to a temporary
-// file.
-func spool(in io.Reader, size int64) (io.ReaderAt, error) {
-	if size <= smallSpool {
-		return spoolMemory(in, size)
-	}
-	f, err := tempFile(size)
-	if err != nil {
-		return nil, err
-	}
-	n, err := io.Copy(f, io.LimitReader(in, size+1))
-	if err == nil && n != size {
-		err = fmt.Errorf("the array is damaged: it has %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// openSized opens a file, and returns its size.
-func openSized(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
-}
-
-// fileContents lists the variables of a .mat or .npz file, for messages.
-type fileContents []string
-
-// maxListed bounds the list.
-const maxListed = 20
-
-func (h *fileContents) add(name, kind string, shape ...int) {
-	if name == "" || len(*h) > maxListed { // one more than are listed
-		return
-	}
-	dims := make([]string, len(shape))
-	for i, n := range shape {
-		dims[i] = fmt.Sprint(n)
-	}
-	*h = append(*h, fmt.Sprintf("%.100s (%s)", name, strings.TrimSpace(strings.Join(dims, " x ")+" "+kind)))
-}
-
-// missing returns an error that says that a file has no such variable, lists the variables
-// of the file, and names the flag that chooses another.
-func (h fileContents) missing(what, name, flag string, err error) error {
-	return dataset.Errorf(err, "the file has no %s %q; it has %s; name the right one with %s", what, name, h.list(), flag)
-}
-
-func (h fileContents) list() string {
-	list := strings.Join(h[:min(maxListed, len(h))], ", ")
-	switch {
-	case len(h) == 0:
-		return "nothing"
-	case len(h) > maxListed:
-		return list + ", ..."
-	}
-	return list
 }

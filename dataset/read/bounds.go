@@ -1,9 +1,15 @@
 package read
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"os"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/files"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -26,15 +32,6 @@ func expansionError(what, advice string) error {
 		what, maxRatio, units.Format(freeUnpacked), advice)
 }
 
-// fileSize is the size of a data file in bytes, packed if it is packed.
-type fileSize int64
-
-// unpacked returns how many bytes the file, or an array of it, may unpack to.
-func (n fileSize) unpacked() int64 { return max(freeUnpacked, maxRatio*int64(n)) }
-
-// items returns how many features the file may have, and how many values of rows may be in memory.
-func (n fileSize) items() int { return max(dataset.MaxColumns, int(n)) }
-
 // unpacking reads what a packed file unpacks to, up to left bytes.
 type unpacking struct {
 	in   io.Reader
@@ -50,21 +47,79 @@ func (u *unpacking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkFeatures returns an error if a file has n features, and neither bytes for so many nor a model that
-// reads them.
-func (o *OpenOptions) checkFeatures(n int, advice string) error {
-	if most := max(o.size.items(), o.modelFeatures); n > most {
-		return dataset.Errorf(dataset.ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s features, or one for each byte if the file has more bytes; %s",
-			units.Count(n), units.Count(int(o.size)), units.Count(dataset.MaxColumns), advice)
+// tempFile makes a temporary file for up to size bytes in the folder that TMPDIR names, and
+// removes its name: the system deletes the file when it is closed or the program ends.
+func tempFile(size int64) (*os.File, error) {
+	if err := files.CheckSpace(os.TempDir(), size); err != nil {
+		return nil, err
 	}
-	return nil
+	return tempdir.File("columns")
 }
 
-// checkItems returns an error if the values of n rows, or n names, are too many to be kept in memory.
-func (o *OpenOptions) checkItems(name string, n int, advice string) error {
-	if n > o.size.items() {
-		return dataset.Errorf(dataset.ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s values that are kept in memory, or one for each byte if the file has more bytes; %s",
-			name, units.Count(n), units.Count(int(o.size)), units.Count(dataset.MaxColumns), advice)
+// openSized opens a file, and returns its size.
+func openSized(path string) (*os.File, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
 	}
-	return nil
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// emptyFile is what errors say of a file with nothing in it.
+const emptyFile = "the file is empty"
+
+// errFound ends a scan.
+var errFound = errors.New("found")
+
+// fileContents lists the variables of a .mat or .npz file, for messages.
+type fileContents []string
+
+func (h *fileContents) add(name, kind string, shape ...int) {
+	if name == "" || len(*h) > maxListed { // one more than are listed
+		return
+	}
+	dims := make([]string, len(shape))
+	for i, n := range shape {
+		dims[i] = fmt.Sprint(n)
+	}
+	*h = append(*h, fmt.Sprintf("%.100s (%s)", name, strings.TrimSpace(strings.Join(dims, " x ")+" "+kind)))
+}
+
+// missing returns an error that says that a file has no such variable, lists the variables
+// of the file, and names the flag that chooses another.
+func (h fileContents) missing(what, name, flag string, err error) error {
+	return dataset.Errorf(err, "the file has no %s %q; it has %s; name the right one with %s", what, name, h.list(), flag)
+}
+
+func (h fileContents) list() string {
+	list := strings.Join(h[:min(maxListed, len(h))], ", ")
+	switch {
+	case len(h) == 0:
+		return "nothing"
+	case len(h) > maxListed:
+		return list + ", ..."
+	}
+	return list
+}
+
+// maxListed bounds the list.
+const maxListed = 20
+
+// closers is a Reader that closes several things, in order.
+type closers struct {
+	io.Reader
+	all []io.Closer
+}
+
+// Close closes everything.
+func (c *closers) Close() (err error) {
+	for _, one := range c.all {
+		err = errors.Join(err, one.Close())
+	}
+	return err
 }

@@ -76,7 +76,7 @@ func (s *csvSource) findLevels(o *OpenOptions) error {
 		if s.leavesOut(record) {
 			return nil
 		}
-		row.Number, row.Line = n, r.line(0)
+		row.Number, row.Line = n, r.lineOf(0)
 		for i, set := range sets {
 			if numbers.IsMissing(record[i]) {
 				continue

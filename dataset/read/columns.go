@@ -29,29 +29,8 @@ type csvColumns struct {
 	used []bool // columns that are something already, or dropped
 }
 
-// LabelPrefixes lists the beginnings of names of label columns.
-func (o *OpenOptions) LabelPrefixes() []string {
-	if len(o.Labels.Prefixes) > 0 {
-		return o.Labels.Prefixes
-	}
-	return []string{"label_", "y_"}
-}
-
-// LabelPrefix returns the one of LabelPrefixes that a name begins with; empty: none.
-func (o *OpenOptions) LabelPrefix(name string) string { return prefixOf(o.LabelPrefixes(), name) }
-
 // prefix returns the label prefix that name begins with, where more follows.
 func (c *csvColumns) prefix(name string) string { return prefixOf(c.prefixes, name) }
-
-// prefixOf returns the prefix that name begins with, if it is longer.
-func prefixOf(prefixes []string, name string) string {
-	for _, p := range prefixes {
-		if strings.HasPrefix(name, p) && len(name) > len(p) {
-			return p
-		}
-	}
-	return ""
-}
 
 // labelName returns the name of the label of a column.
 func (c *csvColumns) labelName(column string) string {
@@ -298,15 +277,6 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 	}
 	return nil, dataset.Errorf(dataset.ErrNoLabels, "no label columns found: rename them to %s..., or list them with {label-columns}; %s",
 		strings.Join(c.prefixes, "... or "), columnList(names, c.width))
-}
-
-// targetNames are the usual names, in small or capital letters, of a column with one class or one age a row.
-// The kind itself is one more.
-var targetNames = []string{"label", "target", "y"}
-
-// IsTarget reports whether name is a usual name of the only label column.
-func (o *LabelOptions) IsTarget(name string) bool {
-	return o.Single() && (strings.EqualFold(name, string(o.Kind)) || slices.ContainsFunc(targetNames, func(s string) bool { return strings.EqualFold(name, s) }))
 }
 
 // targets lists the columns that may be the only label column by their names: the column that a model was
@@ -582,4 +552,35 @@ func (o *OpenOptions) numberNotes(names []string) (notes []errtext.Text) {
 		}
 	}
 	return notes
+}
+
+// chooseImages takes no column as a feature: the row names are the names of images. Two columns with usual names are
+// refused, unless flags take one as a label.
+func (c *csvColumns) chooseImages(names []string, o *OpenOptions) error {
+	if o.RowNames != "" {
+		return c.chooseRowName(names, o)
+	}
+	var found []int
+	for i, name := range names {
+		if isImageColumn(name) && !c.used[i] && !slices.Contains(o.Labels.Columns, name) {
+			found = append(found, i)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return c.chooseRowName(names, o)
+	case 1:
+		c.rowName = found[0]
+		return c.use(names, found)
+	}
+	return imagesError(names, found)
+}
+
+// imagesError is the error for several columns that may each name the images.
+func imagesError(names []string, found []int) error {
+	var ways []dataset.Way
+	for _, i := range found {
+		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, dataset.NameAt(names, i)))
+	}
+	return &dataset.WaysError{Text: errtext.Sprintf("several columns may have the names of the images (%s): name the right column with {row-names}", nameList(names, found)), Ways: ways}
 }

@@ -79,45 +79,6 @@ func (m *csrMatrix) dimensions() (rows, columns int, err error) {
 	return rows, columns, err
 }
 
-// readIntegers reads all elements of a short array of whole numbers.
-func (a *array) readIntegers(dst []float64) error {
-	n, err := a.elements(true)
-	if err != nil {
-		return err
-	}
-	if n != len(dst) {
-		return fmt.Errorf("%q has %s values, want %d: %w", a.name, units.Count(n), len(dst), dataset.ErrFormat)
-	}
-	r, err := a.begin()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if err := r.read(dst); err != nil {
-		return err
-	}
-	return arrayError(a.name, r.End())
-}
-
-// elements returns the number of elements of an array of one dimension. Its elements must be numbers, and integers if
-// whole.
-func (a *array) elements(whole bool) (int, error) {
-	h, err := a.header()
-	if err != nil {
-		return 0, err
-	}
-	text, integer := h.Kind == 'U' || h.Kind == 'S', h.Kind == 'i' || h.Kind == 'u'
-	switch {
-	case len(h.Shape) != 1:
-		return 0, fmt.Errorf("%q has %d dimensions, want one: %w", a.name, len(h.Shape), dataset.ErrFormat)
-	case whole && !integer:
-		return 0, fmt.Errorf("%q has elements of type %s, want integers: %w", a.name, h.Type(), dataset.ErrFormat)
-	case text:
-		return 0, fmt.Errorf("%q holds texts, want numbers: %w", a.name, dataset.ErrFormat)
-	}
-	return h.Shape[0], nil
-}
-
 // csrReader reads the rows of a sparse matrix in order.
 type csrReader struct {
 	data, indices, indptr *openArray

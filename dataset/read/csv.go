@@ -1,11 +1,8 @@
 package read
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -15,24 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/numbers"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
-
-// csvSource streams rows from a CSV file.
-type csvSource struct {
-	path     string
-	encoding string
-	dialect  dialect
-	header   bool
-	columns  csvColumns
-	names    []string // of all columns, from the header
-	classes  bool     // the label is text
-	mark     string   // of a comment, before the first name of the header
-	cut      bool     // empty columns after the last one are left out
-	proof    numbers.DecimalsProof
-	head     [][]string // the first records behind the first, until the columns are known
-	missing  dataset.Missing
-	unseen   func(row int, category, level string) // nil: such a level is refused
-	info     dataset.Info
-}
 
 func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	s := &csvSource{
@@ -78,7 +57,7 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 			return nil, err
 		}
 	}
-	numeric := c.numeric(s.classes)
+	numeric := c.numberColumns(s.classes)
 	for _, record := range s.head { // its numbers may prove what the mark before decimals is
 		for _, i := range numeric {
 			if s.proof.Needed && i < len(record) && strings.IndexByte(record[i], m.Decimal()) >= 0 && numbers.IsField(record[i], m) {
@@ -90,51 +69,6 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	s.describe(o)
 	s.info.Notes = append(s.notes(), notes...)
 	return s, nil
-}
-
-// begin finds the dialect, the header and the columns, and returns the first record.
-func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err error) {
-	b := bufio.NewReaderSize(in, sniffBytes)
-	head, err := b.Peek(sniffBytes)
-	head, all := bytes.Clone(head), errors.Is(err, io.EOF)
-	if s.dialect, err = sniffDialect(head, all, o); err != nil {
-		return nil, pathError(s.info.File, err)
-	}
-	r, err := newCSVRecords(s.info.File, b, &s.dialect)
-	if err != nil {
-		return nil, err
-	}
-	if first, err = r.First(); err != nil {
-		return nil, err
-	}
-	var rest [][]string
-	if records, _, _ := firstRecords(head[s.dialect.skip:], all, s.dialect.delimiter); len(records) > 1 {
-		rest = records[1:]
-	}
-	s.proof, s.head = numbers.DecimalsProof{Needed: o.Decimal == "" && o.Thousands == 0}, rest
-	if first, err = s.findHeader(head, first, rest, o); err != nil {
-		return nil, pathError(s.info.File, err)
-	}
-	var width int
-	if width, s.cut = realColumns(append(rest, first)); s.cut {
-		first = first[:min(width, len(first))]
-	}
-	if !s.header {
-		s.info.Unsure = o.Header == dataset.HeaderAuto
-		return first, nil
-	}
-	s.names = first
-	for i, name := range first {
-		first[i] = strings.TrimSpace(name)
-		what := fmt.Sprintf("line %d: the name of column %d (counted from 0)", r.line(0), i)
-		if err := notUTF8(what, first[i]); err != nil {
-			return nil, pathError(s.info.File, err)
-		}
-		if err := dataset.CheckName(first[i]); err != nil {
-			return nil, fmt.Errorf("%s: %s %w", s.info.File, what, err)
-		}
-	}
-	return first, nil
 }
 
 // describe sets Info, but for the notes.
@@ -200,40 +134,6 @@ func withoutDefaults(names []string, byDefault func(int) string) []string {
 	return nil
 }
 
-// notes says how the file is read. It knows nothing of the columns yet.
-func (s *csvSource) notes() []errtext.Text {
-	d, between, before := &s.dialect, "blanks", "a point"
-	if d.delimiter != ' ' {
-		between = delimiterName(d.delimiter)
-	}
-	if d.marks.Comma {
-		before = "a comma"
-	}
-	how := errtext.Sprintf("%s between columns, %s before decimals", between, before)
-	if d.marks.Thousands != 0 {
-		how += errtext.Sprintf(", %q between thousands", d.marks.Thousands)
-	}
-	notes := append(s.info.Notes, how)
-	switch {
-	case s.header && s.mark != "":
-		notes = append(notes, errtext.Sprintf("line %d is the header, read without its mark %s", d.before+1, s.mark))
-	case s.header:
-		notes = append(notes, errtext.Sprintf("line %d is the header", d.before+1))
-	default:
-		notes = append(notes, errtext.Sprintf("no header: line %d is the first row", d.before+1))
-	}
-	switch {
-	case d.comments == 1:
-		notes = append(notes, "1 line of comments before it is skipped")
-	case d.comments > 1:
-		notes = append(notes, errtext.Sprintf("%d lines of comments before it are skipped", d.comments))
-	}
-	if s.cut {
-		notes = append(notes, "empty columns at the ends of lines are ignored")
-	}
-	return notes
-}
-
 // columnNotes says what the columns are; records has the first rows.
 func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []errtext.Text, _ error) {
 	c := &s.columns
@@ -280,7 +180,7 @@ func (s *csvSource) Scan(f func(*dataset.Row) error) error {
 	var row dataset.Row
 	var texts []int // the first columns that are no numbers: they may have a word of totals
 	numeric := make([]bool, s.columns.width)
-	for _, i := range s.columns.numeric(s.classes) {
+	for _, i := range s.columns.numberColumns(s.classes) {
 		numeric[i] = true
 	}
 	for i := range numeric {
@@ -321,41 +221,10 @@ func (s *csvSource) lacks(r *dataset.Row) bool {
 	return slices.ContainsFunc(r.Values, math.IsNaN) || slices.ContainsFunc(r.Labels, math.IsNaN) || s.classes && numbers.IsMissing(r.Text)
 }
 
-// eachRecord calls f with each row's number and record.
-func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) error) error {
-	in, file, err := openText(s.path, s.encoding)
-	if err != nil {
-		return pathError(s.info.File, err)
-	}
-	defer file.Close()
-	r, err := newCSVRecords(s.info.File, in, &s.dialect)
-	if err != nil {
-		return err
-	}
-	if r.from, r.header, r.width, r.cut, r.blank = file, s.header, s.columns.width, s.cut, make([]string, s.columns.width); s.header {
-		if _, err := r.First(); err != nil {
-			return err
-		}
-		r.width, r.blank = s.columns.width, make([]string, s.columns.width)
-	}
-	for n := 0; ; n++ {
-		record, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := f(n, record, r); err != nil {
-			return err
-		}
-	}
-}
-
 // parse reads row n from a record, which r has just read.
 func (s *csvSource) parse(row *dataset.Row, n int, record []string, r *csvRecords) (err error) {
 	c := &s.columns
-	row.Number, row.Line, row.Values, row.Labels = n, r.line(0), row.Values[:0], row.Labels[:0]
+	row.Number, row.Line, row.Values, row.Labels = n, r.lineOf(0), row.Values[:0], row.Labels[:0]
 	for _, i := range c.features {
 		if c.categories != nil && c.categories[i] != nil {
 			if err := s.parseCategory(row, c.categories[i], record, r); err != nil {
@@ -441,21 +310,4 @@ func (o *LabelOptions) target(n int) string {
 		return "the label is"
 	}
 	return fmt.Sprintf("%d labels are", n)
-}
-
-// numeric lists the columns that numbers are read from; but for categories; classes: the label is none.
-func (c *csvColumns) numeric(classes bool) []int {
-	all := slices.Clone(c.interval)
-	for _, i := range c.features {
-		if c.categories == nil || c.categories[i] == nil {
-			all = append(all, i)
-		}
-	}
-	if !classes {
-		all = append(all, c.labels...)
-	}
-	if c.value >= 0 {
-		all = append(all, c.value)
-	}
-	return all
 }

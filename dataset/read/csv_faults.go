@@ -32,7 +32,7 @@ func (s *csvSource) fieldError(n, column int, reason errtext.Text, record []stri
 	}
 	ways := m.Ways(field)
 	if len(ways) > 0 {
-		fit, conflict := s.fitting(ways, c.numeric(s.classes))
+		fit, conflict := s.fitting(ways, c.numberColumns(s.classes))
 		if plain, ok := strings.CutSuffix(string(reason), string(m.Advice(field))); ok && len(fit) < len(ways) {
 			reason = errtext.Text(plain)
 			for _, way := range fit {
@@ -66,7 +66,7 @@ func (s *csvSource) hasNone(column int) bool {
 // columnError is an error about a field, without advice.
 func (s *csvSource) columnError(n, column int, reason errtext.Text, r *csvRecords) *dataset.RowError {
 	return &dataset.RowError{
-		File: s.info.File, Row: n, Line: r.line(column), Column: column, Kind: "column",
+		File: s.info.File, Row: n, Line: r.lineOf(column), Column: column, Kind: "column",
 		Name: dataset.NameAt(s.names, column), Reason: reason,
 	}
 }
@@ -87,7 +87,7 @@ func (s *csvSource) fitting(ways []dataset.Way, columns []int) (fit []dataset.Wa
 		err := s.eachRecord(func(_ int, record []string, r *csvRecords) error {
 			for _, i := range columns {
 				if field := strings.TrimSpace(record[i]); !numbers.IsMissing(field) && numbers.IsField(field, s.dialect.marks) && !numbers.IsField(field, other) {
-					e = example{strings.Clone(field), r.line(i), i}
+					e = example{strings.Clone(field), r.lineOf(i), i}
 					return errFound
 				}
 			}
@@ -112,7 +112,7 @@ type columnMarks struct {
 // read it are left: numbers of a column have no mark, or the mark is a comma.
 func (s *csvSource) checkMarks() error {
 	mark, columns := s.dialect.marks.Decimal(), map[int]*columnMarks{}
-	used := s.columns.numeric(s.classes)
+	used := s.columns.numberColumns(s.classes)
 	err := s.eachRecord(func(_ int, record []string, r *csvRecords) error {
 		for _, i := range used {
 			field := strings.TrimSpace(record[i])
@@ -126,9 +126,9 @@ func (s *csvSource) checkMarks() error {
 			}
 			switch {
 			case numbers.LikeThousands(field, mark):
-				c.marked.keep(strings.Clone(field), r.line(i), i)
+				c.marked.keep(strings.Clone(field), r.lineOf(i), i)
 			case strings.IndexByte(field, mark) < 0:
-				c.whole.keep(strings.Clone(field), r.line(i), i)
+				c.whole.keep(strings.Clone(field), r.lineOf(i), i)
 				c.proved = c.proved || len(strings.TrimLeft(field, "+-")) > 4
 			}
 		}

@@ -19,14 +19,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// imageColumns are the usual names, in small or capital letters, of the column of a CSV file that names the images.
-var imageColumns = []string{"image", "file", "filename", "row_name", "name"}
-
-// isImageColumn reports whether a column has a usual name of the one that names the images.
-func isImageColumn(name string) bool {
-	return slices.ContainsFunc(imageColumns, func(usual string) bool { return strings.EqualFold(name, usual) })
-}
-
 // isImageName reports whether a field is the name of an image file by its ending.
 func isImageName(field string) bool {
 	ending := strings.ToLower(filepath.Ext(strings.TrimSpace(field)))
@@ -320,35 +312,4 @@ func reasonOf(err error) error {
 		return at.Err
 	}
 	return err
-}
-
-// chooseImages takes no column as a feature: the row names are the names of images. Two columns with usual names are
-// refused, unless flags take one as a label.
-func (c *csvColumns) chooseImages(names []string, o *OpenOptions) error {
-	if o.RowNames != "" {
-		return c.chooseRowName(names, o)
-	}
-	var found []int
-	for i, name := range names {
-		if isImageColumn(name) && !c.used[i] && !slices.Contains(o.Labels.Columns, name) {
-			found = append(found, i)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return c.chooseRowName(names, o)
-	case 1:
-		c.rowName = found[0]
-		return c.use(names, found)
-	}
-	return imagesError(names, found)
-}
-
-// imagesError is the error for several columns that may each name the images.
-func imagesError(names []string, found []int) error {
-	var ways []dataset.Way
-	for _, i := range found {
-		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, dataset.NameAt(names, i)))
-	}
-	return &dataset.WaysError{Text: errtext.Sprintf("several columns may have the names of the images (%s): name the right column with {row-names}", nameList(names, found)), Ways: ways}
 }

@@ -32,32 +32,6 @@ func ParseRange(s string) (low, high int, err error) {
 	return low, high, nil
 }
 
-// LabelOptions says where a file has its labels and what they are.
-type LabelOptions struct {
-	Kind dataset.LabelKind
-	// Columns names the label columns of a CSV file: headers, numbers from 0,
-	// "last", and ranges of these, FROM:TO. Empty: see Open.
-	Columns []string
-	// Prefixes are those of label columns of a CSV file; empty: "label_", "y_".
-	Prefixes []string
-	// Sigma is the standard deviation of an Age's Gaussian, in its own unit.
-	Sigma float64
-	// Low and High bound the integers at which the Gaussian is taken, inclusive.
-	Low, High int
-	// Ordered says that the labels of Distributions and Counts are a scale: the integers
-	// from Low to High.
-	Ordered bool
-	// Classes, where given, are the classes in their order (those of a model);
-	// otherwise they are the distinct ones of the file, sorted, by value where
-	// all are numbers.
-	Classes []string
-
-	order []string // of the classes that were found, if these are the same
-}
-
-// Single reports whether labels are made from one column.
-func (o *LabelOptions) Single() bool { return o.Kind == dataset.Age || o.Kind == dataset.Class }
-
 // derivedLabels is a Source whose labels are made from another Source's ages, classes or
 // counts.
 type derivedLabels struct {

@@ -62,9 +62,6 @@ func passing(r *dataset.Reading, names []string, c *csvColumns, o *OpenOptions) 
 	}
 }
 
-// familyNames are the values of Reading.Kind.
-var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm"}
-
 // likeTraining takes from the reading of the model's file what o leaves open, if the file is of
 // a kind that it applies to.
 func (o *OpenOptions) likeTraining(path string) {

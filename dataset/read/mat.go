@@ -1,7 +1,6 @@
 package read
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/matfile"
-	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // openMAT reads a MATLAB v5 file to its end, since it stores columns.
@@ -56,23 +55,6 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (dataset.Source, error) 
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return src, nil
-}
-
-// featuresVariable is the name under which features stand in a .mat or .npz file.
-func (o *OpenOptions) featuresVariable() string { return cmp.Or(o.FeaturesVariable, "features") }
-
-// labelVariables lists the names under which labels may stand in a .mat or .npz
-// file, best first; none where no labels are wanted.
-func (o *OpenOptions) labelVariables() []string {
-	switch {
-	case o.NoLabels:
-		return nil
-	case o.LabelsVariable != "":
-		return []string{o.LabelsVariable}
-	case o.Labels.Kind == dataset.Age || o.Labels.Kind == dataset.Class:
-		return []string{string(o.Labels.Kind), "labels"}
-	}
-	return []string{"labels"}
 }
 
 // variable is a matrix that may hold labels, or a text for each row.
@@ -305,14 +287,6 @@ func (o *OpenOptions) matTexts(a *matfile.Array) (*textColumn, error) {
 	return &all, nil
 }
 
-// inexactError says what to do about an array of classes or groups that are floats which may stand for several numbers.
-func inexactError(err error) error {
-	if errors.Is(err, matfile.ErrInexact) || errors.Is(err, npy.ErrInexact) {
-		return dataset.Errorf(dataset.ErrAmbiguous, "%w; write whole numbers (int64 or uint64) or texts", err)
-	}
-	return err
-}
-
 func matFeatures(a *matfile.Array) (*table, error) {
 	if err := checkSize(a.Name, a.Rows, a.Columns, dataset.MaxFeatures); err != nil {
 		return nil, err
@@ -422,38 +396,6 @@ func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 	return m.missing(m.wanted[len(m.wanted)-1], "--labels-variable", dataset.ErrNoLabels)
 }
 
-// sides are the name and the shape of an array that has a row for each row of the data.
-type sides struct {
-	name          string
-	rows, columns int
-}
-
-// rowCountError is the error for features and another array with a different number of rows. It says which of them fits if it
-// is transposed, and how that is done: numpyTranspose or matlabTranspose.
-func rowCountError(features, other sides, transpose string) error {
-	wide := features.columns == other.rows
-	otherWide := other.columns > 1 && other.columns == features.rows
-	both := features.columns == other.columns && other.columns > max(features.rows, other.rows)
-	advice := ""
-	switch {
-	case wide && otherWide:
-		advice = fmt.Sprintf("; %q or %q seems to be transposed: %s", features.name, other.name, transpose)
-	case both:
-		advice = fmt.Sprintf("; %q and %q seem to be transposed: %s", features.name, other.name, transpose)
-	case wide:
-		advice = fmt.Sprintf("; %q is %d x %d and seems to be transposed: %s", features.name, features.rows, features.columns, transpose)
-	case otherWide:
-		advice = fmt.Sprintf("; %q is %d x %d and seems to be transposed: %s", other.name, other.rows, other.columns, transpose)
-	}
-	return dataset.Errorf(dataset.ErrRowCount, "the numbers of rows must be equal, but %q has %s and %q has %d%s", features.name, dataset.Counted(features.rows, "row"), other.name, other.rows, advice)
-}
-
-// Advice of rowCountError for files of NumPy and of MATLAB.
-const (
-	numpyTranspose  = "x.T transposes an array x in NumPy"
-	matlabTranspose = "x.' transposes an array x in MATLAB"
-)
-
 // oneColumn refuses several columns where a row has one age or class.
 func oneColumn(o *OpenOptions, name string, columns int) error {
 	if (o.Labels.Kind == dataset.Age || o.Labels.Kind == dataset.Class) && columns != 1 {
@@ -475,5 +417,52 @@ func (s *tableSource) setNames(names map[string][]string) error {
 		}
 		s.rowNames, s.info.HasRowNames = rows, true
 	}
+	return nil
+}
+
+// readMATBeside reads an array of one number or text for each row.
+func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err error) {
+	if a.Class != matfile.Cell && a.Class != matfile.Char {
+		if !isMatrix(a) {
+			return matKindError(a, "want one number or one text for each sample", a.Name)
+		}
+		if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
+			return fmt.Errorf("%q: want one number for each sample: %w", a.Name, dataset.ErrFormat)
+		}
+		if err := checkSize(a.Name, max(a.Rows, a.Columns), 1, 1); err != nil {
+			return err
+		}
+		if err := o.checkItems(a.Name, max(a.Rows, a.Columns), matAdvice); err != nil {
+			return err
+		}
+	}
+	var all []float64
+	if a.Name != o.Beside.Groups {
+		var piece [tablePiece]float64
+		for left := a.Rows * a.Columns; left > 0; {
+			k := min(left, tablePiece)
+			if err := a.Read(piece[:k]); err != nil {
+				return err
+			}
+			all, left = append(all, piece[:k]...), left-k
+		}
+		into.numbers[a.Name] = all
+		return nil
+	}
+	texts, err := o.matTexts(a)
+	if err != nil {
+		return err
+	}
+	if into.texts[a.Name] = texts; !o.Beside.isNumber(a.Name) {
+		return nil
+	}
+	for i := range texts.rows {
+		v, err := units.ParseFloat(texts.text(i))
+		if err != nil {
+			return fmt.Errorf("%q: want one number for each sample: %w", a.Name, dataset.ErrFormat)
+		}
+		all = append(all, v)
+	}
+	into.numbers[a.Name] = all
 	return nil
 }

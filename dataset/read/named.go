@@ -38,14 +38,6 @@ func FilesOf(text string) []string {
 	return files
 }
 
-// CalledOf returns how messages call what Open reads.
-func CalledOf(path string) string {
-	if IsNamedArrays(path) {
-		return NamedArrays
-	}
-	return path
-}
-
 // parseNamedArrays parses a JSON object of names and paths, such as {"features": "X.npy", "labels": "D.npy"}.
 func parseNamedArrays(text string) ([]namedArray, error) {
 	if !utf8.ValidString(text) {

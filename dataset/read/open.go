@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,84 +17,6 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/images"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
-
-// OpenOptions says how Open reads a file; the zero value reads features and
-// label distributions.
-type OpenOptions struct {
-	Labels LabelOptions
-	Beside BesideOptions
-	// NoLabels reads features only: labels, where the file has them, are passed
-	// over, as prediction wants it.
-	NoLabels bool
-	// LabelsFile is the .npy file with the labels of a .npy file; empty: the same
-	// name with its last "features" replaced by "labels".
-	LabelsFile string
-	// NamesFile is a JSON file with names, see FORMAT.md; names that the file has must be the same.
-	NamesFile string
-	// Features, where not 0, is the number of features that a model reads: a
-	// libsvm file without names has at least as many, and a CSV file with NoLabels
-	// and just so many columns has no label column.
-	Features int
-	// Header says whether a CSV file's first line is a header; "" takes it for one
-	// if it has no number, or has one of the names that are looked for.
-	Header dataset.Header
-	// RowNames is the CSV column with row names, by header or number from 0;
-	// empty: a column called "row_name" or "name", or a first one without name.
-	RowNames string
-	// Delimiter stands between the columns of a CSV file; 0: a comma, semicolon,
-	// tab or pipe, as the first lines show.
-	Delimiter rune
-	// Decimal comes before the decimals of a CSV file: "." or ","; empty: a point,
-	// or a comma where the first lines show it and columns are not cut by commas.
-	Decimal string
-	// Thousands stands between thousands in the numbers of a CSV file: a comma, a point, an apostrophe or a
-	// blank; 0: nothing. With a comma or point, Decimal is the other one unless it is given.
-	Thousands rune
-	// Encoding is the encoding of a text file, as ParseEncoding returns it; empty: UTF-8, or what
-	// a byte order mark says.
-	Encoding string
-	// FeatureColumns lists the columns (of a file that is no CSV: the features)
-	// to use, as LabelOptions.Columns lists labels, in that order; empty: all that
-	// are nothing else. Drop lists columns to pass over.
-	FeatureColumns, Drop []string
-	// Categories lists columns of a CSV file in the same way: each becomes a feature for each of
-	// its levels, see Category. OpenFor adds those of the model.
-	Categories []string
-	// Unseen, if set, is called for each value of a category of a model that is none of its
-	// levels: the category's features are 0 then. nil: such a value is refused.
-	Unseen func(row int, category, level string)
-	// FeaturesVariable and LabelsVariable are the variables of a .mat or .npz file
-	// to read; empty: "features", and for labels see Open.
-	FeaturesVariable, LabelsVariable string
-	// Shape declares the features as images; the zero value leaves it to the file.
-	Shape dataset.Shape
-	// Images is a folder with the PNG and JPEG files that the rows of a CSV file name: their
-	// pixels, resized to Shape, are the features; empty: the features are columns.
-	Images string
-	// ZeroBased counts the features of a libsvm file from 0 though no index is 0.
-	ZeroBased bool
-	// CountedFrom is how the libsvm file that a model was trained on counted features.
-	CountedFrom dataset.Counting
-	// Missing says what becomes of missing values.
-	Missing dataset.Missing
-	// Format is the kind of file, as its name would end, without the first point:
-	// "csv", "csv.gz", "npz"; empty: see its name.
-	Format string
-	// Called is how messages call the file; empty: its path.
-	Called string
-	// AsTrained lists the options that were taken from the file that a model was trained on,
-	// for OpenFor, which adds to them and tells them in Info.Notes.
-	AsTrained []dataset.Option
-
-	tabs          bool            // the name of the file says that tabs stand between its columns
-	schema        *dataset.Schema // of the model that the file is for, see OpenFor
-	known         knownColumns
-	categories    []dataset.Category // of the model, with their positions in the file
-	taken         *[]dataset.Option  // AsTrained and those that OpenFor took
-	header        *firstLine         // what OpenFor learns of the first line of a CSV file
-	size          fileSize           // of the file, or of all files of arrays
-	modelFeatures int                // Features, also where only some columns of the file are used
-}
 
 // Open opens a data file of the kind that its name ends in: .mat (MATLAB v5),
 // .npz, .npy (features; see OpenOptions.LabelsFile), .csv, .tsv, .libsvm or .svm,
@@ -197,107 +118,6 @@ func (o *OpenOptions) check() error {
 	return nil
 }
 
-// emptyFile is what errors say of a file with nothing in it.
-const emptyFile = "the file is empty"
-
-// fileFamily groups the kinds of files that differ in their compression only.
-type fileFamily int
-
-const (
-	matFiles fileFamily = iota
-	npzFiles
-	npyFiles
-	csvFiles
-	libsvmFiles
-)
-
-// fileKind is a kind of data file.
-type fileKind struct {
-	format string // as names end, after a point
-	family fileFamily
-	tabs   bool // between columns, if there are any
-	open   func(string, *OpenOptions) (dataset.Source, error)
-}
-
-// fileKinds lists what Open knows, in the order of its message.
-var fileKinds = []fileKind{
-	{"mat", matFiles, false, openMAT},
-	{"npz", npzFiles, false, openNPZ},
-	{"npy", npyFiles, false, openNPY},
-	{"csv", csvFiles, false, openCSV},
-	{"csv.gz", csvFiles, false, openCSV},
-	{"tsv", csvFiles, true, openCSV},
-	{"tsv.gz", csvFiles, true, openCSV},
-	{"libsvm", libsvmFiles, false, openLibsvm},
-	{"libsvm.gz", libsvmFiles, false, openLibsvm},
-	{"svm", libsvmFiles, false, openLibsvm},
-	{"svm.gz", libsvmFiles, false, openLibsvm},
-}
-
-// Formats lists the kinds of data files that Open reads, as OpenOptions.Format
-// names them.
-func Formats() (all []string) {
-	for _, k := range fileKinds {
-		all = append(all, k.format)
-	}
-	return all
-}
-
-// others are kinds of files that Open does not read, with advice for messages.
-var others = []struct{ format, advice string }{
-	{"xlsx", "save the sheet as CSV"},
-	{"xlsm", "save the sheet as CSV"},
-	{"xls", "save the sheet as CSV"},
-	{"ods", "save the sheet as CSV"},
-	{"parquet", "convert the file with pandas: read_parquet(...).to_csv(..., index=False)"},
-	{"feather", "convert the file with pandas: read_feather(...).to_csv(..., index=False)"},
-	{"pkl", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"pickle", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"h5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"hdf5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
-	{"rds", "convert the file with R: write.csv(..., row.names=FALSE)"},
-	{"rdata", "convert the file with R: write.csv(..., row.names=FALSE)"},
-	{"arff", "save it as CSV"},
-	{"json", "save it as CSV"},
-	{"zip", "decompress the file"},
-}
-
-// kindOf returns the kind of a file: o.Format, or what its name ends in.
-func kindOf(path string, o *OpenOptions) (*fileKind, error) {
-	if IsNamedArrays(path) {
-		return kindOfNamed(o)
-	}
-	lower := strings.ToLower(filepath.Base(path))
-	for i := range fileKinds {
-		k := &fileKinds[i]
-		if o.Format == k.format || o.Format == "" && strings.HasSuffix(lower, "."+k.format) {
-			return k, nil
-		}
-	}
-	list := strings.Join(Formats(), ", ")
-	if o.Format != "" {
-		return nil, fmt.Errorf("format %q is unknown; want one of %s", o.Format, list)
-	}
-	for _, k := range others {
-		if strings.HasSuffix(lower, "."+k.format) {
-			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, k.advice)
-		}
-	}
-	return nil, errtext.Errorf(errtext.WrongData, "%s: unknown kind of data file; the name must end in .%s, or give the kind with {data-format}",
-		o.Called, strings.ReplaceAll(list, ", ", ", ."))
-}
-
-// namedKind is the kind of a JSON object with the files of arrays.
-var namedKind = fileKind{"arrays", npzFiles, false, openNamed}
-
-// kindOfNamed returns namedKind, or an error if o.Format gives another.
-func kindOfNamed(o *OpenOptions) (*fileKind, error) {
-	if o.Format != "" {
-		return nil, dataset.OptionErrorf("{data-format=%s}: the files of a JSON object are .npy files; omit {data-format}", o.Format)
-	}
-	return &namedKind, nil
-}
-
 // sizeOf returns the size of the file that Open reads, or of all files of a JSON object.
 func sizeOf(path, called string) (fileSize, error) {
 	if !IsNamedArrays(path) {
@@ -338,20 +158,25 @@ func regularSize(path, called, advice string) (fileSize, error) {
 	return 0, fmt.Errorf("%s: a pipe or device cannot be read twice; %s", called, advice)
 }
 
+// openers open the files of each family.
+var openers = [...]func(path string, o *OpenOptions) (dataset.Source, error){
+	matFiles: openMAT, npzFiles: openNPZ, npyFiles: openNPY, csvFiles: openCSV, libsvmFiles: openLibsvm,
+}
+
 // read opens a file of this kind, with the features that o asks for.
 func (k *fileKind) read(path string, o *OpenOptions) (dataset.Source, error) {
 	if err := k.check(o); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Called, err)
 	}
 	if k.family == csvFiles {
-		return k.open(path, o)
+		return openers[k.family](path, o)
 	}
 	rest := *o
 	chosen := len(o.FeatureColumns)+len(o.Drop) > 0
 	if chosen || o.choosesAsTrained() {
 		rest.Features = 0 // of the file there may be more or fewer
 	}
-	src, err := k.open(path, &rest)
+	src, err := openers[k.family](path, &rest)
 	if err != nil {
 		return nil, err
 	}
@@ -365,41 +190,6 @@ func (k *fileKind) read(path string, o *OpenOptions) (dataset.Source, error) {
 	info := src.Info()
 	info.Reading.Columns = columns
 	return &namedSource{Source: src, info: info}, nil
-}
-
-// check refuses options that do not apply to this kind of file.
-func (k *fileKind) check(o *OpenOptions) error {
-	csv, variables := []fileFamily{csvFiles}, []fileFamily{matFiles, npzFiles}
-	besides := []fileFamily{csvFiles, matFiles, npzFiles}
-	for _, option := range []struct {
-		flag  string
-		given bool
-		of    []fileFamily
-		what  string
-	}{
-		{"--delimiter", o.Delimiter != 0, csv, "CSV files"},
-		{"--thousands", o.Thousands != 0, csv, "CSV files"},
-		{"--decimal", o.Decimal != "", csv, "CSV files"},
-		{"--encoding", o.Encoding != "", []fileFamily{csvFiles, libsvmFiles}, "text files: CSV and libsvm"},
-		{"--label-columns", len(o.Labels.Columns) > 0, csv, "CSV files"},
-		{"--label-prefix", len(o.Labels.Prefixes) > 0, csv, "CSV files"},
-		{"--header", o.Header != dataset.HeaderAuto, csv, "CSV files"},
-		{"--categories", len(o.Categories) > 0, csv, "CSV files"},
-		{"--row-names", o.RowNames != "", csv, "CSV files"},
-		{"--features-variable", o.FeaturesVariable != "", variables, ".mat and .npz files"},
-		{"--labels-variable", o.LabelsVariable != "", variables, ".mat and .npz files"},
-		{"--images", o.Images != "", csv, "CSV files"},
-		{"--values", o.Beside.Values != "", besides, "CSV, .mat and .npz files"},
-		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, .mat and .npz files"},
-		{"--groups", o.Beside.Groups != "", besides, "CSV, .mat and .npz files"},
-		{"--zero-based", o.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
-		{"--labels-file", o.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
-	} {
-		if option.given && !slices.Contains(option.of, k.family) {
-			return fmt.Errorf("%s can only be used with %s", option.flag, option.what)
-		}
-	}
-	return nil
 }
 
 // selectedColumns is a Source with some of the features of another Source.
@@ -506,6 +296,3 @@ func (p *selectedRow) sparse(r *dataset.Row) {
 		p.columns, p.values = append(p.columns, e.column), append(p.values, e.value)
 	}
 }
-
-// errFound ends a scan.
-var errFound = errors.New("found")

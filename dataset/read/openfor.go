@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/dataset/numbers"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
@@ -72,12 +71,6 @@ func (s *advised) Scan(f func(*dataset.Row) error) error {
 	return err
 }
 
-// firstLine is what a header has, if the first line of a CSV file was read as one; else names is nil.
-type firstLine struct {
-	read  bool // a CSV file was read so far
-	names []string
-}
-
 // headerHint says what to do about a file that seems to lack the header that the model's file had; empty: it does not.
 func headerHint(s *dataset.Schema, line *firstLine, known *knownColumns) errtext.Text {
 	if !line.read || s.Reading.Kind != familyNames[csvFiles] || len(s.LabelColumns.Positions) > 0 {
@@ -118,54 +111,6 @@ func columnsOfFile(s *dataset.Schema) string {
 		return ""
 	}
 	return ": " + dataset.ListSome(names)
-}
-
-// knownColumns are the names of columns of a CSV file that a schema knows.
-type knownColumns struct {
-	features map[string]bool
-	labels   map[string]string // names of labels by column; "": the label has the column's name
-	beside   map[string]bool   // columns beside features and labels, which are neither
-	passed   map[string]bool   // columns that were dropped, unless a feature has the name
-	passedAt map[int]string    // those that a feature has the name of, in a file of width columns
-	width    int
-	chosen   bool // all columns that are not known are ignored
-}
-
-// passes reports whether column i of a file is none of the model's features; names is nil if
-// the file has no header.
-func (k *knownColumns) passes(names []string, i int) bool {
-	if names == nil {
-		return false
-	}
-	name := names[i]
-	at, there := k.passedAt[i]
-	return k.label(name) || k.beside[name] || k.passed[name] || k.chosen && !k.features[name] ||
-		there && at == name && len(names) == k.width
-}
-
-func (k *knownColumns) feature(column string) bool { return column != "" && k.features[column] }
-
-func (k *knownColumns) label(column string) bool {
-	_, ok := k.labels[column]
-	return ok
-}
-
-// inNumbers reports whether a line of numbers, which looks like a row of data, has the
-// names of all features.
-func (k *knownColumns) inNumbers(line []string, m numbers.Marks) bool {
-	names := make(map[string]bool, len(line))
-	for _, field := range line {
-		if !numbers.IsField(field, m) {
-			return false
-		}
-		names[strings.TrimSpace(field)] = true
-	}
-	for name := range k.features {
-		if !names[name] {
-			return false
-		}
-	}
-	return len(k.features) > 0
 }
 
 // known returns the columns that s knows. Labels are known by the columns that were trained

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -16,201 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
-
-// dialect is how the records of a CSV file are written.
-type dialect struct {
-	delimiter rune // between columns
-	marks     numbers.Marks
-	skip      int // bytes before the first record: a line "sep=;" and comments
-	before    int // lines of them
-	comments  int // lines of comments of these
-	// commented is where in the file the last comment begins, after its mark: its line may be the header.
-	commented int
-	mark      string // of that comment
-	top       int    // where the comments begin
-}
-
-// delimiters are those that are recognised.
-var delimiters = []rune{',', ';', '\t', '|'}
-
-const tabWord = "tab"
-
-func delimiterName(r rune) string {
-	if r == '\t' {
-		return tabWord
-	}
-	return strconv.Quote(string(r))
-}
-
-// ParseDelimiter reads what stands between the columns of a CSV file: one
-// character, or "tab".
-func ParseDelimiter(s string) (rune, error) {
-	if s == tabWord || s == `\t` {
-		return '\t', nil
-	}
-	r, size := utf8.DecodeRuneInString(s)
-	if size == 0 || size != len(s) || r == 0 || r == utf8.RuneError || strings.ContainsRune("\"\r\n.-0123456789", r) {
-		return 0, fmt.Errorf("delimiter %q: want one character, such as ; or |, or the word tab", s)
-	}
-	return r, nil
-}
-
-// ParseDecimal reads the decimal separator and reports whether it is a comma.
-func ParseDecimal(s string) (comma bool, err error) {
-	if s != "." && s != "," {
-		return false, fmt.Errorf("decimal %q: want . or ,", s)
-	}
-	return s == ",", nil
-}
-
-// sniffBytes and sniffRecords bound the bytes and records that the dialect of a file is
-// guessed from.
-const (
-	sniffBytes   = 1 << 18
-	sniffRecords = 100
-)
-
-// sniffDialect guesses the dialect of a file that begins with head, except for what o
-// gives; all: head is the whole file.
-func sniffDialect(head []byte, all bool, o *OpenOptions) (d dialect, err error) {
-	if d.delimiter, d.skip = sepLine(head); d.skip > 0 {
-		d.before = 1
-	}
-	switch {
-	case o.Delimiter != 0:
-		d.delimiter = o.Delimiter
-	case o.tabs && bytes.IndexByte(head, '\t') >= 0:
-		d.delimiter = '\t'
-	}
-	d.skipComments(head)
-	head = head[d.skip:]
-	if d.delimiter == 0 {
-		if d.delimiter, err = sniffDelimiter(head, all, o.Decimal == ","); err != nil {
-			return d, err
-		}
-	}
-	d.marks.Thousands = o.Thousands
-	switch {
-	case o.Decimal != "":
-		d.marks.Comma, err = ParseDecimal(o.Decimal)
-	case o.Thousands == ',' || o.Thousands == '.':
-		d.marks.Comma = o.Thousands == '.'
-	case d.delimiter != ',':
-		d.marks.Comma, err = sniffComma(head, all, &d, o)
-	}
-	return d, err
-}
-
-// commentMarks begin the lines of comments that may stand before the first record.
-var commentMarks = []string{"#", "%", "//"}
-
-// skipComments moves the first record behind the comments at the start of a file. A file of comments alone has
-// no record, and then they are its records.
-func (d *dialect) skipComments(head []byte) {
-	found, at := *d, d.skip
-	for line := d.before + 1; ; line++ {
-		text, _, more := bytes.Cut(head[at:], []byte("\n"))
-		mark := commentMark(string(text))
-		switch {
-		case mark == "" && strings.TrimSpace(string(text)) != "":
-			*d = found
-			return
-		case !more:
-			return
-		}
-		at += len(text) + 1
-		if mark == "" {
-			continue
-		}
-		if found.comments == 0 {
-			found.top = d.skip
-		}
-		_, name, _ := strings.Cut(string(text), mark)
-		found.commented = at - 1 - len(strings.TrimLeft(name, mark+" "))
-		found.mark, found.skip, found.before, found.comments = mark, at, line, found.comments+1
-	}
-}
-
-// atRowLike returns the dialect of a file whose rows begin at the first comment that is like the rows after it, and the
-// record of that; ok is false if there is none. Such a comment has as many fields, and numbers where the others have only
-// numbers, the first column aside. A comment whose mark stands before a blank and a number, in a column of numbers, is none.
-func (d dialect) atRowLike(head []byte, rest [][]string) (like dialect, first []string, ok bool) {
-	width, _ := realColumns(rest)
-	like = d
-	like.before, like.comments = d.before-bytes.Count(head[d.top:d.skip], []byte("\n")), 0
-	for at := d.top; at < d.skip; like.before++ {
-		text, _, _ := bytes.Cut(head[at:d.skip], []byte("\n"))
-		line := string(text)
-		if mark := commentMark(line); mark != "" {
-			r := newCSVReader(strings.NewReader(line))
-			r.Comma = d.delimiter
-			behind, _ := strings.CutPrefix(strings.TrimLeft(line, " "), mark)
-			record, err := r.Read()
-			if err == nil && filled(record) == width && d.numbersLike(record, rest) && !(strings.HasPrefix(behind, " ") && aboveNumbers(rest, 0, d.marks)) {
-				like.skip = at
-				return like, slices.Clone(record), true
-			}
-			like.comments++
-		}
-		at += len(text) + 1
-	}
-	return d, nil, false
-}
-
-// numbersLike reports whether a record has numbers in the columns in which rest has only numbers, but for the first, and
-// whether there are such columns.
-func (d *dialect) numbersLike(record []string, rest [][]string) bool {
-	columns := 0
-	for i := 1; i < len(record); i++ {
-		if !aboveNumbers(rest, i, d.marks) {
-			continue
-		}
-		if columns++; !numbers.IsMissing(record[i]) && !numbers.IsField(record[i], d.marks) {
-			return false
-		}
-	}
-	return columns > 0
-}
-
-// commentMark returns the mark that a line of a comment begins with; empty: it is none. A line whose first
-// field is a mark alone has a column of that name.
-func commentMark(line string) string {
-	for _, mark := range commentMarks {
-		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " "), mark); ok && !strings.HasPrefix(rest, "\t") && (rest == "" || !slices.Contains(delimiters, rune(rest[0]))) {
-			return mark
-		}
-	}
-	return ""
-}
-
-// ParseThousands reads the mark between thousands: a comma, a point, an apostrophe or a blank.
-func ParseThousands(s string) (rune, error) {
-	switch s {
-	case ",", ".", "'", " ":
-		return rune(s[0]), nil
-	}
-	return 0, fmt.Errorf("thousands %q: want , or . or ' or a blank", s)
-}
-
-// sepLine reads a first line such as "sep=;", which spreadsheets write; size is the length
-// of that line, or 0 if there is none.
-func sepLine(head []byte) (delimiter rune, size int) {
-	line, _, found := bytes.Cut(head, []byte("\n"))
-	text := strings.Trim(strings.TrimSuffix(string(line[:min(len(line), 16)]), "\r"), `"`)
-	rest, ok := strings.CutPrefix(text, "sep=")
-	if !ok {
-		return 0, 0
-	}
-	delimiter, err := ParseDelimiter(rest)
-	if err != nil {
-		return 0, 0
-	}
-	size = len(line)
-	if found {
-		size++
-	}
-	return delimiter, size
-}
 
 // firstRecords returns the first records of a file that begins with head, divided by delimiter, and their
 // lines. It leaves out the last record, which head may have a part of only, unless it is the
@@ -365,9 +169,9 @@ func (r *csvRecords) Next() (record []string, err error) {
 	return record, nil
 }
 
-// line returns the line in the file of a column of the last record; 0 if the record was
+// lineOf returns the line in the file of a column of the last record; 0 if the record was
 // blank, since its line is not known.
-func (r *csvRecords) line(column int) int {
+func (r *csvRecords) lineOf(column int) int {
 	if r.inBlank {
 		return 0
 	}
@@ -388,7 +192,7 @@ func (r *csvRecords) widthError(record []string) error {
 	case r.header && r.n == 0 && len(record) == r.width+1:
 		reason += "; the header must name every column, including the column of row names"
 	}
-	return &dataset.RowError{File: r.file, Row: r.n, Line: r.line(0), Column: -1, Reason: reason}
+	return &dataset.RowError{File: r.file, Row: r.n, Line: r.lineOf(0), Column: -1, Reason: reason}
 }
 
 // readError describes what encoding/csv says about the next row.
@@ -402,4 +206,37 @@ func (r *csvRecords) readError(err error) error {
 		}
 	}
 	return fmt.Errorf("%s: row %d (counted from 0): %w", r.file, n, textError(err))
+}
+
+// aboveNumbers reports whether column i of rest has numbers and no other values.
+func aboveNumbers(rest [][]string, i int, m numbers.Marks) bool {
+	all := false
+	for _, record := range rest {
+		if i >= len(record) || numbers.IsMissing(record[i]) {
+			continue
+		}
+		if all = numbers.IsField(record[i], m); !all {
+			return false
+		}
+	}
+	return all
+}
+
+// filled returns the number of fields of a record up to the last field that is not blank.
+func filled(record []string) int {
+	n := len(record)
+	for n > 0 && strings.TrimSpace(record[n-1]) == "" {
+		n--
+	}
+	return n
+}
+
+// realColumns returns how many columns records have up to the last one with a value, and whether
+// some records have empty ones after it.
+func realColumns(records [][]string) (n int, cut bool) {
+	widest := 0
+	for _, record := range records {
+		n, widest = max(n, filled(record)), max(widest, len(record))
+	}
+	return n, n > 0 && n < widest
 }

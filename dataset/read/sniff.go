@@ -1,10 +1,8 @@
 package read
 
 import (
-	"fmt"
-	"math"
+	"bytes"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -171,7 +169,7 @@ func (o *OpenOptions) uses(first []string) []columnUse {
 			uses[i] = unread
 		}
 		set(asText, slices.Concat(c.features, c.labels, slices.DeleteFunc([]int{c.rowName, c.group}, func(i int) bool { return i < 0 })))
-		set(asNumber, c.numeric(classes))
+		set(asNumber, c.numberColumns(classes))
 		return uses
 	}
 	texts := slices.Concat(o.Categories, []string{o.RowNames, o.Beside.Groups})
@@ -238,302 +236,121 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 	return comma.field != "", nil
 }
 
-// findHeader decides whether the first record is a header, or the last comment before it, and returns
-// the header or the first row.
-func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *OpenOptions) ([]string, error) {
-	d := &s.dialect
-	if o.schema != nil && o.Header == dataset.HeaderAuto && o.known.inNumbers(first, d.marks) {
-		return nil, &dataset.WaysError{Text: errtext.Sprintf("the first line has only numbers, among them every feature name of the model: give {header=yes} if it is a header, {header=no} if it is a row"), Ways: headerWays}
-	}
-	auto := *o
-	auto.Header = dataset.HeaderAuto
-	header, err := hasHeader(first, rest, d.marks, &auto)
-	if d.comments > 0 && o.Header != dataset.HeaderNo && !(header && err == nil) {
-		behind := *d // as if the header stood after the comments
-		behind.skip, behind.before, behind.comments = d.commented, d.before-1, d.comments-1
-		names, _, _ := firstRecords(head[behind.skip:d.skip], true, d.delimiter)
-		width, _ := realColumns(append(rest, first))
-		if len(names) == 1 && filled(names[0]) == width {
-			if named, err := hasHeader(names[0], append([][]string{first}, rest...), d.marks, o); named && err == nil {
-				*d, s.header, s.mark = behind, true, d.mark
-				return names[0], nil
-			}
-		}
-	}
-	if o.Header != dataset.HeaderAuto {
-		header, err = o.Header == dataset.HeaderYes, nil
-	}
-	if d.comments > 0 && !header && err == nil {
-		if like, row, ok := d.atRowLike(head, append([][]string{first}, rest...)); ok && o.Header == dataset.HeaderNo {
-			*d, first = like, row
-		} else if ok {
-			return nil, &dataset.WaysError{Text: errtext.Sprintf("line %d begins with %s like a comment, but has fields and numbers like the lines below: "+
-				"{header=no} reads the line as a row, {header=yes} skips it and reads the first line without %s as the header. If it is a comment and the file has no header, remove the line",
-				like.before+1, d.mark, d.mark), Ways: commentWays}
-		}
-	}
-	if s.header = header; header {
-		if name := strings.TrimLeft(first[0], " "); commentMark(name) != "" && len(name) > 1 {
-			s.mark = commentMark(name)
-			first[0] = strings.TrimLeft(name, s.mark+" ")
-		}
-	}
-	return first, err
-}
-
-// hasHeader reports whether the first line of a file is a header: a line without numbers, with a name that a flag or
-// the features of the model have, or that counts the columns. A usual name, or a label of the model, beside
-// numbers above numbers makes it one only if namedHeader says so. A line that could also be a row is an error; rest has
-// records after it.
-func hasHeader(first []string, rest [][]string, m numbers.Marks, o *OpenOptions) (bool, error) {
-	if o.Header != dataset.HeaderAuto {
-		return o.Header == dataset.HeaderYes, nil
-	}
-	if o.Images != "" && slices.ContainsFunc(first, isImageName) {
-		return false, nil
-	}
-	c := csvColumns{prefixes: o.LabelPrefixes(), known: o.known}
-	listed := slices.Concat([]string{o.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Categories, o.Beside.names())
-	var usual []int // columns with a usual name, or one of a label
-	number := false
-	for i, field := range first {
-		switch field = strings.TrimSpace(field); {
-		case numbers.IsField(field, m):
-			number = true
-		case field == "":
-		case slices.Contains(listed, field), c.known.feature(field):
-			return true, nil
-		case field == "row_name", field == "name", o.Labels.IsTarget(field), c.prefix(field) != "", c.known.label(field):
-			usual = append(usual, i)
-		}
-	}
-	if !number {
-		return true, nil
-	}
-	if len(usual) > 0 {
-		if header, err := namedHeader(first, rest, usual, m, o); header || err != nil {
-			return header, err
-		}
-	}
-	switch counting := counts(first, m); {
-	case counting && first[0] == "":
-		return true, nil
-	case counting:
-		return false, headerError("the first line has the numbers 0, 1, ... and may number the columns")
-	}
-	if doubt := headerDoubt(first, rest, m, listed); doubt != "" {
-		return false, headerError(doubt)
-	}
-	return false, nil
-}
-
-// counts reports whether the numbers of a line are 0, 1, 2, ...: the header of a data frame
-// without names. Beside other fields two numbers are enough.
-func counts(first []string, m numbers.Marks) bool {
-	n := 0
-	for _, field := range first {
-		if !numbers.IsField(field, m) {
-			continue
-		}
-		if field != strconv.Itoa(n) {
-			return false
-		}
-		n++
-	}
-	return n > 2 || n == 2 && len(first) > 2
-}
-
-// headerDoubt says why a first record with numbers, which is read as a row, could be a header; empty: it is a
-// row. rest has records after it, and listed the columns that flags name.
-func headerDoubt(first []string, rest [][]string, m numbers.Marks, listed []string) string {
-	if len(rest) == 0 {
-		return ""
-	}
-	if at := textAboveNumbers(first, rest, m); at >= 0 {
-		return fmt.Sprintf("the first line has the text %.40q above numbers and could be a header", strings.TrimSpace(first[at]))
-	}
-	if !distinctFields(first) {
-		return ""
-	}
-	far := farFromRest(first, rest, m)
-	switch named := namedByNumber(first, listed); {
-	case named > 1 || named == 1 && far:
-		return "the first line has the numbers by which options name columns, and could be a header"
-	case far:
-		return "the first line has numbers far from the numbers below, and could be a header"
-	case evenlySpaced(first) && !slices.ContainsFunc(rest, evenlySpaced):
-		return "only the first line has evenly spaced whole numbers, and could be a header"
-	}
-	return ""
-}
-
-// headerError is the error for a first line that could be a header or a row.
-func headerError(doubt string) error {
-	return &dataset.WaysError{Text: errtext.Sprintf("%s: give {header=yes} if it is a header, {header=no} if it is a row", doubt), Ways: headerWays}
-}
-
-// namedHeader reports whether a first record with numbers is a header because of its fields in the columns usual, which
-// are usual names or labels of the model. It is an error if these could also be classes of a row; false without an
-// error: they are no reason to take it for a header.
-func namedHeader(first []string, rest [][]string, usual []int, m numbers.Marks, o *OpenOptions) (bool, error) {
-	s := o.schema
-	again := slices.ContainsFunc(usual, func(i int) bool { // a column has the text of the first line once more
-		field := strings.TrimSpace(first[i])
-		return slices.ContainsFunc(rest, func(record []string) bool { return i < len(record) && strings.TrimSpace(record[i]) == field })
-	})
-	if again || byNumber(o.Labels.Columns) || s != nil && len(s.LabelColumns.Positions) > 0 {
-		return false, nil
-	}
-	above, named := 0, 0 // numbers above numbers; names of features of the model
-	for i, field := range first {
-		if numbers.IsField(field, m) && aboveNumbers(rest, i, m) {
-			above++
-			if o.known.feature(strings.TrimSpace(field)) {
-				named++
-			}
-		}
+// sniffDialect guesses the dialect of a file that begins with head, except for what o
+// gives; all: head is the whole file.
+func sniffDialect(head []byte, all bool, o *OpenOptions) (d dialect, err error) {
+	if d.delimiter, d.skip = sepLine(head); d.skip > 0 {
+		d.before = 1
 	}
 	switch {
-	case above == named: // also if there are none
-		return true, nil
-	case slices.ContainsFunc(usual, func(i int) bool { return aboveNumbers(rest, i, m) }):
-		return true, nil
-	case counts(first, m) && (above > 2 || first[0] == ""):
-		return true, nil
+	case o.Delimiter != 0:
+		d.delimiter = o.Delimiter
+	case o.tabs && bytes.IndexByte(head, '\t') >= 0:
+		d.delimiter = '\t'
 	}
-	return false, headerError(fmt.Sprintf("the first line has numbers and %.40q, which may be the name of a column or a class", strings.TrimSpace(first[usual[0]])))
-}
-
-// byNumber reports whether a list of columns names all of them by numbers.
-func byNumber(list []string) bool {
-	for _, item := range list {
-		from, to, isRange := strings.Cut(item, ":")
-		if _, err := strconv.Atoi(from); err != nil {
-			return false
-		}
-		if _, err := strconv.Atoi(to); isRange && err != nil && to != lastColumn {
-			return false
+	d.skipComments(head)
+	head = head[d.skip:]
+	if d.delimiter == 0 {
+		if d.delimiter, err = sniffDelimiter(head, all, o.Decimal == ","); err != nil {
+			return d, err
 		}
 	}
-	return len(list) > 0
-}
-
-// textAboveNumbers returns the first column with text in first and numbers only in rest; -1: none.
-func textAboveNumbers(first []string, rest [][]string, m numbers.Marks) int {
-	for i, field := range first {
-		if !numbers.IsMissing(field) && !numbers.IsField(field, m) && aboveNumbers(rest, i, m) {
-			return i
-		}
+	d.marks.Thousands = o.Thousands
+	switch {
+	case o.Decimal != "":
+		d.marks.Comma, err = ParseDecimal(o.Decimal)
+	case o.Thousands == ',' || o.Thousands == '.':
+		d.marks.Comma = o.Thousands == '.'
+	case d.delimiter != ',':
+		d.marks.Comma, err = sniffComma(head, all, &d, o)
 	}
-	return -1
+	return d, err
 }
 
-// aboveNumbers reports whether column i of rest has numbers and no other values.
-func aboveNumbers(rest [][]string, i int, m numbers.Marks) bool {
-	all := false
-	for _, record := range rest {
-		if i >= len(record) || numbers.IsMissing(record[i]) {
+// skipComments moves the first record behind the comments at the start of a file. A file of comments alone has
+// no record, and then they are its records.
+func (d *dialect) skipComments(head []byte) {
+	found, at := *d, d.skip
+	for line := d.before + 1; ; line++ {
+		text, _, more := bytes.Cut(head[at:], []byte("\n"))
+		mark := commentMark(string(text))
+		switch {
+		case mark == "" && strings.TrimSpace(string(text)) != "":
+			*d = found
+			return
+		case !more:
+			return
+		}
+		at += len(text) + 1
+		if mark == "" {
 			continue
 		}
-		if all = numbers.IsField(record[i], m); !all {
-			return false
+		if found.comments == 0 {
+			found.top = d.skip
 		}
+		_, name, _ := strings.Cut(string(text), mark)
+		found.commented = at - 1 - len(strings.TrimLeft(name, mark+" "))
+		found.mark, found.skip, found.before, found.comments = mark, at, line, found.comments+1
 	}
-	return all
 }
 
-// distinctFields reports whether the fields of a record differ and none is empty, but for the last ones.
-func distinctFields(record []string) bool {
-	seen := make(map[string]bool, len(record))
-	for _, field := range record[:filled(record)] {
-		if field = strings.TrimSpace(field); field == "" || seen[field] {
-			return false
-		}
-		seen[field] = true
-	}
-	return true
-}
-
-// namedByNumber counts the whole numbers that name columns if all of them are fields of first; else it
-// returns 0.
-func namedByNumber(first, listed []string) (n int) {
-	for _, item := range listed {
-		for name := range strings.SplitSeq(item, ":") {
-			if _, err := strconv.Atoi(name); err != nil {
-				continue
+// atRowLike returns the dialect of a file whose rows begin at the first comment that is like the rows after it, and the
+// record of that; ok is false if there is none. Such a comment has as many fields, and numbers where the others have only
+// numbers, the first column aside. A comment whose mark stands before a blank and a number, in a column of numbers, is none.
+func (d dialect) atRowLike(head []byte, rest [][]string) (like dialect, first []string, ok bool) {
+	width, _ := realColumns(rest)
+	like = d
+	like.before, like.comments = d.before-bytes.Count(head[d.top:d.skip], []byte("\n")), 0
+	for at := d.top; at < d.skip; like.before++ {
+		text, _, _ := bytes.Cut(head[at:d.skip], []byte("\n"))
+		line := string(text)
+		if mark := commentMark(line); mark != "" {
+			r := newCSVReader(strings.NewReader(line))
+			r.Comma = d.delimiter
+			behind, _ := strings.CutPrefix(strings.TrimLeft(line, " "), mark)
+			record, err := r.Read()
+			if err == nil && filled(record) == width && d.numbersLike(record, rest) && !(strings.HasPrefix(behind, " ") && aboveNumbers(rest, 0, d.marks)) {
+				like.skip = at
+				return like, slices.Clone(record), true
 			}
-			if !slices.ContainsFunc(first, func(field string) bool { return strings.TrimSpace(field) == name }) {
-				return 0
-			}
-			n++
+			like.comments++
 		}
+		at += len(text) + 1
 	}
-	return n
+	return d, nil, false
 }
 
-// farFromRest reports whether a third or more of the numbers of first, and more than one of them if there are
-// several, are farther from the range of their columns in rest than that range is wide or from 0.
-func farFromRest(first []string, rest [][]string, m numbers.Marks) bool {
-	compared, far := 0, 0
-	for i, field := range first {
-		v, reason := m.Parse(field)
-		if reason != "" || v != v {
+// numbersLike reports whether a record has numbers in the columns in which rest has only numbers, but for the first, and
+// whether there are such columns.
+func (d *dialect) numbersLike(record []string, rest [][]string) bool {
+	columns := 0
+	for i := 1; i < len(record); i++ {
+		if !aboveNumbers(rest, i, d.marks) {
 			continue
 		}
-		low, high, n := math.Inf(1), math.Inf(-1), 0
-		for _, record := range rest {
-			if i >= len(record) || numbers.IsMissing(record[i]) {
-				continue
-			}
-			if x, reason := m.Parse(record[i]); reason == "" && x == x {
-				low, high, n = min(low, x), max(high, x), n+1
-			}
-		}
-		if n < 3 { // the range of so few says little
-			continue
-		}
-		compared++
-		if wide := max(high-low, math.Abs(low), math.Abs(high)); v > high+wide || v < low-wide {
-			far++
-		}
-	}
-	return far > 0 && 3*far >= compared && (far > 1 || compared == 1)
-}
-
-// evenlySpaced reports whether a record has four or more whole numbers and nothing else, each greater than
-// the one before by the same.
-func evenlySpaced(record []string) bool {
-	const least = 4
-	record = record[:filled(record)]
-	if len(record) < least {
-		return false
-	}
-	var before, step int
-	for i, field := range record {
-		v, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil || i == 1 && v <= before || i > 1 && v-before != step {
+		if columns++; !numbers.IsMissing(record[i]) && !numbers.IsField(record[i], d.marks) {
 			return false
 		}
-		before, step = v, v-before
 	}
-	return true
+	return columns > 0
 }
 
-// filled returns the number of fields of a record up to the last field that is not blank.
-func filled(record []string) int {
-	n := len(record)
-	for n > 0 && strings.TrimSpace(record[n-1]) == "" {
-		n--
+// sepLine reads a first line such as "sep=;", which spreadsheets write; size is the length
+// of that line, or 0 if there is none.
+func sepLine(head []byte) (delimiter rune, size int) {
+	line, _, found := bytes.Cut(head, []byte("\n"))
+	text := strings.Trim(strings.TrimSuffix(string(line[:min(len(line), 16)]), "\r"), `"`)
+	rest, ok := strings.CutPrefix(text, "sep=")
+	if !ok {
+		return 0, 0
 	}
-	return n
-}
-
-// realColumns returns how many columns records have up to the last one with a value, and whether
-// some records have empty ones after it.
-func realColumns(records [][]string) (n int, cut bool) {
-	widest := 0
-	for _, record := range records {
-		n, widest = max(n, filled(record)), max(widest, len(record))
+	delimiter, err := ParseDelimiter(rest)
+	if err != nil {
+		return 0, 0
 	}
-	return n, n > 0 && n < widest
+	size = len(line)
+	if found {
+		size++
+	}
+	return delimiter, size
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/matfile"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -485,4 +486,44 @@ func (t *sparseBuilder) table() (*table, error) {
 	}
 	dense, file, err := t.dense.end()
 	return &table{rows: t.rows, columns: t.columns, dense: dense, file: file}, err
+}
+
+// rowCountError is the error for features and another array with a different number of rows. It says which of them fits if it
+// is transposed, and how that is done: numpyTranspose or matlabTranspose.
+func rowCountError(features, other sides, transpose string) error {
+	wide := features.columns == other.rows
+	otherWide := other.columns > 1 && other.columns == features.rows
+	both := features.columns == other.columns && other.columns > max(features.rows, other.rows)
+	advice := ""
+	switch {
+	case wide && otherWide:
+		advice = fmt.Sprintf("; %q or %q seems to be transposed: %s", features.name, other.name, transpose)
+	case both:
+		advice = fmt.Sprintf("; %q and %q seem to be transposed: %s", features.name, other.name, transpose)
+	case wide:
+		advice = fmt.Sprintf("; %q is %d x %d and seems to be transposed: %s", features.name, features.rows, features.columns, transpose)
+	case otherWide:
+		advice = fmt.Sprintf("; %q is %d x %d and seems to be transposed: %s", other.name, other.rows, other.columns, transpose)
+	}
+	return dataset.Errorf(dataset.ErrRowCount, "the numbers of rows must be equal, but %q has %s and %q has %d%s", features.name, dataset.Counted(features.rows, "row"), other.name, other.rows, advice)
+}
+
+// sides are the name and the shape of an array that has a row for each row of the data.
+type sides struct {
+	name          string
+	rows, columns int
+}
+
+// Advice of rowCountError for files of NumPy and of MATLAB.
+const (
+	numpyTranspose  = "x.T transposes an array x in NumPy"
+	matlabTranspose = "x.' transposes an array x in MATLAB"
+)
+
+// inexactError says what to do about an array of classes or groups that are floats which may stand for several numbers.
+func inexactError(err error) error {
+	if errors.Is(err, matfile.ErrInexact) || errors.Is(err, npy.ErrInexact) {
+		return dataset.Errorf(dataset.ErrAmbiguous, "%w; write whole numbers (int64 or uint64) or texts", err)
+	}
+	return err
 }

@@ -13,49 +13,26 @@ import (
 // columns are.
 type Table struct{ s *csvSource }
 
-// OpenTable finds the dialect and the header of a CSV file.
-func OpenTable(path string, o *OpenOptions) (*Table, error) {
-	o.Called = cmp.Or(o.Called, CalledOf(path))
-	kind, err := kindOf(path, o)
-	if err != nil {
-		return nil, err
-	}
-	given := *o
-	given.tabs = kind.tabs
-	s := &csvSource{path: path, encoding: o.Encoding, info: dataset.Info{File: o.Called}}
-	in, closer, err := openText(path, o.Encoding)
-	if err != nil {
-		return nil, pathError(s.info.File, err)
-	}
-	first, err := s.begin(in, &given)
-	closer.Close()
-	if err != nil {
-		return nil, err
-	}
-	s.columns = csvColumns{width: len(first), value: -1, rowName: -1, group: -1}
-	return &Table{s}, nil
-}
+// FileName returns the name of the file for messages.
+func (t *Table) FileName() string { return t.s.info.File }
 
-// File returns the name of the file for messages.
-func (t *Table) File() string { return t.s.info.File }
-
-// Header reports whether the first line is a header.
-func (t *Table) Header() bool { return t.s.header }
+// HasHeader reports whether the first line is a header.
+func (t *Table) HasHeader() bool { return t.s.header }
 
 // Width returns the number of columns.
 func (t *Table) Width() int { return t.s.columns.width }
 
-// Name returns the name of a column; empty: it has none.
-func (t *Table) Name(column int) string { return dataset.NameAt(t.s.names, column) }
+// ColumnName returns the name of a column; empty: it has none.
+func (t *Table) ColumnName(column int) string { return dataset.NameAt(t.s.names, column) }
 
-// Flag returns a column as flags name it: its name, or its number if the name is not enough.
-func (t *Table) Flag(column int) string { return flagColumn(t.s.names, column) }
+// ColumnFlag returns a column as flags name it: its name, or its number if the name is not enough.
+func (t *Table) ColumnFlag(column int) string { return flagColumn(t.s.names, column) }
 
-// Names lists columns for messages.
-func (t *Table) Names(columns ...int) string { return nameList(t.s.names, columns) }
+// ColumnNames lists columns for messages.
+func (t *Table) ColumnNames(columns ...int) string { return nameList(t.s.names, columns) }
 
-// Marks returns the separators in the numbers of the file.
-func (t *Table) Marks() numbers.Marks { return t.s.dialect.marks }
+// NumberMarks returns the separators in the numbers of the file.
+func (t *Table) NumberMarks() numbers.Marks { return t.s.dialect.marks }
 
 // Proof returns what the numbers of a column have to prove about these separators.
 func (t *Table) Proof() numbers.DecimalsProof { return t.s.proof }
@@ -68,18 +45,10 @@ func (t *Table) Each(f func(n int, record []string, file dataset.Measured) error
 	return t.s.eachRecord(func(n int, record []string, r *csvRecords) error { return f(n, record, r.from) })
 }
 
-// Columns says what the columns of a table are if they are read with some options.
-type Columns struct {
-	Features, Labels []int
-	Numbers          []int  // from which numbers are read: features, labels, exact numbers and intervals
-	Category, Used   []bool // by column: it is a category; an option or its name says what it is
-	RowName          int    // the column with the names of the rows; -1: none
-}
-
 // Choose returns what the columns are. After an error it has what was found before.
 func (t *Table) Choose(o *OpenOptions) (Columns, error) {
 	c, err := chooseColumns(t.s.names, t.Width(), o)
-	all := Columns{Features: c.features, Labels: c.labels, Numbers: c.numeric(o.Labels.Kind == dataset.Class && !o.NoLabels), Used: c.used, RowName: c.rowName}
+	all := Columns{Features: c.features, Labels: c.labels, Numbers: c.numberColumns(o.Labels.Kind == dataset.Class && !o.NoLabels), Used: c.used, RowName: c.rowName}
 	all.Category = make([]bool, t.Width())
 	for i, category := range c.categories {
 		all.Category[i] = category != nil
@@ -112,12 +81,33 @@ func (t *Table) TotalError(last []string) error {
 	return t.s.totalError()
 }
 
-// FormatOf returns the kind of a data file without its compression: "csv", "libsvm", "mat", "npz" or "npy".
-func FormatOf(path string, o OpenOptions) (string, error) {
+// OpenTable finds the dialect and the header of a CSV file.
+func OpenTable(path string, o *OpenOptions) (*Table, error) {
 	o.Called = cmp.Or(o.Called, CalledOf(path))
-	kind, err := kindOf(path, &o)
+	kind, err := kindOf(path, o)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return familyNames[kind.family], nil
+	given := *o
+	given.tabs = kind.tabs
+	s := &csvSource{path: path, encoding: o.Encoding, info: dataset.Info{File: o.Called}}
+	in, closer, err := openText(path, o.Encoding)
+	if err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	first, err := s.begin(in, &given)
+	closer.Close()
+	if err != nil {
+		return nil, err
+	}
+	s.columns = csvColumns{width: len(first), value: -1, rowName: -1, group: -1}
+	return &Table{s}, nil
+}
+
+// Columns says what the columns of a table are if they are read with some options.
+type Columns struct {
+	Features, Labels []int
+	Numbers          []int  // from which numbers are read: features, labels, exact numbers and intervals
+	Category, Used   []bool // by column: it is a category; an option or its name says what it is
+	RowName          int    // the column with the names of the rows; -1: none
 }
