@@ -388,3 +388,49 @@ func ImportOrder(rows int) (at, of func(uint64) uint64) {
 
 // ShardOf returns the shard, of s, whose ShardSpan contains position j of rows.
 func ShardOf(j, s, rows int) int { return ((j+1)*s - 1) / rows }
+
+// LeftOutRows lists the rows of the file that were left out for missing values, by
+// their numbers in it.
+func (m *Manifest) LeftOutRows() []int {
+	rows, err := m.LeftOut.Rows(m.FileRows())
+	if err != nil { // Check refuses such a manifest
+		return nil
+	}
+	return rows
+}
+
+// FileRows is the number of rows of the file that the dataset was imported from.
+func (m *Manifest) FileRows() int { return m.Rows + m.LeftOut.Count() }
+
+// FileRow returns the number that each row of the dataset has in the file that it
+// was imported from; nil where it is the same.
+func (m *Manifest) FileRow() []int {
+	out := m.LeftOutRows()
+	if len(out) == 0 {
+		return nil
+	}
+	kept := make([]int, 0, m.Rows)
+	for row := range m.FileRows() {
+		if len(out) > 0 && out[0] == row {
+			out = out[1:]
+		} else {
+			kept = append(kept, row)
+		}
+	}
+	return kept
+}
+
+// ToFile replaces each row number of the dataset by the row's number in the file.
+// A row that the dataset does not have is an error that wraps ErrFormat.
+func (m *Manifest) ToFile(rows []uint32) error {
+	kept := m.FileRow()
+	for i, row := range rows {
+		if int64(row) >= int64(m.Rows) {
+			return fmt.Errorf("dataset: there is no row %d among the %d rows: %w", row, m.Rows, ErrFormat)
+		}
+		if kept != nil {
+			rows[i] = uint32(kept[row])
+		}
+	}
+	return nil
+}

@@ -16,12 +16,3 @@ type Schema struct {
 	// Fill takes the place of missing features with Missing.By, which is Reading.Missing; empty, or Features long.
 	Fill []float64
 }
-
-// LabelColumns says which columns of a CSV file were read as labels, if their names do not
-// say so. It is empty for other kinds of files.
-type LabelColumns struct {
-	Names     []string `json:"names,omitempty"`     // from the header, unless there are several that begin with label_ or y_
-	Positions []int    `json:"positions,omitempty"` // from 0, where there is no header
-	// Beside names the columns with exact numbers, intervals and groups, from the header.
-	Beside []string `json:"beside,omitempty"`
-}
