@@ -1,6 +1,12 @@
 package report
 
-import "github.com/coppice-ldl/coppice/internal/printable"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/internal/printable"
+)
 
 // A document is a report before it is written in a format: blocks from top to bottom.
 type document struct {
@@ -100,4 +106,120 @@ func plain(texts ...string) (cells []cell) {
 		cells = append(cells, cell{text: t})
 	}
 	return cells
+}
+
+// Picture is a picture of a report.
+type Picture struct {
+	// Name is that of a file, without its ending: letters, digits, dots, underscores and hyphens.
+	Name    string
+	Caption string
+
+	draw func() (*figure.Figure, error)
+}
+
+// Draw makes the picture.
+func (f *Picture) Draw() (*figure.Figure, error) { return f.draw() }
+
+// mostFigures bounds the figures of a report.
+const mostFigures = 60
+
+// addFigures adds the figures of a section below a heading of its own; of a report no more than
+// mostFigures.
+func (d *document) addFigures(title string, figures []Picture) {
+	if len(figures) == 0 {
+		return
+	}
+	d.add(pictureHeading(title))
+	for i := range figures {
+		if d.figures == mostFigures {
+			d.add(picture{caption: fmt.Sprintf("%s not shown: a report has at most %d figures.", count(len(figures)-i, "more figure is", "more figures are"), mostFigures)})
+			return
+		}
+		d.addFigure(&figures[i])
+	}
+}
+
+// addFigure adds a figure. The name of the figure begins with its number, and other characters than those of a file's
+// name are replaced.
+func (d *document) addFigure(f *Picture) {
+	d.figures++
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, f.Name)
+	f.Name = fmt.Sprintf("%02d-%s", d.figures, name[:min(len(name), 80)])
+	d.add(picture{Picture: f})
+}
+
+// written returns the blocks that a format writes if it shows the pictures of a folder. Without a folder it shows none.
+func (d *document) written(folder string) (blocks []block) {
+	for _, b := range d.blocks {
+		switch p := b.(type) {
+		case pictureHeading:
+			if folder != "" {
+				blocks = append(blocks, heading(p))
+			}
+		case picture:
+			if folder != "" {
+				blocks = append(blocks, p)
+			}
+		default:
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// add appends blocks.
+func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...) }
+
+// part is what stands in one figure, of a list that is too long for one; text says which part it is, and is empty where
+// there is one alone.
+type part[T any] struct {
+	items []T
+	text  string
+}
+
+// partsOf divides a list into figures: items that go together follow each other, mostLines of them at most.
+func partsOf[T any](list []T, together func(a, b *T) bool) (all []part[T]) {
+	for from := 0; from < len(list); {
+		end := from + 1
+		for end < len(list) && together(&list[from], &list[end]) {
+			end++
+		}
+		parts := (end - from + mostLines - 1) / mostLines
+		for i := range parts {
+			p := part[T]{items: list[from+i*mostLines : min(end, from+(i+1)*mostLines)]}
+			if parts > 1 {
+				p.text = fmt.Sprintf(", part %d of %d", i+1, parts)
+			}
+			all = append(all, p)
+		}
+		from = end
+	}
+	return all
+}
+
+// styles are the texts of a format around the best and the second best value of a column, and behind a value that a test
+// finds worse than the best.
+type styles struct {
+	best, second [2]string
+	worse        string
+}
+
+// styled returns the text of the cell, which is written in the format, with its style.
+func (c cell) styled(text string, s *styles) string {
+	switch c.place {
+	case 1:
+		text = s.best[0] + text + s.best[1]
+	case 2:
+		text = s.second[0] + text + s.second[1]
+	}
+	if c.worse {
+		text += s.worse
+	}
+	return text
 }

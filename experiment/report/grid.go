@@ -156,3 +156,21 @@ func (g *grid) ratio(dataset, method int) float64 {
 	}
 	return float64(tested) / float64(others)
 }
+
+// sameData reports whether two datasets of a table have the same samples, labels and folds.
+func sameData(sets []result.Dataset, a, b int) bool {
+	first := func(d int) string { return cmp.Or(sets[d].SameData, sets[d].Name) }
+	return first(a) == first(b)
+}
+
+// runs are the done runs of a method on a dataset, by repeat and fold.
+func (g *grid) runs(d, method int) (list []*result.Run) {
+	for _, p := range g.folds[d] {
+		if c := g.done[d][method][p]; c != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (g *grid) listed() []int { return listed(g.table.Methods) }

@@ -13,24 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// Growth is how the seconds of a run grow with a number x: about as x to the power Slope, which is the slope
-// of the line of least squares through the logarithms.
-type Growth struct {
-	// By is what x is: a setting; "leaves", 2^(depth - 1) of a setting depth; or "labels".
-	By string `json:"by"`
-	// Of names the algorithm with the settings that are the same, or, by labels, the method.
-	Of string `json:"of"`
-	// Dataset is empty by labels: then there is a dataset for each x.
-	Dataset string   `json:"dataset,omitempty"`
-	X       []number `json:"x"`
-	Seconds []number `json:"seconds"` // means of a run, for each x
-	Slope   number   `json:"slope"`
-	Error   number   `json:"slope_error"` // the standard error of Slope
-	R2      number   `json:"r2"`          // the share of the variance of the logarithms that the line explains
-
-	title, short string // of its figure; Of with what sets it apart alone
-}
-
 // leaves is what stands in the place of a depth: seconds grow with the leaves of a whole tree.
 const (
 	depthSetting = "depth"
@@ -172,42 +154,6 @@ func (d *document) addGrowths(s *Summary) {
 }
 
 func plainNumber(n number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) }
-
-// growthFigures are those by settings, with a line for each dataset, then those by labels, with a
-// line for each method.
-func (s drawing) growthFigures() (all []Picture) {
-	for _, p := range partsOf(s.Growths, func(a, b *Growth) bool { return b.beside(a) }) {
-		all = append(all, growthFigure(p.items, p.text))
-	}
-	return all
-}
-
-// part is what stands in one figure, of a list that is too long for one; text says which part it is, and is empty where
-// there is one alone.
-type part[T any] struct {
-	items []T
-	text  string
-}
-
-// partsOf divides a list into figures: items that go together follow each other, mostLines of them at most.
-func partsOf[T any](list []T, together func(a, b *T) bool) (all []part[T]) {
-	for from := 0; from < len(list); {
-		end := from + 1
-		for end < len(list) && together(&list[from], &list[end]) {
-			end++
-		}
-		parts := (end - from + mostLines - 1) / mostLines
-		for i := range parts {
-			p := part[T]{items: list[from+i*mostLines : min(end, from+(i+1)*mostLines)]}
-			if parts > 1 {
-				p.text = fmt.Sprintf(", part %d of %d", i+1, parts)
-			}
-			all = append(all, p)
-		}
-		from = end
-	}
-	return all
-}
 
 // beside reports whether two growths stand in one figure.
 func (g *Growth) beside(other *Growth) bool {

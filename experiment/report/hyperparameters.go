@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,29 +9,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
-
-// Used has the hyperparameters of a method on some datasets.
-type Used struct {
-	Method    string            `json:"method"`
-	Algorithm string            `json:"algorithm"`
-	Preset    string            `json:"preset"`
-	Datasets  []string          `json:"datasets"`
-	Values    map[string]string `json:"values"`
-	// Paper has the values of the preset paper that differ from Values.
-	Paper map[string]string `json:"paper,omitempty"`
-}
-
-// hyperparameters are the hyperparameters of all methods, by algorithm. Their JSON is a list of Used.
-type hyperparameters []usedBy
-
-// usedBy has the hyperparameters of the methods of an algorithm.
-type usedBy struct {
-	algorithm string
-	names     []string // in the order of the algorithm's settings
-	methods   []int    // the methods, in the order of the table
-	// at has the hyperparameters of each of the methods by dataset; nil: the method does not support the dataset.
-	at [][]*Used
-}
 
 // presetName is the hyperparameter that selects among defaults, and membersName the list of the members of an ensemble.
 const presetName, membersName = "preset", "members"
@@ -75,31 +51,6 @@ func usedOf(t *result.Table) (all hyperparameters) {
 		all = append(all, of)
 	}
 	return all
-}
-
-// MarshalJSON implements json.Marshaler. Datasets with the same hyperparameters of a method are listed together.
-func (h hyperparameters) MarshalJSON() ([]byte, error) {
-	list := []Used{}
-	for _, of := range h {
-		for _, sets := range of.at {
-			first := len(list)
-			for _, u := range sets {
-				if u == nil {
-					continue
-				}
-				same := slices.IndexFunc(list[first:], func(o Used) bool { return maps.Equal(o.Values, u.Values) && maps.Equal(o.Paper, u.Paper) })
-				if same >= 0 {
-					o := &list[first+same]
-					o.Datasets = append(o.Datasets, u.Datasets...)
-					continue
-				}
-				own := *u
-				own.Datasets = slices.Clone(u.Datasets)
-				list = append(list, own)
-			}
-		}
-	}
-	return json.Marshal(list)
 }
 
 // blocks are the tables of hyperparameters: for each algorithm the values that readers compare, then all values that differ

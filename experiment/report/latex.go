@@ -34,20 +34,15 @@ const (
 	longText = 55
 )
 
-// writeLaTeX writes a report as a document of LaTeX.
+var latexStyles = styles{best: [2]string{`\textbf{\boldmath `, "}"}, second: [2]string{`\underline{`, "}"}, worse: ` $\bullet$`}
+
+// writeLaTeX writes a report as a document of LaTeX. A picture is as wide as it was drawn.
 func writeLaTeX(w io.Writer, s *Summary) error {
 	d := s.layout()
 	out := bufio.NewWriter(w)
 	out.WriteString(latexHead + `\section*{` + latex(d.title) + "}\n")
 	floats := 0
-	for _, b := range d.blocks {
-		if text, shown := pictureText(s.options.Pictures, b, latexPicture, latexHeading, latex); shown {
-			out.WriteString(text)
-			if _, float := b.(picture); float && text != "" {
-				waiting(out, &floats)
-			}
-			continue
-		}
+	for _, b := range d.written(s.options.Pictures) {
 		out.WriteString("\n")
 		switch b := b.(type) {
 		case heading:
@@ -55,36 +50,29 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 		case paragraph:
 			out.WriteString(latex(string(b)) + "\n")
 		case list:
-			writeLaTeXList(out, b)
+			out.WriteString("\\begin{itemize}\n")
+			for _, item := range b {
+				out.WriteString(`\item {}` + latex(item) + "\n")
+			}
+			out.WriteString("\\end{itemize}\n")
 		case table:
 			writeLaTeXTable(out, b)
-			waiting(out, &floats)
+			floats++
+		case picture:
+			floats++
+			if b.Picture == nil {
+				out.WriteString(latex(b.caption) + "\n")
+				break
+			}
+			out.WriteString("\\begin{figure}[htbp]\n\\centering\n\\includegraphics[width=84mm]{\\detokenize{" + s.options.Pictures + "/" + b.Name + ".png}}\n\\caption{" + latex(b.Caption) + "}\n\\end{figure}\n")
+		}
+		if floats == mostWaiting {
+			out.WriteString("\\clearpage\n")
+			floats = 0
 		}
 	}
 	out.WriteString(latexTail)
 	return out.Flush()
-}
-
-// waiting counts a table or a figure, and gives those that wait their places before they are too many.
-func waiting(out *bufio.Writer, floats *int) {
-	if *floats++; *floats%mostWaiting == 0 {
-		out.WriteString("\\clearpage\n")
-	}
-}
-
-func latexHeading(text string) string { return "\n\\subsection*{" + latex(text) + "}\n" }
-
-// latexPicture shows a picture of a folder, as wide as it was drawn.
-func latexPicture(folder string, f *Picture) string {
-	return "\n\\begin{figure}[htbp]\n\\centering\n\\includegraphics[width=84mm]{\\detokenize{" + folder + "/" + f.Name + ".png}}\n\\caption{" + latex(f.Caption) + "}\n\\end{figure}\n"
-}
-
-func writeLaTeXList(out *bufio.Writer, items list) {
-	out.WriteString("\\begin{itemize}\n")
-	for _, item := range items {
-		out.WriteString(`\item {}` + latex(item) + "\n")
-	}
-	out.WriteString("\\end{itemize}\n")
 }
 
 func writeLaTeXTable(out *bufio.Writer, t table) {
@@ -105,7 +93,7 @@ func writeLaTeXTable(out *bufio.Writer, t table) {
 			if i > 0 {
 				out.WriteString(" & ")
 			}
-			text := noArgument(c.inLaTeX())
+			text := noArgument(c.styled(latex(c.text), &latexStyles))
 			if long[i] {
 				text = `{\raggedright ` + text + `\par}`
 			}
@@ -146,21 +134,6 @@ func latexColumns(t *table) (columns string, long []bool) {
 		columns, long = columns+own, append(long, is)
 	}
 	return columns, long
-}
-
-// inLaTeX is a cell with its style.
-func (c cell) inLaTeX() string {
-	text := latex(c.text)
-	switch c.place {
-	case 1:
-		text = `\textbf{\boldmath ` + text + "}"
-	case 2:
-		text = `\underline{` + text + "}"
-	}
-	if c.worse {
-		text += ` $\bullet$`
-	}
-	return text
 }
 
 // latexOf are characters that LaTeX needs in another way.

@@ -36,7 +36,7 @@ func (s *Summary) layout() *document {
 	d.addFigures("Predictions", draw.shownFigures())
 	d.addFigures("Cumulative scores", draw.scoreFigures())
 	d.addFigures("Confusion", draw.confusionFigures())
-	d.addChoices(s)
+	d.addChoices(s.Choices)
 	d.addHyperparameters(s)
 	d.addTimes(s)
 	d.addGrowths(s)
@@ -44,9 +44,6 @@ func (s *Summary) layout() *document {
 	d.makePrintable()
 	return d
 }
-
-// add appends blocks.
-func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...) }
 
 // runsText counts the runs.
 func (s *Summary) runsText() string {
@@ -117,13 +114,6 @@ func (s *Summary) methodsTable() table {
 		t.lines = append(t.lines, line{cells: plain(r.Name, r.Algorithm, orNone(r.Preset), orNone(strings.Join(settings, " ")))})
 	}
 	return t
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return none
-	}
-	return text
 }
 
 // addMeasure adds the tables of one measure.

@@ -10,18 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// Learned is the learning curve of a method on a dataset: one loss as a mean over folds, from the first
-// step that all folds have to the last one.
-type Learned struct {
-	Dataset string   `json:"dataset"`
-	Method  string   `json:"method"`
-	Loss    string   `json:"loss"` // of which rows: "training" or "validation"
-	Steps   []uint64 `json:"steps"`
-	Losses  []number `json:"losses"`
-	Folds   int      `json:"folds"` // that it is a mean over, of so many wanted
-	Wanted  int      `json:"target_folds"`
-}
-
 // The losses of a learning curve.
 const (
 	trainingLoss   = "training"
@@ -106,14 +94,6 @@ func meanLine(lines []lossLine) (steps []uint64, losses []number) {
 		losses = append(losses, number(sum/float64(len(lines))))
 	}
 	return steps, losses
-}
-
-// learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure.
-func (s drawing) learningFigures() (all []Picture) {
-	for _, p := range partsOf(s.Curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
-		all = append(all, learningFigure(p.items, p.text))
-	}
-	return all
 }
 
 func learningFigure(list []Learned, part string) Picture {

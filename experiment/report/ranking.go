@@ -7,43 +7,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// Ranking are the average ranks of methods over datasets by one measure, and the tests of them.
-type Ranking struct {
-	Measure string `json:"measure"`
-	// Datasets are those where every method of Methods has the measure on all folds. Of the others, LeftOut are those
-	// where methods lack folds, NotMeasured those of whose labels the measure is none, and NoValue those where methods
-	// have ended without a value. A dataset that is another one under a second name, or has the samples, folds and
-	// values of another one, is in no list, and no method that is another one is in Methods.
-	Datasets    []string `json:"datasets"`
-	LeftOut     []string `json:"left_out,omitempty"`
-	NotMeasured []string `json:"not_measured,omitempty"`
-	NoValue     []string `json:"no_value,omitempty"`
-	Methods     []Ranked `json:"methods"` // the best first
-	// Friedman is the test that all methods are equal; nil: fewer than two datasets or methods.
-	Friedman *Friedman `json:"friedman,omitempty"`
-}
-
-// Ranked is a method with its rank: 1 is best, ties have the mean of their ranks.
-type Ranked struct {
-	Method string `json:"method"`
-	Rank   number `json:"rank"`
-}
-
-// Friedman is Friedman's test with Nemenyi's critical difference.
-type Friedman struct {
-	ChiSquared number `json:"chi_squared"`
-	P          number `json:"p"`
-	// Exact is true if P counts all ways to rank the methods; else it is that of the χ² distribution. Least
-	// is the least P that an exact test of so many methods and datasets can give.
-	Exact bool   `json:"exact"`
-	Least number `json:"least_p"`
-	// CriticalDifference is NaN, and Alike has all methods, where P is not below the level: then the test
-	// finds no difference, and pairs are not compared.
-	CriticalDifference number `json:"critical_difference"`
-	// Alike lists the longest runs of methods, by rank, of which no two differ by more.
-	Alike [][]string `json:"alike"`
-}
-
 // compared reports whether pairs of methods are compared.
 func (f *Friedman) compared() bool { return !f.CriticalDifference.none() }
 

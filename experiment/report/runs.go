@@ -7,27 +7,6 @@ import (
 // mostNamed bounds the runs that a report names one by one; it counts the others.
 const mostNamed = 100
 
-// Runs counts the runs by their state, and names those without measures.
-type Runs struct {
-	All     int `json:"all"`
-	Done    int `json:"done"`
-	Failed  int `json:"failed"`
-	Missing int `json:"missing"`
-	Running int `json:"running"`
-	// Failures are the first failed runs, and Gaps the first that are missing or running.
-	Failures []Failure `json:"failures,omitempty"`
-	Gaps     []string  `json:"gaps,omitempty"`
-}
-
-// Failure is a failed run with its error.
-type Failure struct {
-	Run       string `json:"run"`
-	Error     string `json:"error"`
-	Attempts  int    `json:"attempts,omitempty"`
-	Command   string `json:"command,omitempty"`
-	NoCommand string `json:"no_command,omitempty"`
-}
-
 // runsOf counts the runs. Without history, failures have no attempts and commands: these differ between two runs of one
 // experiment.
 func runsOf(t *result.Table, history bool) Runs {
@@ -66,14 +45,6 @@ func budgetOf(t *result.Table, c *result.Run) string {
 		return "; the budget is " + b
 	}
 	return ""
-}
-
-// Time is how long the done runs of a method took on a dataset, in seconds of computing.
-type Time struct {
-	Method  string `json:"method"`
-	Dataset string `json:"dataset"`
-	Runs    int    `json:"runs"`
-	Total   number `json:"total_seconds"`
 }
 
 // timesOf adds up times by method and dataset.

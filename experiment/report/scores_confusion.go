@@ -1,30 +1,9 @@
 package report
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
-
 	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
-
-// Scored are the cumulative scores of a method on a dataset whose labels are a scale.
-type Scored struct {
-	Dataset string `json:"dataset"`
-	Method  string `json:"method"`
-	// Within are shares of rows with an error of at most 0, 1, 2 and so on, as means over folds.
-	Within []number `json:"within"`
-	Folds  int      `json:"folds"`
-}
-
-// Confused is the confusion matrix of a method on a dataset whose labels are classes: sums over folds.
-type Confused struct {
-	Dataset string     `json:"dataset"`
-	Method  string     `json:"method"`
-	Classes []string   `json:"classes,omitempty"` // their names, where they have some
-	Counts  [][]uint64 `json:"counts"`            // by true and by predicted class
-}
 
 // scored are the cumulative scores, by dataset and then by method.
 func (g *grid) scored() (all []Scored) {
@@ -88,24 +67,6 @@ func added(sum [][]uint64, c *result.Run) [][]uint64 {
 	return sum
 }
 
-// runs are the done runs of a method on a dataset, by repeat and fold.
-func (g *grid) runs(d, method int) (list []*result.Run) {
-	for _, p := range g.folds[d] {
-		if c := g.done[d][method][p]; c != nil {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
-// scoreFigures draw the cumulative scores of each dataset, mostLines methods in a figure.
-func (s drawing) scoreFigures() (all []Picture) {
-	for _, p := range partsOf(s.Scores, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
-		all = append(all, scoreFigure(p.items, p.text))
-	}
-	return all
-}
-
 func scoreFigure(list []Scored, part string) Picture {
 	var names []string
 	var scores [][]float64
@@ -119,40 +80,4 @@ func scoreFigure(list []Scored, part string) Picture {
 			return figure.CumulativeScores(dataset+part, figure.LabelUnit, names, scores)
 		},
 	}
-}
-
-// confusionFigures draw the confusion matrix of the best method of each dataset, by the first measure.
-func (s drawing) confusionFigures() (all []Picture) {
-	for d := range s.Datasets {
-		lines := s.at(d, 0).Lines
-		for i := range s.Confusion {
-			c := &s.Confusion[i]
-			at := slices.IndexFunc(lines, func(l Line) bool { return l.Place == 1 })
-			if at < 0 || c.Dataset != s.Datasets[d].Name || c.Method != lines[at].Method {
-				continue
-			}
-			names, numbered := s.classNames(d, len(c.Counts))
-			title := c.Dataset + ": " + c.Method
-			all = append(all, Picture{
-				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all folds.%s", c.Dataset, c.Method, numbered),
-				draw: (&figure.Confusion{Title: title, Classes: names, Counts: c.Counts}).Figure,
-			})
-		}
-	}
-	return all
-}
-
-// classNames are the names of the classes of a dataset where they are known, else numbers; numbered says so.
-func (s drawing) classNames(d, classes int) (names []string, numbered string) {
-	if names = s.Datasets[d].Classes; len(names) == classes {
-		return names, ""
-	}
-	if a := s.Datasets[d].Axis; a != nil && len(a.Names) == classes {
-		return a.Names, ""
-	}
-	names = nil
-	for class := range classes {
-		names = append(names, strconv.Itoa(class))
-	}
-	return names, " Classes are numbered from 0."
 }

@@ -13,25 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// Shown are test samples of a dataset with what some methods of the table predict of them.
-type Shown struct {
-	Dataset string        `json:"dataset"`
-	Methods []string      `json:"methods"` // of the table, the best first
-	Tested  []ShownSample `json:"tested"`
-
-	axis *result.Labels
-}
-
-// ShownSample is a test sample. The samples are sorted by the K-L of the best method, the smallest first.
-type ShownSample struct {
-	Number    uint32     `json:"number"` // in the file
-	Repeat    int        `json:"repeat,omitempty"`
-	Fold      int        `json:"fold"`
-	True      []number   `json:"true"`
-	Predicted [][]number `json:"predicted"` // by each of the methods of the table
-	KL        []number   `json:"kl"`
-}
-
 // mostShown bounds the methods of the table that stand in one figure.
 const mostShown = 3
 
@@ -131,20 +112,6 @@ func numbersOf(values []float32) (list []number) {
 		list = append(list, number(v))
 	}
 	return list
-}
-
-// shownFigures draw the predictions of each dataset.
-func (s drawing) shownFigures() (all []Picture) {
-	for i := range s.Shown {
-		of := &s.Shown[i]
-		all = append(all, Picture{
-			Name: of.Dataset + "-predictions",
-			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first.%s",
-				of.Dataset, of.Methods[0], of.folds()),
-			draw: of.figure().Figure,
-		})
-	}
-	return all
 }
 
 // folds says which folds tested the samples.

@@ -2,12 +2,15 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
@@ -100,4 +103,364 @@ func (s *sweep) valid() bool {
 		}
 	}
 	return len(s.points) >= leastSweep
+}
+
+// familiesOf puts sweeps into families, in the order of the sweeps.
+func familiesOf(all []sweep) (list []family) {
+	for _, s := range all {
+		at := slices.IndexFunc(list, func(f family) bool { return f.takes(&s) })
+		if at < 0 {
+			at = len(list)
+			list = append(list, nil)
+		}
+		list[at] = append(list[at], s)
+	}
+	return list
+}
+
+// family is sweeps of one algorithm by one setting that stand in one figure: they differ in one
+// other setting with numbers at most, and in settings without.
+type family []sweep
+
+// takes reports whether a sweep goes with those of the family.
+func (f family) takes(s *sweep) bool {
+	if len(f) >= mostLines || f[0].algorithm != s.algorithm || f[0].setting != s.setting {
+		return false
+	}
+	numbers := 0
+	all := append(slices.Clone(f), *s)
+	for _, name := range differing(all) {
+		if slices.ContainsFunc(all, func(s sweep) bool { _, ok := numberOf(s.others[name]); return ok }) {
+			numbers++
+		}
+	}
+	return numbers <= 1
+}
+
+// lineName names a sweep of the family by the settings that differ there.
+func (f family) lineName(s *sweep) string {
+	if len(f) == 1 {
+		return s.algorithm
+	}
+	if text := settingsText(only(s.others, differing(f))); text != "" {
+		return text
+	}
+	return "default"
+}
+
+// title names the algorithm, the setting and, where other families have the same, what sets this
+// one apart.
+func (f family) title(among []family) string {
+	text := f[0].algorithm + " by " + f[0].setting
+	var alike []sweep
+	for _, other := range among {
+		if other[0].algorithm == f[0].algorithm && other[0].setting == f[0].setting {
+			alike = append(alike, other...)
+		}
+	}
+	own := differing(f)
+	names := slices.DeleteFunc(differing(alike), func(name string) bool { return slices.Contains(own, name) })
+	if apart := settingsText(only(f[0].others, names)); apart != "" {
+		text += ", " + apart
+	}
+	return text
+}
+
+// same are the settings that all sweeps of the family have, as text.
+func (f family) same() string {
+	own, names := differing(f), slices.Collect(maps.Keys(f[0].others))
+	text := settingsText(only(f[0].others, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(own, name) })))
+	if text == "" {
+		return ""
+	}
+	return " All runs have " + strings.ReplaceAll(text, " ", ", ") + "."
+}
+
+// axis is that of the setting: logarithmic if a sweep goes far, with a place of its own for 0.
+func (f family) axis() figure.Axis {
+	a := figure.Axis{Name: f[0].setting}
+	for _, s := range f {
+		if s.points[0].value < 0 {
+			return figure.Axis{Name: a.Name}
+		}
+		first := slices.IndexFunc(s.points, func(p point) bool { return p.value > 0 })
+		a.Zero = a.Zero || first > 0
+		a.Log = a.Log || first >= 0 && s.points[len(s.points)-1].value > wideSweep*s.points[first].value
+	}
+	return a
+}
+
+// figure draws a family by a measure on a dataset; false: no sweep has enough methods with all folds.
+func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
+	measure, _ := measures.Find(of.Measures[m])
+	r := of.at(d, m)
+	lines := figure.Lines{
+		Title: r.Dataset + ": " + f.title(among),
+		X:     f.axis(), Y: figure.Axis{Name: measure.Title, Unit: unitOf(of.Measures[m])},
+	}
+	var mean figure.Series
+	var drawn []int
+	for i := range f {
+		line := f[i].line(r)
+		if len(line.X) < leastSweep {
+			continue
+		}
+		line.Name = f.lineName(&f[i])
+		lines.Series, drawn = append(lines.Series, line), append(drawn, i)
+		mean.X = append(mean.X, line.X...)
+	}
+	if len(lines.Series) == 0 {
+		return Picture{}, false
+	}
+	if r.MeanPredictor.Folds > 0 {
+		lines.Series = append(lines.Series, level("mean baseline", mean.X, float64(r.MeanPredictor.Mean)))
+	}
+	bars := ""
+	if slices.ContainsFunc(lines.Series, func(s figure.Series) bool { return s.Deviation != nil }) {
+		bars = "; bars are standard deviations over folds"
+	}
+	papers := f.addPapers(of, r, &lines, drawn)
+	return Picture{
+		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
+		Caption: fmt.Sprintf("%s on %s by %s%s.%s%s", measure.Title, r.Dataset, f[0].setting, bars, papers, f.same()),
+		draw:    lines.Figure,
+	}, true
+}
+
+// addPapers adds published figures to the lines of sweeps, as far as there is room; drawn are the sweeps
+// by the numbers of their lines. It returns what a caption says of them.
+func (f family) addPapers(of *Summary, r *Result, lines *figure.Lines, drawn []int) string {
+	var all []figure.Series
+	for line, i := range drawn {
+		name := ""
+		if len(drawn) > 1 {
+			name = f.lineName(&f[i])
+		}
+		all = append(all, f[i].papers(of, r, lines.X, line, name)...)
+	}
+	slices.SortStableFunc(all, func(a, b figure.Series) int { return cmp.Compare(a.Line, b.Line) })
+	if all = all[:min(len(all), mostPapers)]; len(all) == 0 {
+		return ""
+	}
+	lines.Series = append(lines.Series, all...)
+	return " Diamonds are values printed in papers."
+}
+
+// mostLines bounds the sweeps in one figure: more lines cannot be told apart.
+const mostLines = 6
+
+// differing lists the settings, by name, that are not the same in all sweeps.
+func differing(all []sweep) (names []string) {
+	known := make(map[string]string)
+	for i := range all {
+		maps.Copy(known, all[i].others)
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if slices.ContainsFunc(all, func(s sweep) bool { v, ok := s.others[name]; return !ok || v != known[name] }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// only keeps settings of the given names.
+func only(settings map[string]string, names []string) map[string]string {
+	some := make(map[string]string)
+	for _, name := range names {
+		if v, ok := settings[name]; ok {
+			some[name] = v
+		}
+	}
+	return some
+}
+
+// drawing makes the figures of a report.
+type drawing struct{ *Summary }
+
+// sweepFigures are those of the settings whose numbers methods go through: one for each family,
+// measure and dataset, whose scales differ.
+func (s drawing) sweepFigures(families []family) (all []Picture) {
+	for _, f := range families {
+		for m := range s.Measures {
+			if m > 0 && !s.options.AllTests {
+				break
+			}
+			for d := range s.Datasets {
+				if own, ok := f.figure(s.Summary, families, m, d); ok {
+					all = append(all, own)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// growthFigures are those by settings, with a line for each dataset, then those by labels, with a
+// line for each method.
+func (s drawing) growthFigures() (all []Picture) {
+	for _, p := range partsOf(s.Growths, func(a, b *Growth) bool { return b.beside(a) }) {
+		all = append(all, growthFigure(p.items, p.text))
+	}
+	return all
+}
+
+// learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure.
+func (s drawing) learningFigures() (all []Picture) {
+	for _, p := range partsOf(s.Curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
+		all = append(all, learningFigure(p.items, p.text))
+	}
+	return all
+}
+
+// scoreFigures draw the cumulative scores of each dataset, mostLines methods in a figure.
+func (s drawing) scoreFigures() (all []Picture) {
+	for _, p := range partsOf(s.Scores, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
+		all = append(all, scoreFigure(p.items, p.text))
+	}
+	return all
+}
+
+// confusionFigures draw the confusion matrix of the best method of each dataset, by the first measure.
+func (s drawing) confusionFigures() (all []Picture) {
+	for d := range s.Datasets {
+		lines := s.at(d, 0).Lines
+		for i := range s.Confusion {
+			c := &s.Confusion[i]
+			at := slices.IndexFunc(lines, func(l Line) bool { return l.Place == 1 })
+			if at < 0 || c.Dataset != s.Datasets[d].Name || c.Method != lines[at].Method {
+				continue
+			}
+			names, numbered := s.classNames(d, len(c.Counts))
+			title := c.Dataset + ": " + c.Method
+			all = append(all, Picture{
+				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all folds.%s", c.Dataset, c.Method, numbered),
+				draw: (&figure.Confusion{Title: title, Classes: names, Counts: c.Counts}).Figure,
+			})
+		}
+	}
+	return all
+}
+
+// classNames are the names of the classes of a dataset where they are known, else numbers; numbered says so.
+func (s drawing) classNames(d, classes int) (names []string, numbered string) {
+	if names = s.Datasets[d].Classes; len(names) == classes {
+		return names, ""
+	}
+	if a := s.Datasets[d].Axis; a != nil && len(a.Names) == classes {
+		return a.Names, ""
+	}
+	names = nil
+	for class := range classes {
+		names = append(names, strconv.Itoa(class))
+	}
+	return names, " Classes are numbered from 0."
+}
+
+// shownFigures draw the predictions of each dataset.
+func (s drawing) shownFigures() (all []Picture) {
+	for i := range s.Shown {
+		of := &s.Shown[i]
+		all = append(all, Picture{
+			Name: of.Dataset + "-predictions",
+			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first.%s",
+				of.Dataset, of.Methods[0], of.folds()),
+			draw: of.figure().Figure,
+		})
+	}
+	return all
+}
+
+// level is a line of one height, as wide as the values of x.
+func level(name string, x []float64, height float64) figure.Series {
+	from, to := x[0], x[0]
+	for _, v := range x {
+		from, to = min(from, v), max(to, v)
+	}
+	return figure.Series{Name: name, X: []float64{from, to}, Y: []float64{height, height}}
+}
+
+// line is what the methods of a sweep that have all folds measure.
+func (s *sweep) line(r *Result) (line figure.Series) {
+	for _, p := range s.points {
+		l := &r.Lines[p.method]
+		if !l.Complete() || l.Mean.none() {
+			continue
+		}
+		line.X, line.Y = append(line.X, p.value), append(line.Y, float64(l.Mean))
+		if !l.Deviation.none() { // of one fold there is none
+			line.Deviation = append(line.Deviation, float64(l.Deviation))
+		}
+	}
+	return line
+}
+
+// mostPapers bounds the series of published figures in one figure of a sweep.
+const mostPapers = 12
+
+// papers are the published figures of the methods that a sweep goes through, and of others that are named as
+// these are but for the number: a series of marks for each source, with the colour of the sweep's line.
+func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name string) (list []figure.Series) {
+	for i := range of.Published {
+		p := &of.Published[i]
+		if p.Dataset != r.Dataset || p.Measure != r.Measure {
+			continue
+		}
+		x, ok := s.numberOfMethod(of, p.Method)
+		if !ok || !axis.Has(x) {
+			continue
+		}
+		title := "published"
+		if p.Source != "" {
+			title += ": " + p.Source
+		}
+		if name != "" {
+			title += ", " + name
+		}
+		at := slices.IndexFunc(list, func(own figure.Series) bool { return own.Name == title })
+		if at < 0 {
+			at, list = len(list), append(list, figure.Series{Name: title, Marks: true, Line: line})
+		}
+		own := &list[at]
+		own.X, own.Y, own.Deviation = append(own.X, x), append(own.Y, p.Value), append(own.Deviation, p.Deviation)
+	}
+	for i := range list {
+		if !slices.ContainsFunc(list[i].Deviation, func(v float64) bool { return v > 0 }) {
+			list[i].Deviation = nil // no source prints one
+		}
+	}
+	return list
+}
+
+// numberOfMethod returns the number of the sweep's setting that a method with a name has: a method of the sweep, or
+// one that only papers have. ok: it has one.
+func (s *sweep) numberOfMethod(of *Summary, name string) (x float64, ok bool) {
+	for _, p := range s.points {
+		if of.Methods[p.method].Name == name {
+			return p.value, true
+		}
+	}
+	before, after, ok := s.names(of)
+	if !ok || of.hasMethod(name) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) || len(name) <= len(before)+len(after) {
+		return 0, false
+	}
+	return numberOf(name[len(before) : len(name)-len(after)])
+}
+
+// names returns what stands before and behind the number in the names of the sweep's methods; ok: it is the
+// same in all of them.
+func (s *sweep) names(of *Summary) (before, after string, ok bool) {
+	for i, p := range s.points {
+		name, value := of.Methods[p.method].Name, of.Methods[p.method].Settings[s.setting]
+		if i == 0 {
+			at := strings.LastIndex(name, value)
+			if at < 0 {
+				return "", "", false
+			}
+			before, after = name[:at], name[at+len(value):]
+		}
+		if name != before+value+after {
+			return "", "", false
+		}
+	}
+	return before, after, true
 }

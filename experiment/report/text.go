@@ -16,7 +16,7 @@ func writeText(w io.Writer, s *Summary) error {
 	d := s.layout()
 	out := bufio.NewWriter(w)
 	out.WriteString(d.title + "\n" + strings.Repeat("=", printable.Width(d.title)) + "\n")
-	for _, b := range d.blocks {
+	for _, b := range d.written("") {
 		switch b := b.(type) {
 		case heading:
 			out.WriteString("\n" + string(b) + "\n" + strings.Repeat("-", printable.Width(string(b))) + "\n")
