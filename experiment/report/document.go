@@ -223,3 +223,6 @@ func (c cell) styled(text string, s *styles) string {
 	}
 	return text
 }
+
+// mostLines bounds the sweeps in one figure: more lines cannot be told apart.
+const mostLines = 6

@@ -23,7 +23,7 @@ type grid struct {
 }
 
 func newGrid(t *result.Table) *grid {
-	g := &grid{table: t, folds: make([][]place, len(t.Datasets)), done: make([][]map[place]*result.Run, len(t.Datasets))}
+	g := &grid{table: t, folds: make([][]place, len(t.Datasets)), done: make([][]map[place]*result.Run, len(t.Datasets)), divided: make([][][]place, len(t.Datasets))}
 	seen := make([]map[place]bool, len(t.Datasets))
 	for d := range t.Datasets {
 		seen[d], g.done[d] = make(map[place]bool), make([]map[place]*result.Run, len(t.Methods))
@@ -44,25 +44,20 @@ func newGrid(t *result.Table) *grid {
 	}
 	for d, folds := range g.folds {
 		slices.SortFunc(folds, func(a, b place) int { return cmp.Or(cmp.Compare(a.repeat, b.repeat), cmp.Compare(a.fold, b.fold)) })
-		g.divided = append(g.divided, divisionsOf(&t.Datasets[d], folds))
+		// Folds of one division go together, in the order of the first of them.
+		set, at := &t.Datasets[d], make(map[int]int)
+		for i, p := range folds {
+			division := i
+			if len(set.Divisions) > 0 {
+				division = set.Divisions[p.repeat*set.Folds+p.fold]
+			}
+			if _, ok := at[division]; !ok {
+				at[division], g.divided[d] = len(g.divided[d]), append(g.divided[d], nil)
+			}
+			g.divided[d][at[division]] = append(g.divided[d][at[division]], p)
+		}
 	}
 	return g
-}
-
-// divisionsOf puts folds together that divide the rows of a dataset alike, in the order of the first ones.
-func divisionsOf(d *result.Dataset, folds []place) (all [][]place) {
-	at := make(map[int]int)
-	for i, p := range folds {
-		number := i
-		if len(d.Divisions) > 0 {
-			number = d.Divisions[p.repeat*d.Folds+p.fold]
-		}
-		if _, ok := at[number]; !ok {
-			at[number], all = len(all), append(all, nil)
-		}
-		all[at[number]] = append(all[at[number]], p)
-	}
-	return all
 }
 
 // anyDone reports whether a run of a dataset has ended well.

@@ -21,7 +21,8 @@ const (
 )
 
 // growths are those by settings of each dataset, then those by labels of each method.
-func (s *Summary) growths(sweeps []sweep) (all []Growth) {
+func (s *Summary) growths() (all []Growth) {
+	sweeps := sweepsOf(s.Methods)
 	var among []family
 	for i := range sweeps {
 		among = append(among, sweeps[i:i+1])
@@ -42,8 +43,11 @@ func (s *Summary) growths(sweeps []sweep) (all []Growth) {
 			title += fmt.Sprintf(", %s samples of %s features", units.Count(s.Datasets[group[0]].Rows), units.Count(s.Datasets[group[0]].Features))
 		}
 		for method := range s.Methods {
-			if g, ok := s.growthByLabels(group, method); ok {
-				g.title = title
+			g := Growth{By: byLabels, Of: s.Methods[method].Name, title: title}
+			for _, d := range group {
+				g.add(float64(s.Datasets[d].Labels), s.timeOf(method, d))
+			}
+			if g.fit() {
 				all = append(all, g)
 			}
 		}
@@ -100,14 +104,6 @@ func labelGroups(sets []result.Dataset) (groups [][]int) {
 	})
 }
 
-func (s *Summary) growthByLabels(group []int, method int) (Growth, bool) {
-	g := Growth{By: byLabels, Of: s.Methods[method].Name}
-	for _, d := range group {
-		g.add(float64(s.Datasets[d].Labels), s.timeOf(method, d))
-	}
-	return g, g.fit()
-}
-
 // timeOf is the time of a method on a dataset.
 func (s *Summary) timeOf(method, d int) *Time { return &s.Times[method*len(s.Datasets)+d] }
 
@@ -138,44 +134,44 @@ func (g *Growth) fit() bool {
 }
 
 // addGrowths adds the table of slopes and figures of the seconds.
-func (d *document) addGrowths(s *Summary) {
-	if len(s.Growths) == 0 {
+func (d *document) addGrowths(growths []Growth) {
+	if len(growths) == 0 {
 		return
 	}
 	t := table{caption: "Growth of the time of a run", header: []string{"by", "of", "dataset", "values", "slope", "r²"}, texts: true}
-	for i := range s.Growths {
-		g := &s.Growths[i]
+	for i := range growths {
+		g := &growths[i]
 		values := fmt.Sprintf("%d from %s to %s", len(g.X), plainNumber(g.X[0]), plainNumber(g.X[len(g.X)-1]))
 		t.lines = append(t.lines, line{cells: plain(g.By, cmp.Or(g.short, g.Of), orNone(g.Dataset), values, fixed(g.Slope, 2)+" ± "+fixed(g.Error, 2), fixed(g.R2, 3))})
 	}
 	d.add(paragraph("Times grow about as a power of the varied number. The slope is the exponent, from a least-squares line through the logarithms, ± its standard error; r² is the fraction of variance "+
 		"that the line explains. The number of leaves is 2^(depth - 1). Work that takes the same time for every number lowers the slope."), t)
-	d.addFigures("Growth of times", drawing{s}.growthFigures())
+	d.addFigures("Growth of times", growthFigures(growths))
 }
 
 func plainNumber(n number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) }
 
-// beside reports whether two growths stand in one figure.
-func (g *Growth) beside(other *Growth) bool {
-	return g.By == other.By && g.title == other.title && (g.By == byLabels || g.Of == other.Of)
-}
-
-func growthFigure(list []Growth, part string) Picture {
-	lines := figure.Lines{Title: list[0].title + part, X: figure.Axis{Name: list[0].By, Log: true}, Y: figure.Axis{Name: "time of a run", Unit: "s", Log: true}}
-	if list[0].By == leaves {
-		lines.X.Name = "leaves of a tree, 2^(depth - 1)"
+// growthFigures draw the growths by settings, with a line for each dataset, then the growths by labels, with a line for each
+// method.
+func growthFigures(growths []Growth) (all []Picture) {
+	together := func(a, b *Growth) bool {
+		return a.By == b.By && a.title == b.title && (a.By == byLabels || a.Of == b.Of)
 	}
-	caption := "Seconds of a run by " + list[0].By
-	if list[0].By != byLabels {
-		caption += ": " + list[0].Of
-	}
-	for i := range list {
-		g := &list[i]
-		line := figure.Series{Name: cmp.Or(g.Dataset, g.Of) + " (slope " + fixed(g.Slope, 2) + ")"}
-		for j := range g.X {
-			line.X, line.Y = append(line.X, float64(g.X[j])), append(line.Y, float64(g.Seconds[j]))
+	for _, p := range partsOf(growths, together) {
+		first := &p.items[0]
+		lines := figure.Lines{Title: first.title + p.text, X: figure.Axis{Name: first.By, Log: true}, Y: figure.Axis{Name: "time of a run", Unit: "s", Log: true}}
+		if first.By == leaves {
+			lines.X.Name = "leaves of a tree, 2^(depth - 1)"
 		}
-		lines.Series = append(lines.Series, line)
+		caption := "Seconds of a run by " + first.By
+		if first.By != byLabels {
+			caption += ": " + first.Of
+		}
+		for _, g := range p.items {
+			name := cmp.Or(g.Dataset, g.Of) + " (slope " + fixed(g.Slope, 2) + ")"
+			lines.Series = append(lines.Series, figure.Series{Name: name, X: floatsOf(g.X), Y: floatsOf(g.Seconds)})
+		}
+		all = append(all, Picture{Name: "seconds-by-" + first.By, Caption: caption + p.text + ". Both axes are logarithmic.", draw: lines.Figure})
 	}
-	return Picture{Name: "seconds-by-" + list[0].By, Caption: caption + part + ". Both axes are logarithmic.", draw: lines.Figure}
+	return all
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// notes say which folds and methods count once in the report though the table has them several times.
-func (g *grid) notes() (list []string) {
+// notes say which folds, methods and datasets count once in the report though the table has them several times, and how ranks
+// count datasets with the same samples.
+func (s *Summary) notes(g *grid) (list []string) {
 	for d := range g.table.Datasets {
 		if text := g.repeated(d); text != "" {
 			list = append(list, text)
@@ -28,11 +29,6 @@ func (g *grid) notes() (list []string) {
 				g.table.Methods[i].Name, strings.Join(names, ", ")))
 		}
 	}
-	return list
-}
-
-// sameNotes say which datasets are others under a second name, or have their rows, and how ranks count them.
-func (s *Summary) sameNotes() (list []string) {
 	for i := range s.Datasets {
 		d := &s.Datasets[i]
 		if d.Same != "" {
@@ -101,14 +97,4 @@ func (g *grid) repeated(d int) string {
 		text += " The repeats add nothing for " + strings.Join(equal, ", ") + ": every repeat gives the same values."
 	}
 	return text
-}
-
-// publishedOf lists the lines of published figures of a method, under any of its names.
-func publishedOf(names []string, all []publishedLine) (lines []line) {
-	for _, p := range all {
-		if slices.Contains(names, p.method) {
-			lines = append(lines, p.line)
-		}
-	}
-	return lines
 }

@@ -11,14 +11,8 @@ import (
 // none stands where there is no number.
 const none = "-"
 
-// unitOf is the unit of a measure; empty: it is a pure number, or has that of the labels.
-func unitOf(measure string) string {
-	switch measure {
-	case "kl", "jensen_shannon", "log_loss":
-		return "nats"
-	}
-	return ""
-}
+// unitOf has the units of measures. Other measures are pure numbers, or have the unit of the labels.
+var unitOf = map[string]string{"kl": "nats", "jensen_shannon": "nats", "log_loss": "nats"}
 
 // none reports whether a number is not finite.
 func (n number) none() bool { return math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) }

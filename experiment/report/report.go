@@ -81,7 +81,6 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 		s.Published[i].Value += 0 // no -0
 	}
 	g := newGrid(t)
-	s.Notes = append(slices.Clone(o.Notes), g.notes()...)
 	s.Scores, s.Confusion = g.scored(), g.confused()
 	for d := range t.Datasets {
 		for m := range t.Measures {
@@ -92,12 +91,12 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	for m := range t.Measures {
 		s.Rankings = append(s.Rankings, s.ranker(m).ranking(g))
 	}
-	s.Notes = append(s.Notes, s.sameNotes()...)
+	s.Notes = append(slices.Clone(o.Notes), s.notes(g)...)
 	s.Hyperparameters = usedOf(t)
 	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
 	if !o.NoTimes {
 		s.Times = timesOf(t)
-		s.Growths = s.growths(sweepsOf(s.Methods))
+		s.Growths = s.growths()
 	}
 	return s, nil
 }

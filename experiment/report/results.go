@@ -87,8 +87,8 @@ func (r *Result) compare(g *grid, d, m, best int) {
 	}
 }
 
-// worse reports whether the corrected t-test, adjusted by Holm, finds a method worse than the best.
-func (l *Line) worse(level float64) bool {
+// isWorse reports whether the corrected t-test, adjusted by Holm, finds a method worse than the best.
+func (l *Line) isWorse(level float64) bool {
 	return l.Against != nil && float64(l.Against.CorrectedTHolm) < level
 }
 
@@ -122,9 +122,9 @@ func leastWilcoxon(n int) number {
 // observations is how many values a method has that lacks none.
 func (r *Result) observations() int { return r.Lines[0].Wanted }
 
-// place marks the best and the second line among those that are compared, and returns the first of the
+// setPlaces marks the best and the second line among those that are compared, and returns the first of the
 // best; -1: there is none.
-func (r *Result) place(higher bool) int {
+func (r *Result) setPlaces(higher bool) int {
 	means := make([]float64, len(r.Lines))
 	for i := range r.Lines {
 		means[i] = math.NaN()
@@ -150,7 +150,7 @@ func (s *Summary) result(g *grid, d, m int) Result {
 	r.NotMeasured = g.anyDone(d) && r.MeanPredictor.Folds == 0 && !slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Folds > 0 })
 	r.LeastWilcoxon = leastWilcoxon(r.observations())
 	higher := higherIsBetter(s.Measures[m])
-	if best := r.place(higher); best >= 0 {
+	if best := r.setPlaces(higher); best >= 0 {
 		r.compare(g, d, m, best)
 	}
 	return r

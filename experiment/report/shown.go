@@ -87,14 +87,14 @@ func (g *grid) tested(d int, methods []int) (list []ShownSample) {
 	return list
 }
 
-// add adds what a run predicts of the sample with a number, if it is there.
-func (r *ShownSample) add(c *result.Run, number uint32) {
+// add adds what a run predicts of a row, if it is there.
+func (r *ShownSample) add(c *result.Run, row uint32) {
 	if c == nil {
 		return
 	}
 	for i := range c.Predictions {
-		if p := &c.Predictions[i]; p.Row == number {
-			r.Predicted, r.KL = append(r.Predicted, numbersOf(p.Predicted)), append(r.KL, klOf(p.True, p.Predicted))
+		if p := &c.Predictions[i]; p.Row == row {
+			r.Predicted, r.KL = append(r.Predicted, numbersOf(p.Predicted)), append(r.KL, number(measures.OfRow(p.True, p.Predicted)[klIndex]))
 			return
 		}
 	}
@@ -103,10 +103,6 @@ func (r *ShownSample) add(c *result.Run, number uint32) {
 // klIndex is the place of the K-L among the measures of a method.
 var klIndex = slices.IndexFunc(measures.All, func(m measures.Measure) bool { return m.Name == "kl" })
 
-func klOf(truth, predicted []float32) number {
-	return number(measures.OfRow(truth, predicted)[klIndex])
-}
-
 func numbersOf(values []float32) (list []number) {
 	for _, v := range values {
 		list = append(list, number(v))
@@ -114,36 +110,39 @@ func numbersOf(values []float32) (list []number) {
 	return list
 }
 
-// folds says which folds tested the samples.
-func (s *Shown) folds() string {
-	var parts []string
-	for _, r := range s.Tested {
-		text := fmt.Sprintf("sample %d: fold %d", r.Number, r.Fold)
-		if r.Repeat > 0 {
-			text += fmt.Sprintf(" of repeat %d", r.Repeat)
+// shownFigures draw the predictions of each dataset.
+func shownFigures(shown []Shown) (all []Picture) {
+	for i := range shown {
+		of := &shown[i]
+		f := &figure.Distributions{Title: of.Dataset, Labels: figure.Axis{Name: "label"}, Methods: of.Methods}
+		if a := of.axis; a != nil {
+			f.Names = a.Names
+			switch {
+			case a.Scale:
+				f.Names, f.From, f.Labels = nil, a.First, figure.Axis{Name: "number"}
+			case a.Classes:
+				f.Labels.Name = "class"
+			}
 		}
-		parts = append(parts, text)
-	}
-	return " Each sample was tested in one fold: " + strings.Join(parts, ", ") + "."
-}
-
-func (s *Shown) figure() *figure.Distributions {
-	f := &figure.Distributions{Title: s.Dataset, Labels: figure.Axis{Name: "label"}, Methods: s.Methods}
-	if a := s.axis; a != nil {
-		f.Names = a.Names
-		switch {
-		case a.Scale:
-			f.Names, f.From, f.Labels = nil, a.First, figure.Axis{Name: "number"}
-		case a.Classes:
-			f.Labels.Name = "class"
+		var folds []string
+		for _, r := range of.Tested {
+			c := figure.Compared{Name: fmt.Sprintf("sample %d", r.Number), True: floatsOf(r.True)}
+			for _, p := range r.Predicted {
+				c.Predicted = append(c.Predicted, floatsOf(p))
+			}
+			f.Rows = append(f.Rows, c)
+			fold := fmt.Sprintf("sample %d: fold %d", r.Number, r.Fold)
+			if r.Repeat > 0 {
+				fold += fmt.Sprintf(" of repeat %d", r.Repeat)
+			}
+			folds = append(folds, fold)
 		}
+		all = append(all, Picture{
+			Name: of.Dataset + "-predictions",
+			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first. Each sample was tested in one fold: %s.",
+				of.Dataset, of.Methods[0], strings.Join(folds, ", ")),
+			draw: f.Figure,
+		})
 	}
-	for _, r := range s.Tested {
-		c := figure.Compared{Name: fmt.Sprintf("sample %d", r.Number), True: floatsOf(r.True)}
-		for _, p := range r.Predicted {
-			c.Predicted = append(c.Predicted, floatsOf(p))
-		}
-		f.Rows = append(f.Rows, c)
-	}
-	return f
+	return all
 }

@@ -34,9 +34,8 @@ type point struct {
 	value  float64
 }
 
-// sweepsOf finds the sweeps among methods: by algorithm, preset and the other settings, in the order
-// of their first methods. A value that stands twice, in methods that
-// are not the same, is no sweep.
+// sweepsOf finds the sweeps among methods: by algorithm, preset and the other settings, in the order of their first methods.
+// A sweep has at least leastSweep different values. A value that stands twice, in methods that are not the same, is no sweep.
 func sweepsOf(methods []result.Method) (all []sweep) {
 	at := make(map[string]int)
 	for i := range methods {
@@ -45,7 +44,11 @@ func sweepsOf(methods []result.Method) (all []sweep) {
 			if !ok {
 				continue
 			}
-			others := othersOf(&methods[i], setting)
+			others := maps.Clone(methods[i].Settings)
+			delete(others, setting)
+			if preset := methods[i].Preset; preset != "" {
+				others["preset"] = preset
+			}
 			key := strings.Join([]string{methods[i].Algorithm, setting, settingsText(others)}, "\x00")
 			if _, ok := at[key]; !ok {
 				at[key] = len(all)
@@ -55,30 +58,24 @@ func sweepsOf(methods []result.Method) (all []sweep) {
 			s.points = append(s.points, point{i, value})
 		}
 	}
-	for i := range all {
-		s := &all[i]
+	var valid []sweep
+	for _, s := range all {
 		slices.SortStableFunc(s.points, func(a, b point) int { return cmp.Compare(a.value, b.value) })
 		s.points = slices.CompactFunc(s.points, func(a, b point) bool {
 			return a.value == b.value && methods[a.method].Same+methods[b.method].Same != ""
 		})
+		different := slices.CompactFunc(slices.Clone(s.points), func(a, b point) bool { return a.value == b.value })
+		if len(s.points) >= leastSweep && len(different) == len(s.points) {
+			valid = append(valid, s)
+		}
 	}
-	return slices.DeleteFunc(all, func(s sweep) bool { return !s.valid() })
+	return valid
 }
 
 // numberOf reads a setting that is a finite number.
 func numberOf(setting string) (float64, bool) {
 	v, err := strconv.ParseFloat(setting, 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
-}
-
-// othersOf are the preset and the settings of a method without one.
-func othersOf(r *result.Method, but string) map[string]string {
-	others := maps.Clone(r.Settings)
-	delete(others, but)
-	if r.Preset != "" {
-		others["preset"] = r.Preset
-	}
-	return others
 }
 
 // settingsText lists the preset and then the settings by name.
@@ -93,16 +90,6 @@ func settingsText(settings map[string]string) string {
 		list = append([]string{"preset=" + preset}, list...)
 	}
 	return strings.Join(list, " ")
-}
-
-// valid reports whether there are enough points, which are sorted, all different.
-func (s *sweep) valid() bool {
-	for i := 1; i < len(s.points); i++ {
-		if s.points[i].value == s.points[i-1].value {
-			return false
-		}
-	}
-	return len(s.points) >= leastSweep
 }
 
 // familiesOf puts sweeps into families, in the order of the sweeps.
@@ -196,7 +183,7 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	r := of.at(d, m)
 	lines := figure.Lines{
 		Title: r.Dataset + ": " + f.title(among),
-		X:     f.axis(), Y: figure.Axis{Name: measure.Title, Unit: unitOf(of.Measures[m])},
+		X:     f.axis(), Y: figure.Axis{Name: measure.Title, Unit: unitOf[of.Measures[m]]},
 	}
 	var mean figure.Series
 	var drawn []int
@@ -246,9 +233,6 @@ func (f family) addPapers(of *Summary, r *Result, lines *figure.Lines, drawn []i
 	return " Diamonds are values printed in papers."
 }
 
-// mostLines bounds the sweeps in one figure: more lines cannot be told apart.
-const mostLines = 6
-
 // differing lists the settings, by name, that are not the same in all sweeps.
 func differing(all []sweep) (names []string) {
 	known := make(map[string]string)
@@ -274,98 +258,21 @@ func only(settings map[string]string, names []string) map[string]string {
 	return some
 }
 
-// drawing makes the figures of a report.
-type drawing struct{ *Summary }
-
-// sweepFigures are those of the settings whose numbers methods go through: one for each family,
-// measure and dataset, whose scales differ.
-func (s drawing) sweepFigures(families []family) (all []Picture) {
+// sweepFigures are the figures of the settings whose numbers methods go through: one for each family, measure and dataset,
+// because scales differ.
+func (s *Summary) sweepFigures() (all []Picture) {
+	families := familiesOf(sweepsOf(s.Methods))
 	for _, f := range families {
 		for m := range s.Measures {
 			if m > 0 && !s.options.AllTests {
 				break
 			}
 			for d := range s.Datasets {
-				if own, ok := f.figure(s.Summary, families, m, d); ok {
+				if own, ok := f.figure(s, families, m, d); ok {
 					all = append(all, own)
 				}
 			}
 		}
-	}
-	return all
-}
-
-// growthFigures are those by settings, with a line for each dataset, then those by labels, with a
-// line for each method.
-func (s drawing) growthFigures() (all []Picture) {
-	for _, p := range partsOf(s.Growths, func(a, b *Growth) bool { return b.beside(a) }) {
-		all = append(all, growthFigure(p.items, p.text))
-	}
-	return all
-}
-
-// learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure.
-func (s drawing) learningFigures() (all []Picture) {
-	for _, p := range partsOf(s.Curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
-		all = append(all, learningFigure(p.items, p.text))
-	}
-	return all
-}
-
-// scoreFigures draw the cumulative scores of each dataset, mostLines methods in a figure.
-func (s drawing) scoreFigures() (all []Picture) {
-	for _, p := range partsOf(s.Scores, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
-		all = append(all, scoreFigure(p.items, p.text))
-	}
-	return all
-}
-
-// confusionFigures draw the confusion matrix of the best method of each dataset, by the first measure.
-func (s drawing) confusionFigures() (all []Picture) {
-	for d := range s.Datasets {
-		lines := s.at(d, 0).Lines
-		for i := range s.Confusion {
-			c := &s.Confusion[i]
-			at := slices.IndexFunc(lines, func(l Line) bool { return l.Place == 1 })
-			if at < 0 || c.Dataset != s.Datasets[d].Name || c.Method != lines[at].Method {
-				continue
-			}
-			names, numbered := s.classNames(d, len(c.Counts))
-			title := c.Dataset + ": " + c.Method
-			all = append(all, Picture{
-				Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all folds.%s", c.Dataset, c.Method, numbered),
-				draw: (&figure.Confusion{Title: title, Classes: names, Counts: c.Counts}).Figure,
-			})
-		}
-	}
-	return all
-}
-
-// classNames are the names of the classes of a dataset where they are known, else numbers; numbered says so.
-func (s drawing) classNames(d, classes int) (names []string, numbered string) {
-	if names = s.Datasets[d].Classes; len(names) == classes {
-		return names, ""
-	}
-	if a := s.Datasets[d].Axis; a != nil && len(a.Names) == classes {
-		return a.Names, ""
-	}
-	names = nil
-	for class := range classes {
-		names = append(names, strconv.Itoa(class))
-	}
-	return names, " Classes are numbered from 0."
-}
-
-// shownFigures draw the predictions of each dataset.
-func (s drawing) shownFigures() (all []Picture) {
-	for i := range s.Shown {
-		of := &s.Shown[i]
-		all = append(all, Picture{
-			Name: of.Dataset + "-predictions",
-			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first.%s",
-				of.Dataset, of.Methods[0], of.folds()),
-			draw: of.figure().Figure,
-		})
 	}
 	return all
 }
