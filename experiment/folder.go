@@ -21,12 +21,6 @@ const (
 	modelsDir  = "models"
 )
 
-// ErrFolder is wrapped by errors about what is in a folder.
-var ErrFolder = errors.New("the folder does not hold an experiment, or a file of the experiment is damaged")
-
-// ErrNoPlan is wrapped by the error of a folder that has runs and no plan.
-var ErrNoPlan = errors.New("plan.json is missing, though cells.log has runs")
-
 // Folder keeps the records of runs that ended. One process writes to it at a time. It is safe
 // for concurrent use.
 type Folder struct {

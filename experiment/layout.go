@@ -1,8 +1,6 @@
 package experiment
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"time"
 
@@ -51,44 +49,11 @@ type File struct {
 	Modified time.Time `json:"modified"`
 }
 
-// NewInput makes the input of a plan.
-func NewInput(p *Plan, files []File) Input {
-	in := Input{Files: files}
-	if p.Job != nil {
-		set := Set{Repeats: p.Repeats, Job: p.Job, Tested: p.Tested, Only: p.OnlyFolds}
-		sum := sha256.Sum256(append([]byte(set.folds()), marshalled(p.Manifest.LabelType)...))
-		in.Division = hex.EncodeToString(sum[:])
-	}
-	return in
-}
-
 // Written reports whether one of the files of the input was written since, or others were added.
 func (in *Input) Written(now []File) bool {
 	return !slices.EqualFunc(in.Files, now, func(a, b File) bool {
 		return a.Path == b.Path && a.Bytes == b.Bytes && a.Modified.Equal(b.Modified)
 	})
-}
-
-// NewLayout puts the plans of a spec together; skipped are the names of datasets without.
-func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
-	return NewOutline(s, plans, skipped).Layout()
-}
-
-func methodOf(r *Method) result.Method {
-	method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
-	if r.Budget != nil {
-		method.Budget = r.Budget.String()
-	}
-	for key, value := range r.Settings {
-		if key == "preset" {
-			continue
-		}
-		if method.Settings == nil {
-			method.Settings = make(map[string]string)
-		}
-		method.Settings[key] = value
-	}
-	return method
 }
 
 // Has returns the keys of the layout's runs.

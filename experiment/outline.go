@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash"
@@ -446,4 +447,37 @@ func (c *complete) values(resolved, preset string) map[string]string {
 	}
 	c.known[key] = values
 	return values
+}
+
+// NewLayout puts the plans of a spec together; skipped are the names of datasets without.
+func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
+	return NewOutline(s, plans, skipped).Layout()
+}
+
+// NewInput makes the input of a plan.
+func NewInput(p *Plan, files []File) Input {
+	in := Input{Files: files}
+	if p.Job != nil {
+		set := Set{Repeats: p.Repeats, Job: p.Job, Tested: p.Tested, Only: p.OnlyFolds}
+		sum := sha256.Sum256(append([]byte(set.folds()), marshalled(p.Manifest.LabelType)...))
+		in.Division = hex.EncodeToString(sum[:])
+	}
+	return in
+}
+
+func methodOf(r *Method) result.Method {
+	method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
+	if r.Budget != nil {
+		method.Budget = r.Budget.String()
+	}
+	for key, value := range r.Settings {
+		if key == "preset" {
+			continue
+		}
+		if method.Settings == nil {
+			method.Settings = make(map[string]string)
+		}
+		method.Settings[key] = value
+	}
+	return method
 }

@@ -2,10 +2,7 @@ package experiment
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,15 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 )
-
-// identity returns what identifies the text of the spec; nil: the spec was not read from a text.
-func (s *Spec) identity() *result.Spec {
-	if s.Source == "" {
-		return nil
-	}
-	sum := sha256.Sum256([]byte(s.Source))
-	return &result.Spec{File: filepath.Base(s.file), Digest: hex.EncodeToString(sum[:]), Data: s.Data}
-}
 
 // Kinship says how a spec goes with the results that a layout describes.
 type Kinship int

@@ -1,6 +1,9 @@
 package experiment
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -156,4 +159,13 @@ func (s *Spec) SetRecorded(words []string) error {
 		}
 	}
 	return nil
+}
+
+// identity returns what identifies the text of the spec; nil: the spec was not read from a text.
+func (s *Spec) identity() *result.Spec {
+	if s.Source == "" {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(s.Source))
+	return &result.Spec{File: filepath.Base(s.file), Digest: hex.EncodeToString(sum[:]), Data: s.Data}
 }

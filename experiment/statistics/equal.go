@@ -135,3 +135,15 @@ func rounded(parts []float64) float64 {
 	}
 	return sum
 }
+
+// directed returns values of which the least is best.
+func directed(values []float64, higherIsBetter bool) []float64 {
+	if !higherIsBetter {
+		return values
+	}
+	negated := make([]float64, len(values))
+	for i, v := range values {
+		negated[i] = -v
+	}
+	return negated
+}

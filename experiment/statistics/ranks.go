@@ -25,18 +25,6 @@ func AverageRanks(values [][]float64, higherIsBetter bool) []float64 {
 	return mean
 }
 
-// directed returns values of which the least is best.
-func directed(values []float64, higherIsBetter bool) []float64 {
-	if !higherIsBetter {
-		return values
-	}
-	negated := make([]float64, len(values))
-	for i, v := range values {
-		negated[i] = -v
-	}
-	return negated
-}
-
 // CriticalDifference is Nemenyi's: two of k models differ at the level alpha where their
 // average ranks over n datasets are farther apart than q sqrt(k (k + 1) / (6 n)), where q is
 // the 1 - alpha quantile of the studentised range of k values with infinitely many degrees of
