@@ -12,7 +12,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -53,14 +52,26 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 		Table:   &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Runs: []result.Run{}, Spec: s.identity()},
 		Skipped: skipped, Clip: s.Clip, Record: s.Record, Text: s.Source,
 	}
-	for i := range s.Methods {
-		o.Table.Methods = append(o.Table.Methods, methodOf(&s.Methods[i]))
+	for _, r := range s.Methods {
+		method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
+		if r.Budget != nil {
+			method.Budget = r.Budget.String()
+		}
+		settings := maps.Clone(r.Settings)
+		if delete(settings, "preset"); len(settings) > 0 {
+			method.Settings = settings
+		}
+		o.Table.Methods = append(o.Table.Methods, method)
 	}
 	for _, p := range plans {
 		m := p.Manifest
+		var classes []string // nil: the labels are not classes, have no names, or are too many for a confusion matrix
+		if m.LabelType.Classes && len(m.LabelNames) <= result.MaxConfusion {
+			classes = m.LabelNames
+		}
 		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{
 			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
-			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classesOf(m),
+			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
 		})
 		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Methods, p.Tested, p.OnlyFolds, p.Paper})
 		for _, f := range s.Published {
@@ -70,14 +81,6 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 		}
 	}
 	return o
-}
-
-// classesOf are the names of labels that are classes; nil: they have none, or are too many for a confusion matrix.
-func classesOf(m *dataset.Manifest) []string {
-	if !m.LabelType.Classes || len(m.LabelNames) > result.MaxConfusion {
-		return nil
-	}
-	return m.LabelNames
 }
 
 // DecodeOutline reads an outline that was written as JSON.
@@ -463,21 +466,4 @@ func NewInput(p *Plan, files []File) Input {
 		in.Division = hex.EncodeToString(sum[:])
 	}
 	return in
-}
-
-func methodOf(r *Method) result.Method {
-	method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
-	if r.Budget != nil {
-		method.Budget = r.Budget.String()
-	}
-	for key, value := range r.Settings {
-		if key == "preset" {
-			continue
-		}
-		if method.Settings == nil {
-			method.Settings = make(map[string]string)
-		}
-		method.Settings[key] = value
-	}
-	return method
 }

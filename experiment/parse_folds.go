@@ -34,19 +34,14 @@ func (s *parser) folds(e entry) Folds {
 	if f.Way == folds.Groups || f.Way == folds.File {
 		f.Scheme = folds.Scheme{Way: f.Way}
 	}
-	s.checkFolds(&f)
-	return f
-}
-
-// checkFolds refuses folds that divide no rows at all, and lists of too many.
-func (s *parser) checkFolds(f *Folds) {
 	if err := f.Check(); err != nil {
 		s.fail(f.At, "folds: %v", err)
 	}
-	if n := f.Scheme.Folds * f.Repeats; s.overlapping(f) && n > dataset.MaxSplits {
+	if n := f.Scheme.Folds * f.Repeats; s.overlapping(&f) && n > dataset.MaxSplits {
 		s.fail(f.At, "folds: %s repeats of %s folds make %s splits, want at most %s; folds drawn by the experiment's own seed have no such limit",
 			units.Count(f.Repeats), units.Count(f.Scheme.Folds), units.Count(n), units.Count(dataset.MaxSplits))
 	}
+	return f
 }
 
 func (s *parser) foldMapping(f *Folds, mapping entry) {

@@ -95,7 +95,10 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			continue
 		}
 		if !slices.ContainsFunc(cells.Rows, func(r round.CellRow) bool { return r.Algorithm == row.Algorithm }) {
-			p.addPaper(s, row.Algorithm, split)
+			paper := Method{Algorithm: row.Algorithm, Settings: map[string]string{"preset": "paper"}}
+			if r, err := s.resolve(&paper, split, data.Manifest); err == nil {
+				p.Paper[row.Algorithm] = r.Params
+			}
 		}
 		row.Only = p.runsOfMethod()
 		cells.Rows, p.Methods = append(cells.Rows, *row), append(p.Methods, i)
@@ -198,13 +201,6 @@ func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*roun
 	return &round.CellRow{
 		Algorithm: j.Algorithm, Params: j.Params, ValidationFraction: j.Split.ValidationFraction, ValidationMin: j.Split.ValidationMin,
 	}, nil
-}
-
-// addPaper adds the preset paper of an algorithm to Plan.Paper.
-func (p *Plan) addPaper(s *Spec, algorithm string, of *dataset.Split) {
-	if r, err := s.resolve(&Method{Algorithm: algorithm, Settings: map[string]string{"preset": "paper"}}, of, p.Manifest); err == nil {
-		p.Paper[algorithm] = r.Params
-	}
 }
 
 // split makes the split of all folds, and the list that it names.
@@ -365,23 +361,9 @@ func (f *Folds) place(d *Dataset) yamltree.Place {
 	return f.At
 }
 
-// checkRecorded returns an error if what is recorded of a plan's runs takes more than the bounds: those
-// of one run, or those of all of the experiment with what plans before had.
-func (s *Spec) checkRecorded(p *Plan, before int64) (all int64, err error) {
-	if p.Job == nil {
-		return before, nil
-	}
-	one := pipeline.RecordBytes(p.Job, p.Manifest)
-	if one > protocol.MaxCellRecord {
-		return 0, s.Error(s.Record.At, "record: dataset %s: the predictions for %d samples with %d labels take %d bytes in each run, want at most %d",
-			p.Dataset.Name, p.Job.Cells.PredictedRows, p.Manifest.Labels, one, protocol.MaxCellRecord)
-	}
-	return before + one*int64(p.Job.Cells.Count()), nil
-}
-
-// CheckPlans returns an error if the plans have too many runs, or if what they record of their runs takes too much.
-func (s *Spec) CheckPlans(plans []*Plan) (err error) {
-	all, runs := int64(0), 0
+// CheckPlans returns an error if the plans have too many runs, or if what they record takes too much: of one run, or of all runs.
+func (s *Spec) CheckPlans(plans []*Plan) error {
+	runs := 0
 	for _, p := range plans {
 		if p.Job == nil {
 			continue
@@ -390,10 +372,17 @@ func (s *Spec) CheckPlans(plans []*Plan) (err error) {
 			return s.Error(p.Dataset.At, "the experiment has more than %s runs with this dataset", units.Count(MaxRuns))
 		}
 	}
+	all := int64(0)
 	for _, p := range plans {
-		if all, err = s.checkRecorded(p, all); err != nil {
-			return err
+		if p.Job == nil {
+			continue
 		}
+		one := pipeline.RecordBytes(p.Job, p.Manifest)
+		if one > protocol.MaxCellRecord {
+			return s.Error(s.Record.At, "record: dataset %s: the predictions for %d samples with %d labels take %d bytes in each run, want at most %d",
+				p.Dataset.Name, p.Job.Cells.PredictedRows, p.Manifest.Labels, one, protocol.MaxCellRecord)
+		}
+		all += one * int64(p.Job.Cells.Count())
 	}
 	if all > protocol.MaxCellRecords {
 		return s.Error(s.Record.At, "record: the records of all runs take up to %d MB, want at most %d; leave out %s, or some of the methods, repeats or folds",

@@ -3,7 +3,6 @@ package experiment
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -32,25 +31,20 @@ func (l *Layout) fill(c *result.Run, r *Record) {
 	fillScores(c, r.Outcome, len(l.Table.Methods[c.Method].Candidates))
 }
 
-// fillScores sets what the candidates of a run that chose among n scored.
+// fillScores sets the K-L of the candidates of a run that chose among n.
 func fillScores(c *result.Run, o *pipeline.Outcome, n int) {
-	if c.CandidateKL = scores(o.Mixture, n); c.CandidateKL != nil {
-		c.MeanKL = value("kl", o.MeanPredictor, nil)
+	c.CandidateKL = nil
+	if o.Mixture == nil || n == 0 || len(o.Mixture.Members) != n {
+		return
 	}
-}
-
-// scores lists the K-L of the candidates of a run that chose among n; nil: it did not.
-func scores(x *algorithms.Mixture, n int) (list []float64) {
-	if x == nil || n == 0 || len(x.Members) != n {
-		return nil
-	}
-	for _, m := range x.Members {
+	var scores []float64
+	for _, m := range o.Mixture.Members {
 		if m.OutOfFoldKL == nil {
-			return nil
+			return
 		}
-		list = append(list, *m.OutOfFoldKL)
+		scores = append(scores, *m.OutOfFoldKL)
 	}
-	return list
+	c.CandidateKL, c.MeanKL = scores, value("kl", o.MeanPredictor, nil)
 }
 
 // fill sets what a record says of a run.

@@ -88,13 +88,22 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 	case Groups:
 		return byGroup(rows)
 	case File:
-		return byFile(rows)
+		if rows.File == nil {
+			return nil, fmt.Errorf("the folds come from a split file, but none is given: %w", ErrFolds)
+		}
+		split := dataset.Split{Folds: rows.File.Folds, Overlap: rows.File.Overlap, Assigned: File}
+		if want := split.AssignedLength(rows.Count); len(rows.File.Assigned) != want {
+			return nil, fmt.Errorf("the split file lists %d values, but the dataset of %[3]d samples needs %[2]d: %[4]w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
+		}
+		return rows.File, nil
 	case ScikitLearn:
 		folds, err := KFold(rows.Count, s.Folds, uint32(seed))
 		return &dataset.SplitList{Assigned: folds, Folds: s.Folds}, err
 	}
-	folds, err := seeded(rows.Count, s.Folds, seed)
-	return &dataset.SplitList{Assigned: folds, Folds: s.Folds}, err
+	if err := enough(rows.Count, s.Folds); err != nil {
+		return nil, err
+	}
+	return &dataset.SplitList{Assigned: dataset.Split{Seed: seed, Folds: s.Folds}.Divide(rows.Count), Folds: s.Folds}, nil
 }
 
 // byGroup makes a fold of each group.
@@ -117,26 +126,6 @@ func byGroup(rows *Rows) (*dataset.SplitList, error) {
 		return nil, fmt.Errorf("all samples are in one group, so no samples are left to train on: %w", ErrFolds)
 	}
 	return &dataset.SplitList{Assigned: rows.Groups, Folds: folds}, nil
-}
-
-// byFile takes the splits of a file.
-func byFile(rows *Rows) (*dataset.SplitList, error) {
-	if rows.File == nil {
-		return nil, fmt.Errorf("the folds come from a split file, but none is given: %w", ErrFolds)
-	}
-	s := dataset.Split{Folds: rows.File.Folds, Overlap: rows.File.Overlap, Assigned: File}
-	if want := s.AssignedLength(rows.Count); len(rows.File.Assigned) != want {
-		return nil, fmt.Errorf("the split file lists %d values, but the dataset of %[3]d samples needs %[2]d: %[4]w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
-	}
-	return rows.File, nil
-}
-
-// seeded returns the fold of each row as jobs with `--folds k --seed seed` have it.
-func seeded(rows, k int, seed uint64) ([]uint16, error) {
-	if err := enough(rows, k); err != nil {
-		return nil, err
-	}
-	return dataset.Split{Seed: seed, Folds: k}.Divide(rows), nil
 }
 
 // enough returns an error if there are fewer rows than folds.
@@ -199,19 +188,14 @@ func shuffled(n int, seed uint32) []int {
 	}
 	source := prng.NewMT19937()
 	source.Seed(uint64(seed))
-	for i := n - 1; i > 0; i-- {
-		j := bounded(source, uint32(i))
+	for i := uint32(n - 1); i > 0; i-- {
+		// j is from 0 to i: words are cut to as many bits as i has, until one fits.
+		mask := uint32(1)<<bits.Len32(i) - 1
+		j := source.Uint32() & mask
+		for j > i {
+			j = source.Uint32() & mask
+		}
 		order[i], order[j] = order[j], order[i]
 	}
 	return order
-}
-
-// bounded draws from 0 to most: words cut to as many bits as most has, until one fits.
-func bounded(source *prng.MT19937, most uint32) uint32 {
-	mask := uint32(1)<<bits.Len32(most) - 1
-	for {
-		if v := source.Uint32() & mask; v <= most {
-			return v
-		}
-	}
 }
