@@ -64,7 +64,10 @@ func OpenFolder(dir string) (_ *Folder, err error) {
 	if f.have, f.end, f.Damaged, err = readRecords(f.file); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return f, f.file.Truncate(f.end)
+	if err := f.file.Truncate(f.end); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // own refuses a folder with files of others and none of an experiment.

@@ -50,7 +50,8 @@ func (s *parser) search(r *Method, e entry) (points [][]param.Pair) {
 	if size < float64(draws) {
 		s.fail(space.at, "search: space is too small: it has at most %s different points, want %s draws; numbers are rounded to %d digits", units.Count(int64(size)), units.Count(draws), digits)
 	}
-	seen, most := make(map[string]bool), max(20*draws, min(100*draws, 100_000)) // a space of n points is drawn after about n log n draws
+	most := max(20*draws, min(100*draws, 100_000)) // all points of a space of n are drawn after about n log n tries
+	seen := make(map[string]bool)
 	for n := int64(0); int64(len(points)) < draws; n++ {
 		if n == most {
 			s.fail(space.at, "search: space is too small: %s tries gave %s different points, want %s draws", units.Count(n), units.Count(len(points)), units.Count(draws))
@@ -109,7 +110,10 @@ func (s *parser) interval(r *Method, e entry) axis {
 	if len(ends) != 2 {
 		s.fail(way.at, "%s: %s: want two numbers, the lower and the upper bound", e.key, way.key)
 	}
-	whole := way.key == "int" || isWhole(r.Algorithm, e.key)
+	whole := way.key == "int"
+	if a, err := registry.Find(r.Algorithm); err == nil {
+		whole = whole || slices.ContainsFunc(a.Params(), func(p param.Param) bool { return p.Name == e.key && p.Kind == param.KindInt })
+	}
 	var bounds [2]float64
 	for i, end := range ends {
 		at := entry{key: e.key, at: e.at, valueAt: placeOf(s.sequence(way)[i])}
@@ -143,17 +147,6 @@ func valuesBetween(low, high float64, whole bool) float64 {
 		return (9*decade + v/math.Pow(10, decade) - 1) * math.Pow10(digits-1)
 	}
 	return math.Floor(below(high)-below(low)) + 3 // the bounds keep all their digits
-}
-
-// isWhole reports whether a setting is a whole number.
-func isWhole(algorithm, key string) bool {
-	a, err := registry.Find(algorithm)
-	if err != nil {
-		return false
-	}
-	params := a.Params()
-	i := slices.IndexFunc(params, func(p param.Param) bool { return p.Name == key })
-	return i >= 0 && params[i].Kind == param.KindInt
 }
 
 // digits is how many digits a drawn number has, so that a report shows the value that was used.

@@ -184,7 +184,11 @@ func (s *session) run(ctx context.Context) error {
 	defer close(s.records)
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
-	s.begin()
+	all := &round.Round{Tasks: len(s.runs), How: round.Gather, Apart: true}
+	for _, r := range s.runs {
+		all.Groups = append(all.Groups, int32(r.group))
+	}
+	s.perform(s.job.Begin(nil, time.Now(), theRound, all, nil, nil))
 	ticks := 0
 	for done := ctx.Done(); !s.over || len(s.computing)+s.unwritten > 0; {
 		select {
@@ -202,15 +206,6 @@ func (s *session) run(ctx context.Context) error {
 	}
 	s.show()
 	return s.failure
-}
-
-// begin begins the round.
-func (s *session) begin() {
-	r := &round.Round{Tasks: len(s.runs), How: round.Gather, Apart: true}
-	for _, run := range s.runs {
-		r.Groups = append(r.Groups, int32(run.group))
-	}
-	s.perform(s.job.Begin(nil, time.Now(), theRound, r, nil, nil))
 }
 
 // end ends the session, unless it is over: nothing more begins, and what is computed stops.
@@ -311,7 +306,18 @@ func (s *session) take(e *event) {
 	r := e.run
 	if e.put {
 		s.unwritten--
-		s.taken(r, e.err)
+		switch {
+		case e.err != nil:
+			s.end(e.err)
+			return
+		case r.record.Outcome.Error != "":
+			s.status.Failed++
+		default:
+			s.status.Done++
+		}
+		s.step(schedule.Event{Kind: schedule.ResultStored, Task: r.task, Result: r.result()})
+		r.record = nil // there may be very many
+		s.changed = true
 		return
 	}
 	s.computing = slices.DeleteFunc(s.computing, func(other *run) bool { return other == r })
@@ -336,22 +342,6 @@ func (s *session) take(e *event) {
 		s.unwritten++
 		s.records <- r
 	}
-}
-
-// taken takes in that the record of a run was put, or could not be.
-func (s *session) taken(r *run, err error) {
-	switch {
-	case err != nil:
-		s.end(err)
-		return
-	case r.record.Outcome.Error != "":
-		s.status.Failed++
-	default:
-		s.status.Done++
-	}
-	s.step(schedule.Event{Kind: schedule.ResultStored, Task: r.task, Result: r.result()})
-	r.record = nil // there may be very many
-	s.changed = true
 }
 
 // result is what the scheduler is told of the result of a run that has ended.

@@ -16,10 +16,7 @@ import (
 func (s *Summary) layout() *document {
 	d := &document{title: s.Name}
 	d.addOverview(s)
-	d.add(heading("Measures"), paragraph(s.explanation()))
-	for m := range s.Measures {
-		d.addMeasure(s, m)
-	}
+	d.addMeasures(s)
 	d.addUnbeaten(s)
 	for m := range s.Measures {
 		if m == 0 || s.options.AllTests {
@@ -44,7 +41,26 @@ func (s *Summary) layout() *document {
 
 // addOverview adds the number of runs, the notes, and the tables of datasets and methods.
 func (d *document) addOverview(s *Summary) {
-	d.add(paragraph(s.runsText()))
+	c := &s.Runs
+	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), count(c.All, "run is", "runs are"))
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{c.Failed, "failed"}, {c.Missing, "missing"}, {c.Running, "running"}} {
+		if part.n > 0 {
+			text += fmt.Sprintf("; %s %s", units.Count(part.n), part.what)
+		}
+	}
+	if c.Done < c.All {
+		text += ". Runs that are not done are listed at the end; a method that lacks folds shows how many folds it has, and is not compared"
+	}
+	if s.Spec != nil {
+		text += fmt.Sprintf(". Their spec is %s, SHA-256 %.12s", s.Spec.File, s.Spec.Digest)
+		if s.Spec.Data != "" {
+			text += ". The files are in the folder " + s.Spec.Data + " (--data)"
+		}
+	}
+	d.add(paragraph(text + "."))
 	for _, text := range s.Notes {
 		d.add(paragraph(text))
 	}
@@ -70,32 +86,8 @@ func (d *document) addOverview(s *Summary) {
 	d.add(sets, methods)
 }
 
-// runsText counts the runs.
-func (s *Summary) runsText() string {
-	c := &s.Runs
-	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), count(c.All, "run is", "runs are"))
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{c.Failed, "failed"}, {c.Missing, "missing"}, {c.Running, "running"}} {
-		if part.n > 0 {
-			text += fmt.Sprintf("; %s %s", units.Count(part.n), part.what)
-		}
-	}
-	if c.Done < c.All {
-		text += ". Runs that are not done are listed at the end; a method that lacks folds shows how many folds it has, and is not compared"
-	}
-	if s.Spec != nil {
-		text += fmt.Sprintf(". Their spec is %s, SHA-256 %.12s", s.Spec.File, s.Spec.Digest)
-		if s.Spec.Data != "" {
-			text += ". The files are in the folder " + s.Spec.Data + " (--data)"
-		}
-	}
-	return text + "."
-}
-
-// explanation says what figures mean.
-func (s *Summary) explanation() string {
+// addMeasures adds the tables of all measures, below a text that says what the values mean.
+func (d *document) addMeasures(s *Summary) {
 	text := fmt.Sprintf("Values are means over the test samples of a fold, then over folds and repeats with equal weights. ± is the %s standard deviation "+
 		"over folds. The best value is bold and the second best underlined, by values before rounding. • marks a method that is worse than the best by the corrected "+
 		"resampled t-test (Nadeau and Bengio 2003), Holm-adjusted within a dataset, at the level %v. The mean baseline predicts "+
@@ -107,36 +99,34 @@ func (s *Summary) explanation() string {
 	if s.Clip != "" {
 		text += " Probabilities are clipped before they are compared (clip: " + s.Clip + ")."
 	}
-	return text
-}
-
-// addMeasure adds the tables of one measure.
-func (d *document) addMeasure(s *Summary, m int) {
-	measure, _ := measures.Find(s.Measures[m])
-	direction := "lower is better"
-	if measure.HigherIsBetter {
-		direction = "higher is better"
-	}
-	for from := 0; from < len(s.Datasets); from += columns {
-		to := min(from+columns, len(s.Datasets))
-		t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"method"}}
-		if from > 0 {
-			t.caption += ", continued"
+	d.add(heading("Measures"), paragraph(text))
+	for m, name := range s.Measures {
+		measure, _ := measures.Find(name)
+		direction := "lower is better"
+		if measure.HigherIsBetter {
+			direction = "higher is better"
 		}
-		for _, set := range s.Datasets[from:to] {
-			t.header = append(t.header, set.Name)
+		for from := 0; from < len(s.Datasets); from += columns {
+			to := min(from+columns, len(s.Datasets))
+			t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"method"}}
+			if from > 0 {
+				t.caption += ", continued"
+			}
+			for _, set := range s.Datasets[from:to] {
+				t.header = append(t.header, set.Name)
+			}
+			t.lines = s.measureLines(m, from, to)
+			d.add(t)
 		}
-		t.lines = s.measureLines(m, from, to)
-		d.add(t)
-	}
-	var others []string
-	for set := range s.Datasets {
-		if s.at(set, m).NotMeasured {
-			others = append(others, s.Datasets[set].Name)
+		var others []string
+		for set := range s.Datasets {
+			if s.at(set, m).NotMeasured {
+				others = append(others, s.Datasets[set].Name)
+			}
 		}
-	}
-	if len(others) > 0 {
-		d.add(paragraph(fmt.Sprintf("%s is not a measure of the labels of %s.", measure.Title, strings.Join(others, ", "))))
+		if len(others) > 0 {
+			d.add(paragraph(fmt.Sprintf("%s is not a measure of the labels of %s.", measure.Title, strings.Join(others, ", "))))
+		}
 	}
 }
 

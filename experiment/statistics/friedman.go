@@ -28,9 +28,14 @@ var exactUpTo = map[int]int{2: 1000, 3: 50, 4: 15, 5: 6, 6: 3, 7: 2, 8: 2}
 // share of all ways to permute the ranks of each dataset whose χ² is at least this one. For two
 // models that is the sign test, which leaves ties out. P is 1 where all models tie on all datasets.
 func Friedman(values [][]float64) (FriedmanTest, error) {
-	n, k, err := shape(values)
-	if err != nil {
-		return FriedmanTest{}, err
+	if len(values) < 2 || len(values[0]) < 2 {
+		return FriedmanTest{}, ErrShape
+	}
+	n, k := float64(len(values)), len(values[0])
+	for _, row := range values {
+		if len(row) != k || slices.ContainsFunc(row, math.IsNaN) {
+			return FriedmanTest{}, ErrShape
+		}
 	}
 	sums, cubes, ranks := make([]float64, k), 0.0, make([][]float64, len(values))
 	for d, row := range values {
@@ -150,18 +155,4 @@ func ordersOf(ascending []int) (all [][]int) {
 		next[i], next[j] = next[j], next[i]
 		slices.Reverse(next[i+1:])
 	}
-}
-
-// shape returns the numbers of datasets and of models.
-func shape(values [][]float64) (n float64, k int, err error) {
-	if len(values) < 2 || len(values[0]) < 2 {
-		return 0, 0, ErrShape
-	}
-	k = len(values[0])
-	for _, row := range values {
-		if len(row) != k || slices.ContainsFunc(row, math.IsNaN) {
-			return 0, 0, ErrShape
-		}
-	}
-	return float64(len(values)), k, nil
 }

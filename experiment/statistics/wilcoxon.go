@@ -68,23 +68,19 @@ func WilcoxonExact(d []float64) Test {
 	// Twice a mean of ranks is a whole number: shares[j] is the share of choices whose sum is j/2.
 	shares := []float64{1}
 	for _, r := range s.ranks {
-		shares = withRank(shares, int(2*r))
+		add := int(2 * r) // to half of the choices
+		next := make([]float64, len(shares)+add)
+		for j, share := range shares {
+			next[j] += float64(share / 2)
+			next[j+add] += float64(share / 2)
+		}
+		shares = next
 	}
 	low := 0.0
 	for j := 0; j <= int(2*s.statistic()); j++ {
 		low += shares[j]
 	}
 	return Test{s.statistic(), min(1, 2*low)}
-}
-
-// withRank returns the shares of sums when one more number is added to half of the choices.
-func withRank(shares []float64, add int) []float64 {
-	next := make([]float64, len(shares)+add)
-	for j, share := range shares {
-		next[j] += float64(share / 2)
-		next[j+add] += float64(share / 2)
-	}
-	return next
 }
 
 // WilcoxonApproximate is the signed-rank test by the normal distribution, with the variance
