@@ -111,7 +111,27 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 		sessionOptions: o, compute: compute, events: make(chan event), records: make(chan *run, o.Lanes), room: make(chan struct{}, o.Lanes),
 	}
 	for _, w := range works {
-		s.add(w)
+		number := make(map[int]int) // of the group, by method
+		count := make(map[int]int)  // runs, by method
+		for i := range w.Runs {
+			c := &w.Runs[i]
+			if _, is := number[c.Method]; !is {
+				e := w.Ended[c.Method]
+				g := &group{work: w, method: c.Method}
+				g.runs = state.Runs{Method: strconv.Itoa(c.Method), Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
+				if s.Methods != nil {
+					g.runs.Method = s.Methods[c.Method]
+				}
+				if e.Seconds > 0 {
+					g.begun = e.Runs > 0
+					g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Runs, e.Well, e.WellSeconds
+				}
+				number[c.Method], count[c.Method] = len(s.groups), e.Runs
+				s.groups = append(s.groups, g)
+			}
+			s.runs = append(s.runs, &run{work: w, planned: c, group: number[c.Method], turn: count[c.Method]})
+			count[c.Method]++
+		}
 	}
 	// As on a cluster: by fold, then by dataset and method. So the time of each method on each dataset is known early.
 	slices.SortStableFunc(s.runs, func(a, b *run) int { return cmp.Compare(a.turn, b.turn) })
@@ -124,31 +144,6 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 	workers.Hear(schedule.Report{Name: worker, Slots: o.Lanes}, time.Now())
 	s.job = workers.NewJob(1, nil, schedule.Options{Budget: share(s.groups, o.Budgets)})
 	return s
-}
-
-// add takes in the runs of a dataset.
-func (s *session) add(w *work) {
-	number := make(map[int]int) // of the group, by method
-	count := make(map[int]int)  // runs, by method
-	for i := range w.Runs {
-		c := &w.Runs[i]
-		if _, is := number[c.Method]; !is {
-			e := w.Ended[c.Method]
-			g := &group{work: w, method: c.Method}
-			g.runs = state.Runs{Method: strconv.Itoa(c.Method), Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
-			if s.Methods != nil {
-				g.runs.Method = s.Methods[c.Method]
-			}
-			if e.Seconds > 0 {
-				g.begun = e.Runs > 0
-				g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Runs, e.Well, e.WellSeconds
-			}
-			number[c.Method], count[c.Method] = len(s.groups), e.Runs
-			s.groups = append(s.groups, g)
-		}
-		s.runs = append(s.runs, &run{work: w, planned: c, group: number[c.Method], turn: count[c.Method]})
-		count[c.Method]++
-	}
 }
 
 // share says what the scheduler needs to know of groups: their budgets, and what earlier runs took.

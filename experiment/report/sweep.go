@@ -206,31 +206,28 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	if slices.ContainsFunc(lines.Series, func(s figure.Series) bool { return s.Deviation != nil }) {
 		bars = "; bars are standard deviations over folds"
 	}
-	papers := f.addPapers(of, r, &lines, drawn)
+	published := ""
+	if papers := f.papers(of, r, lines.X, drawn); len(papers) > 0 {
+		lines.Series, published = append(lines.Series, papers...), " Diamonds are values printed in papers."
+	}
 	return Picture{
 		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
-		Caption: fmt.Sprintf("%s on %s by %s%s.%s%s", measure.Title, r.Dataset, f[0].setting, bars, papers, f.same()),
+		Caption: fmt.Sprintf("%s on %s by %s%s.%s%s", measure.Title, r.Dataset, f[0].setting, bars, published, f.same()),
 		draw:    lines.Figure,
 	}, true
 }
 
-// addPapers adds published figures to the lines of sweeps, as far as there is room; drawn are the sweeps
-// by the numbers of their lines. It returns what a caption says of them.
-func (f family) addPapers(of *Summary, r *Result, lines *figure.Lines, drawn []int) string {
-	var all []figure.Series
-	for line, i := range drawn {
+// papers are the published figures for the sweeps with the given numbers, mostPapers series at most. The line of a series is
+// the place of its sweep among the numbers.
+func (f family) papers(of *Summary, r *Result, axis figure.Axis, sweeps []int) (all []figure.Series) {
+	for line, i := range sweeps {
 		name := ""
-		if len(drawn) > 1 {
+		if len(sweeps) > 1 {
 			name = f.lineName(&f[i])
 		}
-		all = append(all, f[i].papers(of, r, lines.X, line, name)...)
+		all = append(all, f[i].papers(of, r, axis, line, name)...)
 	}
-	slices.SortStableFunc(all, func(a, b figure.Series) int { return cmp.Compare(a.Line, b.Line) })
-	if all = all[:min(len(all), mostPapers)]; len(all) == 0 {
-		return ""
-	}
-	lines.Series = append(lines.Series, all...)
-	return " Diamonds are values printed in papers."
+	return all[:min(len(all), mostPapers)]
 }
 
 // differing lists the settings, by name, that are not the same in all sweeps.
