@@ -159,7 +159,27 @@ func (d *document) addChoices(choices []Choice) {
 		if c.Best == c.Chosen {
 			rule = fmt.Sprintf("%s: the best candidate is %s, and no simpler candidate is within one standard error.", c.Method, best.Name)
 		}
-		d.add(c.criterion(), paragraph(rule))
+		criterion := table{caption: c.Method + ": criterion of the choice", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "runs that chose it"}}
+		for k, x := range c.Candidates {
+			mean, above := cell{text: fixed(x.Log, 4)}, fixed(x.Above, 4)
+			if k == c.Chosen {
+				mean.place = 1
+			}
+			if k == c.Best {
+				above = none
+			} else if !math.IsNaN(float64(x.Error)) {
+				above += " ± " + fixed(x.Error, 4)
+			}
+			worst := 0
+			for d := range x.Ratios {
+				if x.Ratios[d] > x.Ratios[worst] {
+					worst = d
+				}
+			}
+			criterion.lines = append(criterion.lines, line{cells: append(plain(x.Name), mean, cell{text: above},
+				cell{text: fmt.Sprintf("%s (%s)", fixed(x.Ratios[worst], 4), c.Datasets[worst])}, cell{text: fmt.Sprint(x.Runs)})})
+		}
+		d.add(criterion, paragraph(rule))
 		if len(c.Without) == 0 {
 			continue
 		}
@@ -194,31 +214,6 @@ func (c *Choice) ratios(from, to int) table {
 		for i, v := range ratios {
 			t.lines[i].cells = append(t.lines[i].cells, cell{text: f.text(v), place: places[i]})
 		}
-	}
-	return t
-}
-
-// criterion returns the table of what the choice depends on.
-func (c *Choice) criterion() table {
-	t := table{caption: c.Method + ": criterion of the choice", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "runs that chose it"}}
-	for i, x := range c.Candidates {
-		worst := 0
-		for d := range x.Ratios {
-			if x.Ratios[d] > x.Ratios[worst] {
-				worst = d
-			}
-		}
-		own, above := cell{text: fixed(x.Log, 4)}, fixed(x.Above, 4)
-		if i == c.Chosen {
-			own.place = 1
-		}
-		if i == c.Best {
-			above = none
-		} else if !math.IsNaN(float64(x.Error)) {
-			above += " ± " + fixed(x.Error, 4)
-		}
-		t.lines = append(t.lines, line{cells: append(plain(x.Name), own, cell{text: above},
-			cell{text: fmt.Sprintf("%s (%s)", fixed(x.Ratios[worst], 4), c.Datasets[worst])}, cell{text: fmt.Sprint(x.Runs)})})
 	}
 	return t
 }
