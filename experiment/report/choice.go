@@ -39,8 +39,8 @@ func choicesOf(g *grid) (list []Choice) {
 	return list
 }
 
-// scoredBefore reports whether an earlier dataset is this one under another name, or has its rows, labels and folds and the
-// same scores of the candidates of a method.
+// scoredBefore reports whether a dataset has the name of an earlier dataset as its second name, or whether an earlier dataset
+// has the same samples, labels, folds, and scores of the candidates of a method.
 func (g *grid) scoredBefore(d, method int) bool {
 	if g.table.Datasets[d].Same != "" {
 		return true
@@ -106,9 +106,8 @@ func (c *Choice) decide() {
 	}
 }
 
-// choose returns the candidate with the least mean of logarithms over datasets, but those that are
-// left out, and the first that is within one standard error of it: candidates stand from the
-// simplest on.
+// choose returns the candidate with the least mean of logarithms, and the first candidate within one standard error of it.
+// Candidates are sorted, the simplest first. Datasets for which without is true do not count.
 func (c *Choice) choose(without []bool) (best, chosen int) {
 	var means []float64
 	for i := range c.Candidates {

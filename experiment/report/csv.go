@@ -90,7 +90,7 @@ func csvLine(s *Summary, r *Result, l *Line, m int) []string {
 	return record
 }
 
-// exact is a number with all its digits; empty where it is not finite.
+// exact is a number with all its digits. It is empty if the number is not finite.
 func exact(n number) string {
 	if n.none() {
 		return ""

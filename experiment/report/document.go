@@ -24,7 +24,7 @@ type (
 	list      []string
 )
 
-// table is a table whose first column has names and whose others have values.
+// table is a table. The first column has names, the others have values.
 type table struct {
 	caption string
 	header  []string
@@ -35,7 +35,7 @@ type table struct {
 // columns bounds the columns next to each other in a table; the others follow in further tables.
 const columns = 4
 
-// line is a line of a table; a rule stands above it where asked for.
+// line is a line of a table. If rule is true, a rule is drawn above it.
 type line struct {
 	rule  bool
 	cells []cell
@@ -49,8 +49,8 @@ type cell struct {
 	value bool // it is a measure
 }
 
-// picture is a figure that formats with pictures show, or only its caption. The others leave it
-// out, as paragraphs beside it say the same.
+// picture is a figure with its caption, or only a caption. Formats without pictures leave it out, because paragraphs say the
+// same.
 type picture struct {
 	*Picture
 	caption string // without a figure
@@ -110,7 +110,7 @@ func plain(texts ...string) (cells []cell) {
 
 // Picture is a picture of a report.
 type Picture struct {
-	// Name is that of a file, without its ending: letters, digits, dots, underscores and hyphens.
+	// Name is the name of a file without its extension: letters, digits, dots, underscores and hyphens.
 	Name    string
 	Caption string
 
@@ -123,8 +123,7 @@ func (f *Picture) Draw() (*figure.Figure, error) { return f.draw() }
 // mostFigures bounds the figures of a report.
 const mostFigures = 60
 
-// addFigures adds the figures of a section below a heading of its own; of a report no more than
-// mostFigures.
+// addFigures adds the figures of a section below a heading. A report has at most mostFigures.
 func (d *document) addFigures(title string, figures []Picture) {
 	if len(figures) == 0 {
 		return
@@ -139,8 +138,8 @@ func (d *document) addFigures(title string, figures []Picture) {
 	}
 }
 
-// addFigure adds a figure. The name of the figure begins with its number, and other characters than those of a file's
-// name are replaced.
+// addFigure adds a figure. The name of the figure begins with its number, and hyphens replace the characters that names of files
+// cannot have.
 func (d *document) addFigure(f *Picture) {
 	d.figures++
 	name := strings.Map(func(r rune) rune {
@@ -176,14 +175,13 @@ func (d *document) written(folder string) (blocks []block) {
 // add appends blocks.
 func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...) }
 
-// part is what stands in one figure, of a list that is too long for one; text says which part it is, and is empty where
-// there is one alone.
+// part is the part of a list that one figure shows. text says which part it is. It is empty if there is only one part.
 type part[T any] struct {
 	items []T
 	text  string
 }
 
-// partsOf divides a list into figures: items that go together follow each other, mostLines of them at most.
+// partsOf divides a list into figures. Items that go together follow each other. A figure has at most mostLines items.
 func partsOf[T any](list []T, together func(a, b *T) bool) (all []part[T]) {
 	for from := 0; from < len(list); {
 		end := from + 1

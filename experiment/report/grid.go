@@ -15,7 +15,7 @@ type place struct{ repeat, fold int }
 // grid finds runs by dataset, method and fold.
 type grid struct {
 	table *result.Table
-	folds [][]place                 // of each dataset, in order: those that any method has a run for
+	folds [][]place                 // of each dataset, in order, if any method has a run for it
 	done  [][]map[place]*result.Run // by dataset and method
 	// divided are the folds of each dataset by division of its rows: a division is one observation,
 	// however many folds have it.
@@ -70,8 +70,7 @@ func (g *grid) allDone(dataset int, methods []int) bool {
 	return !slices.ContainsFunc(methods, func(method int) bool { return len(g.done[dataset][method]) < len(g.folds[dataset]) })
 }
 
-// values returns a method's measure on each division, in order: the mean of its folds, and NaN where one
-// of them has none.
+// values returns a method's measure on each division, in order: the mean over its folds. It is NaN if a fold has no value.
 func (g *grid) values(dataset, method, measure int) []float64 {
 	return g.observed(dataset, true, func(p place) float64 {
 		if c := g.done[dataset][method][p]; c != nil {
@@ -93,8 +92,8 @@ func (g *grid) means(dataset, measure int) []float64 {
 	})
 }
 
-// value returns a value of a measure, and 0 for a correlation that differs from 0 by rounding at most: it is a mean over rows, whose
-// correlations are numbers up to 1 with both signs.
+// value returns a value of a measure. It returns 0 for a correlation that differs from 0 only by rounding: it is a mean of
+// numbers up to 1 with both signs.
 func (g *grid) value(measure int, v float64) float64 {
 	if g.table.Measures[measure] == "spearman" && statistics.Equal(1+v, 1) {
 		return 0
@@ -102,8 +101,8 @@ func (g *grid) value(measure int, v float64) float64 {
 	return v
 }
 
-// observed returns the mean over the folds of each division that have a finite value; NaN where none
-// has, or, with all, where one lacks it.
+// observed returns for each division the mean over the folds that have a finite value. It is NaN if no fold has one, or if all
+// is true and a fold lacks it.
 func (g *grid) observed(dataset int, all bool, of func(place) float64) (values []float64) {
 	for _, folds := range g.divided[dataset] {
 		var own []float64
@@ -140,7 +139,7 @@ func finiteOf(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
-// ratio is the number of test rows over that of the other rows, over the folds of a dataset.
+// ratio is the number of test samples, divided by the number of other samples, over all folds of a dataset.
 func (g *grid) ratio(dataset, method int) float64 {
 	d, tested, others := &g.table.Datasets[dataset], 0, 0
 	for _, c := range g.done[dataset][method] {

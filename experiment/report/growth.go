@@ -20,7 +20,7 @@ const (
 	byLabels     = "labels"
 )
 
-// growths are those by settings of each dataset, then those by labels of each method.
+// growths returns the growths by settings on each dataset, then the growths by labels of each method.
 func (s *Summary) growths() (all []Growth) {
 	sweeps := sweepsOf(s.Methods)
 	var among []family
@@ -55,7 +55,8 @@ func (s *Summary) growths() (all []Growth) {
 	return all
 }
 
-// growthBySetting is that of a sweep through whole numbers above 0.
+// growthBySetting returns the growth on a dataset by the setting of a sweep. It returns false if the values of the setting are
+// not whole numbers above 0, or if a line cannot be fitted.
 func (s *Summary) growthBySetting(of *sweep, d int) (Growth, bool) {
 	g := Growth{By: of.setting, Of: of.algorithm, Dataset: s.Datasets[d].Name}
 	if text := settingsText(of.others); text != "" {
@@ -107,7 +108,7 @@ func labelGroups(sets []result.Dataset) (groups [][]int) {
 // timeOf is the time of a method on a dataset.
 func (s *Summary) timeOf(method, d int) *Time { return &s.Times[method*len(s.Datasets)+d] }
 
-// add adds a point, where there are runs whose times are known.
+// add adds a point if there are runs with known times.
 func (g *Growth) add(x float64, t *Time) {
 	if t.Runs == 0 || t.Total <= 0 {
 		return

@@ -27,8 +27,7 @@ const (
 // mostWaiting is how many tables and figures may wait for their place: LaTeX has room for some 50.
 const mostWaiting = 12
 
-// longName is the length of a name, in letters, from which names are broken into lines, and longText that of
-// other texts.
+// Names of longName letters and other texts of longText letters are broken into lines.
 const (
 	longName = 30
 	longText = 55
@@ -113,7 +112,7 @@ func noArgument(text string) string {
 	return text
 }
 
-// latexColumns are the columns of a table, and those whose texts are broken into lines.
+// latexColumns returns the specification of the columns of a table. long is true for a column if its texts are broken into lines.
 func latexColumns(t *table) (columns string, long []bool) {
 	for i := range t.header {
 		longest := 0
@@ -143,8 +142,8 @@ var latexOf = map[rune]string{
 	'-': `-{}`, '\'': `\textquotesingle{}`, '`': `\textasciigrave{}`,
 }
 
-// latex is a text on one line, of which nothing is read as a command. Letters that LaTeX does not
-// know by itself stand as their number, such as U+4E2D.
+// latex returns a text on one line without LaTeX commands. A letter that LaTeX does not have becomes its number, such as
+// U+4E2D.
 func latex(text string) string {
 	var b strings.Builder
 	for _, r := range oneLine(text) {

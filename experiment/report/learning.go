@@ -36,7 +36,7 @@ func (g *grid) learned() (all []Learned) {
 	return all
 }
 
-// lossLine has the steps of a run whose loss is known, ascending.
+// lossLine has the steps of a run with a known loss, ascending.
 type lossLine struct {
 	steps  []uint64
 	losses []float64
@@ -73,7 +73,7 @@ func (l *lossLine) at(step uint64) float64 {
 	return l.losses[i-1] + share*(l.losses[i]-l.losses[i-1])
 }
 
-// meanLine is the mean of lines at the steps that any of them has, as far as all of them reach.
+// meanLine returns the mean of lines at the steps of any line, between the latest first step and the earliest last step.
 func meanLine(lines []lossLine) (steps []uint64, losses []number) {
 	if len(lines) == 0 {
 		return nil, nil

@@ -63,5 +63,5 @@ func writeMarkdownTable(out *bufio.Writer, t table) {
 // specialInMarkdown are the characters that mean something in Markdown.
 var specialInMarkdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "\\`", "[", `\[`, "]", `\]`, "#", `\#`, "~", `\~`, "$", `\$`)
 
-// markdown is a text on one line, of which nothing is read as Markdown.
+// markdown returns a text on one line without Markdown syntax.
 func markdown(text string) string { return specialInMarkdown.Replace(oneLine(text)) }

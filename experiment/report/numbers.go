@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// none stands where there is no number.
+// none is the text for a missing number.
 const none = "-"
 
 // unitOf has the units of measures. Other measures are pure numbers, or have the unit of the labels.
@@ -17,7 +17,7 @@ var unitOf = map[string]string{"kl": "nats", "jensen_shannon": "nats", "log_loss
 // none reports whether a number is not finite.
 func (n number) none() bool { return math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) }
 
-// compare orders numbers; one that is none is equal to all.
+// compare orders numbers. A number that is not finite is equal to all numbers.
 func compare(a, b number) int {
 	switch {
 	case a < b:
@@ -127,7 +127,7 @@ func count(n int, one, more string) string {
 	return units.Count(n) + " " + more
 }
 
-// number is a float that is null in JSON where it is not finite.
+// number is a float that is null in JSON if it is not finite.
 type number float64
 
 // MarshalJSON implements json.Marshaler.

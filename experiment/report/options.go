@@ -13,13 +13,12 @@ import (
 // Options say what is in a report.
 type Options struct {
 	NoTimes bool
-	// Sample divides squared deviations over folds by their number less one; otherwise the
-	// deviation is that of the population.
+	// Sample divides squared deviations over folds by their number minus one. Otherwise deviations are of the population.
 	Sample bool
 	// Level is the level of tests and of the critical difference, at least LeastLevel; 0: 0.05.
 	Level float64
-	// AllTests shows the tests of every measure; otherwise text, Markdown, LaTeX and HTML have
-	// those of the first. CSV and JSON have all in any case.
+	// AllTests shows the tests of every measure. Otherwise text, Markdown, LaTeX and HTML have only the tests of the first
+	// measure. CSV and JSON always have all tests.
 	AllTests bool
 	// Notes are sentences that the report begins with, before its own.
 	Notes []string

@@ -34,7 +34,7 @@ func (s *Summary) ranker(measure int) *ranker {
 	return r
 }
 
-// ranking ranks the methods over the datasets where all of them have every fold.
+// ranking ranks the methods over the datasets on which all methods have every fold.
 func (r *ranker) ranking(g *grid) Ranking {
 	all := Ranking{Measure: r.Measures[r.measure]}
 	var values [][]float64

@@ -63,7 +63,7 @@ func Figures(t *result.Table, o Options) ([]Picture, error) {
 	return all, nil
 }
 
-// Summarize computes what a report says. Errors are those of Write.
+// Summarize computes what a report says. It returns the same errors as Write.
 func Summarize(t *result.Table, o Options) (*Summary, error) {
 	o, err := o.check(t)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// format is how values of one dataset and measure are written: with 4 decimals, as papers print; more where
-// the least would have fewer than two digits, fewer where it has more than five, and more where a marked
-// value would look like another one.
+// format returns the format of the values of one dataset and measure. Values have 4 decimals, as in papers. There are more
+// decimals if the least value would have fewer than two digits, and fewer if it would have more than five. There are also more
+// if a marked value would look like another value.
 func (r *Result) format() format {
 	least, means, places := math.Inf(1), []number(nil), []int(nil)
 	for i := range r.Lines {
@@ -48,7 +48,7 @@ func (x Figure) text(f format) string {
 	return mean + " ± " + fixed(x.Deviation, f.decimals)
 }
 
-// text is a line's figure; one that lacks folds says how many it has.
+// text is the figure of a line. If folds are missing, it says how many there are.
 func (l *Line) text(f format) string {
 	if l.Folds == 0 || l.Complete() {
 		return l.Figure.text(f)
@@ -111,7 +111,8 @@ func (g *grid) unbeaten() (list []Unbeaten) {
 	return list
 }
 
-// leastWilcoxon is the least p of Wilcoxon's exact test of n values, whose differences have one sign then; NaN if there is none.
+// leastWilcoxon is the least p-value of Wilcoxon's exact test of n values: the p-value if all differences have the same sign. It
+// is NaN if there are no values.
 func leastWilcoxon(n int) number {
 	if n == 0 {
 		return number(math.NaN())
@@ -119,11 +120,11 @@ func leastWilcoxon(n int) number {
 	return number(math.Ldexp(1, 1-n))
 }
 
-// observations is how many values a method has that lacks none.
+// observations is the number of values of a method that has all folds.
 func (r *Result) observations() int { return r.Lines[0].Wanted }
 
-// setPlaces marks the best and the second line among those that are compared, and returns the first of the
-// best; -1: there is none.
+// setPlaces sets the places of the best and the second best among the methods that are compared. It returns the first of the
+// best methods, or -1 if no method is compared.
 func (r *Result) setPlaces(higher bool) int {
 	means := make([]float64, len(r.Lines))
 	for i := range r.Lines {

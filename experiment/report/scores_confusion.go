@@ -36,7 +36,7 @@ func (g *grid) scored() (all []Scored) {
 	return all
 }
 
-// confused are the confusion matrices, by dataset and then by method. A run whose matrix has another size is left out.
+// confused returns the confusion matrices, by dataset and then by method. It leaves out a run if its matrix has another size.
 func (g *grid) confused() (all []Confused) {
 	for d := range g.table.Datasets {
 		for _, method := range g.listed() {

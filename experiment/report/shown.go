@@ -37,8 +37,8 @@ func (s *Summary) shown(g *grid) (all []Shown) {
 	return all
 }
 
-// methodsShown are the methods of the table with predictions, the best ones by the first measure, as far as
-// they have samples in common.
+// methodsShown returns the methods with predictions, the best by the first measure, at most mostShown. They have predictions of
+// the same samples.
 func (s *Summary) methodsShown(g *grid, d int) (methods []int) {
 	for _, method := range s.listed() {
 		if len(g.tested(d, []int{method})) > 0 {

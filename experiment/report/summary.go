@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// Summary is all that a report says; its JSON is the report in JSON.
+// Summary is all that a report says. In JSON, it is the report, together with the other types of this file.
 type Summary struct {
 	Name string       `json:"name"`
 	Spec *result.Spec `json:"spec,omitempty"`
@@ -28,7 +28,7 @@ type Summary struct {
 	Unbeaten []Unbeaten `json:"mean_baseline_not_beaten,omitempty"`
 	Rankings []Ranking  `json:"rankings"`
 	Drawn
-	Choices []Choice `json:"choices,omitempty"` // of methods whose runs chose their settings
+	Choices []Choice `json:"choices,omitempty"` // of methods that choose their settings
 	// Hyperparameters has a list of Used in JSON; empty: not recorded.
 	Hyperparameters hyperparameters    `json:"hyperparameters,omitempty"`
 	Times           []Time             `json:"times,omitempty"` // by method, then by dataset
@@ -74,7 +74,7 @@ type Line struct {
 	// Same is the name of an earlier method with the same runs: the method is not compared with others.
 	Same string `json:"same_as,omitempty"`
 	Figure
-	// Wanted is how many folds there are; the method is compared with others where it has them all.
+	// Wanted is the number of folds. The method is compared with others if it has all of them.
 	Wanted int `json:"target_folds"`
 	// Place is 1 for the best method and 2 for the second; methods that are equal share it. 0: neither.
 	Place int `json:"place,omitempty"`
@@ -87,17 +87,6 @@ func (l *Line) Complete() bool { return l.Folds > 0 && l.Folds == l.Wanted }
 
 // compared reports whether the method takes part in places, tests and ranks.
 func (l *Line) compared() bool { return l.Complete() && l.Same == "" }
-
-// at returns a dataset's result by a measure.
-func (s *Summary) at(dataset, measure int) *Result {
-	return &s.Results[dataset*len(s.Measures)+measure]
-}
-
-// higherIsBetter tells the direction of a measure that exists.
-func higherIsBetter(name string) bool {
-	m, _ := measures.Find(name)
-	return m.HigherIsBetter
-}
 
 // Against compares a method with the best one on the same folds. P-values are two-sided; those named
 // Holm are adjusted for the comparisons of one dataset and measure.
@@ -126,10 +115,10 @@ type Unbeaten struct {
 // Ranking are the average ranks of methods over datasets by one measure, and the tests of them.
 type Ranking struct {
 	Measure string `json:"measure"`
-	// Datasets are those where every method of Methods has the measure on all folds. Of the others, LeftOut are those
-	// where methods lack folds, NotMeasured those of whose labels the measure is none, and NoValue those where methods
-	// have ended without a value. A dataset that is another one under a second name, or has the samples, folds and
-	// values of another one, is in no list, and no method that is another one is in Methods.
+	// Every method of Methods has the measure on all folds of Datasets. On the other datasets, methods lack folds (LeftOut), the
+	// measure does not apply to the labels (NotMeasured), or methods have ended without a value (NoValue). No list has a
+	// dataset that is a second name of another, or that has the samples, folds and values of another. Methods has no
+	// method that is a second name of another.
 	Datasets    []string `json:"datasets"`
 	LeftOut     []string `json:"left_out,omitempty"`
 	NotMeasured []string `json:"not_measured,omitempty"`
@@ -149,14 +138,14 @@ type Ranked struct {
 type Friedman struct {
 	ChiSquared number `json:"chi_squared"`
 	P          number `json:"p"`
-	// Exact is true if P counts all ways to rank the methods; else it is that of the χ² distribution. Least
-	// is the least P that an exact test of so many methods and datasets can give.
+	// Exact is true if P counts all ways to rank the methods. Otherwise P is from the χ² distribution. Least is the least
+	// P of an exact test of so many methods and datasets.
 	Exact bool   `json:"exact"`
 	Least number `json:"least_p"`
-	// CriticalDifference is NaN, and Alike has all methods, where P is not below the level: then the test
-	// finds no difference, and pairs are not compared.
+	// CriticalDifference is NaN, and Alike has all methods, if P is not below the level: the test finds no difference, so
+	// pairs are not compared.
 	CriticalDifference number `json:"critical_difference"`
-	// Alike lists the longest runs of methods, by rank, of which no two differ by more.
+	// Alike lists the longest sequences of methods, by rank, in which no two methods differ by more.
 	Alike [][]string `json:"alike"`
 }
 
@@ -170,18 +159,18 @@ type Choice struct {
 	// Best has the least mean of logarithms, Chosen is the first within one standard error of it.
 	Best   int `json:"best"`
 	Chosen int `json:"chosen"`
-	// Without is, for each dataset, what is chosen by the others; nil where there is one dataset.
+	// Without has, for each dataset, the choice from the other datasets. It is nil if there is one dataset.
 	Without []Without `json:"without,omitempty"`
 }
 
 // Candidate is one of the settings that a method's runs chose among.
 type Candidate struct {
 	Name string `json:"name"`
-	// Ratios are, by dataset, the K-L over that of the mean predictor.
+	// Ratios are, by dataset, the K-L divided by the K-L of the mean predictor.
 	Ratios []number `json:"ratios"`
 	Log    number   `json:"mean_log_ratio"`
-	// Above is by how much the mean of logarithms is above that of the best, and Error the standard
-	// error of that, over datasets.
+	// Above is the mean of logarithms minus the mean of the best candidate. Error is the standard error of this
+	// difference, over datasets.
 	Above number `json:"above_best"`
 	Error number `json:"standard_error"`
 	Runs  int    `json:"chosen_by_runs"`
@@ -217,14 +206,14 @@ type Growth struct {
 type Learned struct {
 	Dataset string   `json:"dataset"`
 	Method  string   `json:"method"`
-	Loss    string   `json:"loss"` // of which rows: "training" or "validation"
+	Loss    string   `json:"loss"` // "training" or "validation"
 	Steps   []uint64 `json:"steps"`
 	Losses  []number `json:"losses"`
 	Folds   int      `json:"folds"` // that it is a mean over, of so many wanted
 	Wanted  int      `json:"target_folds"`
 }
 
-// Scored are the cumulative scores of a method on a dataset whose labels are a scale.
+// Scored has the cumulative scores of a method on a dataset with ordinal labels.
 type Scored struct {
 	Dataset string `json:"dataset"`
 	Method  string `json:"method"`
@@ -233,11 +222,11 @@ type Scored struct {
 	Folds  int      `json:"folds"`
 }
 
-// Confused is the confusion matrix of a method on a dataset whose labels are classes: sums over folds.
+// Confused has the confusion matrix of a method on a dataset with classes: sums over folds.
 type Confused struct {
 	Dataset string     `json:"dataset"`
 	Method  string     `json:"method"`
-	Classes []string   `json:"classes,omitempty"` // their names, where they have some
+	Classes []string   `json:"classes,omitempty"` // names of the classes, if they have names
 	Counts  [][]uint64 `json:"counts"`            // by true and by predicted class
 }
 
@@ -337,6 +326,11 @@ type Time struct {
 	Total   number `json:"total_seconds"`
 }
 
+// at returns a dataset's result by a measure.
+func (s *Summary) at(dataset, measure int) *Result {
+	return &s.Results[dataset*len(s.Measures)+measure]
+}
+
 // hasMethod reports whether the table has a method of a name.
 func (s *Summary) hasMethod(name string) bool {
 	return slices.ContainsFunc(s.Methods, func(r result.Method) bool { return r.Name == name })
@@ -375,4 +369,10 @@ func listed(all []result.Method) (methods []int) {
 		}
 	}
 	return methods
+}
+
+// higherIsBetter tells the direction of a measure that exists.
+func higherIsBetter(name string) bool {
+	m, _ := measures.Find(name)
+	return m.HigherIsBetter
 }

@@ -109,7 +109,7 @@ func familiesOf(all []sweep) (list []family) {
 // other setting with numbers at most, and in settings without.
 type family []sweep
 
-// takes reports whether a sweep goes with those of the family.
+// takes reports whether a sweep goes with the sweeps of the family.
 func (f family) takes(s *sweep) bool {
 	if len(f) >= mostLines || f[0].algorithm != s.algorithm || f[0].setting != s.setting {
 		return false
@@ -135,8 +135,8 @@ func (f family) lineName(s *sweep) string {
 	return "default"
 }
 
-// title names the algorithm, the setting and, where other families have the same, what sets this
-// one apart.
+// title names the algorithm and the setting. If other families have the same algorithm and setting, it also has the settings
+// that differ.
 func (f family) title(among []family) string {
 	text := f[0].algorithm + " by " + f[0].setting
 	var alike []sweep
@@ -163,7 +163,7 @@ func (f family) same() string {
 	return " All runs have " + strings.ReplaceAll(text, " ", ", ") + "."
 }
 
-// axis is that of the setting: logarithmic if a sweep goes far, with a place of its own for 0.
+// axis is the axis of the setting. It is logarithmic if the values of a sweep are far apart. The value 0 has a place of its own.
 func (f family) axis() figure.Axis {
 	a := figure.Axis{Name: f[0].setting}
 	for _, s := range f {
@@ -255,8 +255,7 @@ func only(settings map[string]string, names []string) map[string]string {
 	return some
 }
 
-// sweepFigures are the figures of the settings whose numbers methods go through: one for each family, measure and dataset,
-// because scales differ.
+// sweepFigures draw the sweeps: one figure for each family, measure and dataset, because scales differ.
 func (s *Summary) sweepFigures() (all []Picture) {
 	families := familiesOf(sweepsOf(s.Methods))
 	for _, f := range families {
@@ -335,8 +334,8 @@ func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name 
 	return list
 }
 
-// numberOfMethod returns the number of the sweep's setting that a method with a name has: a method of the sweep, or
-// one that only papers have. ok: it has one.
+// numberOfMethod returns the value of the sweep's setting for a method with a name, which is a method of the sweep, or only in
+// papers. It returns false if the method has no such value.
 func (s *sweep) numberOfMethod(of *Summary, name string) (x float64, ok bool) {
 	for _, p := range s.points {
 		if of.Methods[p.method].Name == name {

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
-// pageWidth is where paragraphs of text are broken.
+// pageWidth is the width of paragraphs of text.
 const pageWidth = 110
 
 // writeText writes a report for terminals. The best has a star, the second a plus.
