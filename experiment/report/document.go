@@ -201,15 +201,15 @@ func partsOf[T any](list []T, together func(a, b *T) bool) (all []part[T]) {
 	return all
 }
 
-// styles are the texts of a format around the best and the second best value of a column, and behind a value that a test
+// cellStyles are the texts of a format around the best and the second best value of a column, and behind a value that a test
 // finds worse than the best.
-type styles struct {
+type cellStyles struct {
 	best, second [2]string
 	worse        string
 }
 
 // styled returns the text of the cell, which is written in the format, with its style.
-func (c cell) styled(text string, s *styles) string {
+func (c cell) styled(text string, s *cellStyles) string {
 	switch c.place {
 	case 1:
 		text = s.best[0] + text + s.best[1]

@@ -28,7 +28,7 @@ figure { margin: 0; } figure svg { width: 100%; max-width: 30em; height: auto; }
 @media print { body { font-size: 9pt; padding: 0; max-width: none; } h2 { break-after: avoid; } .wide { overflow: visible; } table, tr, figure { break-inside: avoid; } table.long { break-inside: auto; } th, td { padding: .1em .45em; } .figures { grid-template-columns: 84mm 84mm; gap: 5mm 6mm; } figure svg { max-width: 84mm; } th:first-child { position: static; } }
 `
 
-var htmlStyles = styles{best: [2]string{"<strong>", "</strong>"}, second: [2]string{"<u>", "</u>"}, worse: `<span class="worse"> •</span>`}
+var htmlCells = cellStyles{best: [2]string{"<strong>", "</strong>"}, second: [2]string{"<u>", "</u>"}, worse: `<span class="worse"> •</span>`}
 
 // writeHTML writes a report as one page without scripts, and without anything from elsewhere.
 func writeHTML(w io.Writer, s *Summary) error {
@@ -103,7 +103,7 @@ func writeHTMLTable(out *bufio.Writer, t table) {
 		}
 		out.WriteString(row)
 		for i, c := range l.cells {
-			text := c.styled(html.EscapeString(c.text), &htmlStyles)
+			text := c.styled(html.EscapeString(c.text), &htmlCells)
 			if i == 0 {
 				out.WriteString(`<th scope="row">` + text + "</th>")
 				continue

@@ -33,7 +33,7 @@ const (
 	longText = 55
 )
 
-var latexStyles = styles{best: [2]string{`\textbf{\boldmath `, "}"}, second: [2]string{`\underline{`, "}"}, worse: ` $\bullet$`}
+var latexCells = cellStyles{best: [2]string{`\textbf{\boldmath `, "}"}, second: [2]string{`\underline{`, "}"}, worse: ` $\bullet$`}
 
 // writeLaTeX writes a report as a document of LaTeX. A picture is as wide as it was drawn.
 func writeLaTeX(w io.Writer, s *Summary) error {
@@ -92,7 +92,7 @@ func writeLaTeXTable(out *bufio.Writer, t table) {
 			if i > 0 {
 				out.WriteString(" & ")
 			}
-			text := noArgument(c.styled(latex(c.text), &latexStyles))
+			text := noArgument(c.styled(latex(c.text), &latexCells))
 			if long[i] {
 				text = `{\raggedright ` + text + `\par}`
 			}

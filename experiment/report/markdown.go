@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-var markdownStyles = styles{best: [2]string{"**", "**"}, second: [2]string{"<u>", "</u>"}, worse: " •"}
+var markdownCells = cellStyles{best: [2]string{"**", "**"}, second: [2]string{"<u>", "</u>"}, worse: " •"}
 
 // writeMarkdown writes a report as Markdown with tables, as GitHub reads it.
 func writeMarkdown(w io.Writer, s *Summary) error {
@@ -54,7 +54,7 @@ func writeMarkdownTable(out *bufio.Writer, t table) {
 	for _, l := range t.lines {
 		out.WriteString("|")
 		for _, c := range l.cells {
-			out.WriteString(" " + c.styled(markdown(c.text), &markdownStyles) + " |")
+			out.WriteString(" " + c.styled(markdown(c.text), &markdownCells) + " |")
 		}
 		out.WriteString("\n")
 	}
