@@ -19,8 +19,8 @@ type choice struct {
 	validation bool
 }
 
-// choose adds the method whose runs choose among points by samples that their candidates were not
-// trained on: an ensemble of which the best member has all the weight.
+// choose adds a method that chooses among points in each run, by samples that the candidates are not trained on: an ensemble in
+// which the best member has all the weight.
 func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]param.Pair) {
 	c := s.choice(e)
 	if len(points) < 2 {

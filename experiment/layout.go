@@ -13,7 +13,7 @@ type Layout struct {
 	Table *result.Table `json:"table"`
 	// Keys has the key of each run of the table. It is empty if the run was refused.
 	Keys []string `json:"keys"`
-	// Skipped are the datasets whose files are not there.
+	// Skipped lists the datasets without a file.
 	Skipped []string `json:"skipped,omitempty"`
 	// Clip says whether the measures are of clipped degrees: measures.Clip.
 	Clip string `json:"clip,omitempty"`
@@ -23,11 +23,11 @@ type Layout struct {
 	Numerics int `json:"numerics,omitempty"`
 	// Text is the text of the spec.
 	Text string `json:"spec_text,omitempty"`
-	// Inputs say of which files the plans were made; nil: of datasets on a cluster.
+	// Inputs are the files that the plans were made from. nil: the plans were made from datasets on a cluster.
 	Inputs *Inputs `json:"inputs,omitempty"`
 }
 
-// Inputs say of which files an experiment was planned.
+// Inputs are the files that an experiment was planned from.
 type Inputs struct {
 	// Data is the absolute path of the folder of the files; empty: the spec's folder.
 	Data string  `json:"data,omitempty"`
@@ -88,9 +88,8 @@ func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
 	return ended
 }
 
-// Again lists the runs that ended before under another key and have none that ended now, where
-// ended tells: of another content of the dataset, other settings, folds or numerics. before are
-// the keys of those that ended before, by name.
+// Again lists the runs that have ended, but under another key: with another content of the dataset, or other settings, folds or
+// numerics. before has the keys of runs that have ended, by name. ended reports whether the run with a key has ended.
 func (l *Layout) Again(before map[result.Name]string, ended func(key string) bool) (list []result.Name) {
 	for i := range l.Table.Runs {
 		name := l.Table.NameOf(&l.Table.Runs[i])

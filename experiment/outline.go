@@ -22,7 +22,7 @@ import (
 type Outline struct {
 	Table *result.Table `json:"table"` // without runs
 	Sets  []Set         `json:"sets"`  // of the table's datasets
-	// Skipped are the datasets whose files are not there.
+	// Skipped lists the datasets without a file.
 	Skipped []string `json:"skipped,omitempty"`
 	Clip    string   `json:"clip,omitempty"` // as in a Layout
 	Record  Recorded `json:"record,omitzero"`
@@ -38,7 +38,7 @@ type Set struct {
 	// Job.Cells, its number in the table.
 	Job     *round.Job `json:"job,omitempty"`
 	Methods []int      `json:"rows,omitempty"`
-	// Tested has, where the splits of Job overlap, the SHA-256 of which rows each of them tests.
+	// Tested has the SHA-256 of the samples that each split of Job tests, if the splits overlap.
 	Tested []string `json:"tested,omitempty"`
 	// Only lists the folds of each repeat that are run; empty: all.
 	Only []int `json:"only,omitempty"`
@@ -181,8 +181,8 @@ func (l *Layout) addMethod(at Place, set *Set, keys map[Place]string) {
 	}
 }
 
-// markSame names, in the table of the outline's layout, the first method with the settings of a later method on every
-// dataset, and the first dataset whose runs have the keys of a later dataset's.
+// markSame marks methods and datasets in the table of the outline's layout: a method if an earlier method has the same settings on
+// every dataset, and a dataset if the runs of an earlier dataset have the same keys.
 func (o *Outline) markSame(l *Layout) {
 	t := l.Table
 	methods, sets := newSameKeys(len(t.Methods)), newSameKeys(len(t.Datasets))
@@ -227,7 +227,7 @@ func (o *Outline) markSame(l *Layout) {
 	}
 }
 
-// folds returns the same text for sets whose rows are divided into the same folds and repeats; the set has a job.
+// folds returns the same text for sets with the same folds and repeats. The set has a job.
 func (s *Set) folds() string {
 	split := s.Job.Split
 	if split.Overlap {
@@ -292,7 +292,7 @@ func plainNumbers(value any) any {
 	return value
 }
 
-// sameKeys finds methods, or datasets, whose runs have the same keys.
+// sameKeys finds methods, or datasets, with the same keys of runs.
 type sameKeys struct {
 	sums  []hash.Hash    // of the keys
 	any   []bool         // true if there is a key: not all runs were refused

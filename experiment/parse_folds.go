@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 
-// foldWays are the keys of folds of which one says how rows are divided; foldKeys are all.
+// foldKeys are the keys of folds. A mapping has exactly one of foldWays, which says how samples are divided.
 var (
 	foldWays = []string{"k", "sklearn", "groups", "file"}
 	foldKeys = slices.Concat(foldWays, []string{"seed", "repeats", "only"})

@@ -42,13 +42,13 @@ type Plan struct {
 	Methods []int
 	// Refused says why a method of Spec.Methods does not go with the dataset: its runs have failed.
 	Refused map[int]string
-	// Assigned is the list that Job.Split.Assigned names, or nil, and Tested, where its splits
-	// overlap, the SHA-256 of which rows each of them tests.
+	// Assigned is the list that Job.Split.Assigned names, or nil. Tested has the SHA-256 of the samples that each split of the
+	// list tests, if the splits overlap.
 	Assigned []uint16
 	Tested   []string
 	// Paper has, by algorithm, the resolved settings of its preset paper, if the preset goes with the dataset.
 	Paper map[string]json.RawMessage
-	// Repeats and Folds are those of each method.
+	// Repeats and Folds are the same for each method.
 	Repeats, Folds int
 	// Divisions numbers the folds of all repeats as result.Dataset.Divisions does.
 	Divisions []int
@@ -56,8 +56,8 @@ type Plan struct {
 	OnlyFolds []int
 }
 
-// overlapping reports whether the folds of all repeats are put into one list of splits that overlap, as those of
-// scikit-learn are: the seeds of jobs do not make them.
+// overlapping reports whether the folds of all repeats are put into one list of splits that overlap. This is necessary if the
+// seed of a job does not make the folds, such as the folds of scikit-learn.
 func (s *Spec) overlapping(f *Folds) bool {
 	return f.Way == folds.ScikitLearn || f.Way == folds.Seeded && f.Seed != s.Seed
 }
@@ -263,8 +263,8 @@ func (p *Plan) Runs() ([]Run, error) {
 	return RunsOf(p.Job, p.Tested, p.Methods)
 }
 
-// RunsOf lists the runs of a job of runs by unit; methods gives a method of a spec for each of the
-// job's, tested is that of a Plan.
+// RunsOf lists the runs of a job of runs by unit. rows has, for each method of the job, its index in the spec. tested is as in a
+// Plan.
 func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
 	switch {
 	case j.Cells == nil || len(rows) != len(j.Cells.Rows):
@@ -290,7 +290,7 @@ func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
 	return list, err
 }
 
-// testedBy returns the SHA-256 of which rows each fold of a split that overlaps tests, or nil.
+// testedBy returns the SHA-256 of the samples that each fold tests if folds overlap, or nil.
 func testedBy(s dataset.Split, assigned []uint16, rows int) (list []string, err error) {
 	if !s.Overlap {
 		return nil, nil
@@ -305,7 +305,7 @@ func testedBy(s dataset.Split, assigned []uint16, rows int) (list []string, err 
 	return list, nil
 }
 
-// testRows returns the SHA-256 of which rows a split tests.
+// testRows returns the SHA-256 of the samples that a split tests.
 func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 	roles, err := s.Assign(rows, assigned)
 	if err != nil {
@@ -321,8 +321,8 @@ func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Only returns the job of those of the plan's runs that want wants, and for each of its methods
-// the index in Spec.Methods; nil: there are none.
+// Only returns the job of the runs for which want returns true, and for each of its methods the index in Spec.Methods. It returns
+// nil if there are no such runs.
 func (p *Plan) Only(cells []Run, want func(*Run) bool) (of *round.Job, rows []int) {
 	if p.Job == nil {
 		return nil, nil
@@ -353,7 +353,7 @@ func (p *Plan) Only(cells []Run, want func(*Run) bool) (of *round.Job, rows []in
 	return &j, rows
 }
 
-// place is where folds stand in the spec, or the dataset where the spec has none.
+// place is the place of folds in the spec, or the place of the dataset if the spec has no folds.
 func (f *Folds) place(d *Dataset) yamltree.Place {
 	if f.At.Line == 0 {
 		return d.At

@@ -60,7 +60,7 @@ func (r *Recorded) set(c *round.Cells) {
 	}
 }
 
-// axisOf says what the labels are, where predictions are recorded.
+// axisOf says what the labels are. It returns nil if predictions are not recorded.
 func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
 	if !r.Predictions {
 		return nil
@@ -72,7 +72,7 @@ func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
 	return l
 }
 
-// fillRecorded sets what a record has of the learning curve and the predictions, as far as the experiment records them.
+// fillRecorded sets the learning curve and the predictions of a record, if the experiment records them.
 func fillRecorded(c *result.Run, o *pipeline.Outcome, of *Recorded) {
 	if of.Curve && o.Curve != nil && len(o.Curve.Points()) > 0 {
 		c.Curve = new(result.Curve)

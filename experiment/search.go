@@ -16,7 +16,7 @@ import (
 
 var searchKeys = []string{"draws", "seed", "space"}
 
-// axis is a setting of a search, whose values are drawn.
+// axis is a setting with drawn values.
 type axis struct {
 	key string
 	// value returns the value of a number from 0 to below 1.

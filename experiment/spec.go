@@ -36,7 +36,7 @@ type Spec struct {
 	Methods  []Method // grids are expanded
 	Measures []string
 	Clip     string // of the measures that are shown: measures.Clip
-	// SkipMissing passes over datasets whose files are not there.
+	// SkipMissing is true if datasets without a file are skipped.
 	SkipMissing bool
 	Published   []Published
 	Record      Recorded
@@ -106,7 +106,7 @@ func errorAt(file string, at yamltree.Place, format string, args ...any) error {
 // the kind of the error.
 func (s *Spec) Located(at yamltree.Place, err error) error { return &located{s.file, at, err} }
 
-// DefaultMeasures are those of a spec that names none: the six of Geng 2016.
+// DefaultMeasures are the measures of a spec without the key measures: the six measures of Geng 2016.
 var DefaultMeasures = []string{"chebyshev", "clark", "canberra", "kl", "cosine", "intersection"}
 
 // more returns round.Job.Measures: whether a measure beside the ten is wanted.

@@ -8,8 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// Fill returns the table with the records of runs that ended; running are the keys of those
-// that are computed just now.
+// Fill returns the table with the records of runs that have ended. running has the keys of the runs that are computed now.
 func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *result.Table {
 	t := *l.Table
 	t.Runs = append([]result.Run{}, l.Table.Runs...)
@@ -73,7 +72,7 @@ func fill(c *result.Run, r *Record, names []string, clip measures.Clip) {
 	}
 }
 
-// clipped returns the measures of clipped degrees; those of classes and numbers are not clipped.
+// clipped returns the measures of clipped degrees. Measures of classes and numbers are not clipped.
 func clipped(c *measures.Clipped, a *measures.Added) (measures.Report, *measures.Added) {
 	of := new(measures.Added)
 	if a != nil {
@@ -96,7 +95,7 @@ func fillBeside(c *result.Run, a *measures.Added) {
 	}
 }
 
-// value returns a mean, NaN where the model has no such measure.
+// value returns a mean, or NaN if the model has no such measure.
 func value(name string, r measures.Report, a *measures.Added) float64 {
 	v, ok := measures.Value(name, r, a)
 	if !ok {

@@ -156,11 +156,10 @@ func Joined(lists []*dataset.SplitList, rows int) *dataset.SplitList {
 	return all
 }
 
-// KFold returns the fold of each row, counted from 0, as scikit-learn's
-// KFold(k, shuffle=True, random_state=seed) has it, row for row: the numbers 0 to rows - 1 are
-// shuffled by the Mersenne Twister (Matsumoto and Nishimura 1998) with the seed of
-// init_genrand, from the last place down, and cut into k runs, of which the first rows mod k
-// have one number more. The error wraps ErrFolds: fewer than 2 folds, or more folds than rows.
+// KFold returns the fold of each row, counted from 0, as scikit-learn's KFold(k, shuffle=True, random_state=seed) has it, row for
+// row. The Mersenne Twister (Matsumoto and Nishimura 1998) with the seed of init_genrand shuffles the numbers 0 to rows - 1, the
+// last place first. The result is cut into k parts. The first rows mod k parts have one number more. The error wraps ErrFolds:
+// fewer than 2 folds, or more folds than rows.
 func KFold(rows, k int, seed uint32) ([]uint16, error) {
 	if err := enough(rows, k); err != nil {
 		return nil, err
