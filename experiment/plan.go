@@ -14,7 +14,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -28,9 +27,9 @@ import (
 // Data is what a plan must know of a dataset.
 type Data struct {
 	Manifest *dataset.Manifest
-	Groups   []uint16        // the group of each sample; nil: there are none
-	Splits   *read.SplitList // of the file that the folds name; nil: they name none
-	MaxList  int64           // bytes of a list of splits that the plan may make; 0: any number
+	Groups   []uint16           // the group of each sample; nil: there are none
+	Splits   *dataset.SplitList // of the file that the folds name; nil: they name none
+	MaxList  int64              // bytes of a list of splits that the plan may make; 0: any number
 }
 
 // Plan is what an experiment runs on one dataset.
@@ -160,7 +159,7 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 }
 
 // testedRows lists which rows each fold of a list tests.
-func testedRows(l *read.SplitList) []string {
+func testedRows(l *dataset.SplitList) []string {
 	rows := make([][]byte, l.Folds)
 	for row, fold := range l.Assigned {
 		rows[fold] = binary.AppendUvarint(rows[fold], uint64(row))
@@ -226,7 +225,7 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 				units.Count(n), units.Count(rows.Count), units.Format(size), units.Format(most))
 		}
 	}
-	var lists []*read.SplitList
+	var lists []*dataset.SplitList
 	for repeat := range max(1, f.Scheme.Repeats) {
 		list, err := f.Divide(rows, repeat)
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
@@ -210,7 +209,7 @@ func TestGroupsOfAPlan(t *testing.T) {
 func TestWholeFoldsOfAPlan(t *testing.T) {
 	const methods = "name: a\ndatasets: [b]\nmethods: [rf, {algorithm: rf, grid: {trees: [1, 2]}, choose: {validation: 0.1}}, {algorithm: ensemble, settings: {members: 'rf,rf'}}]\n"
 	m, _ := datatest.Artificial(t, 60)
-	list := &read.SplitList{Folds: 4, Assigned: make([]uint16, 60)}
+	list := &dataset.SplitList{Folds: 4, Assigned: make([]uint16, 60)}
 	for row := range list.Assigned {
 		list.Assigned[row] = uint16(row / 15)
 	}

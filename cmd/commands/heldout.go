@@ -11,7 +11,6 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
-	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -237,14 +236,14 @@ func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
 
 // divisionOf returns what --split-out writes of a job: its folds or overlapping splits, or else one split with its test
 // samples. assigned is the list that j.Split.Assigned names.
-func divisionOf(j *round.Job, rows int, assigned []uint16) (*read.SplitList, error) {
+func divisionOf(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, error) {
 	s := j.Split
 	switch {
 	case j.Folds > 0 && s.Assigned != "":
-		list := &read.SplitList{Assigned: assigned, Folds: s.Folds, Overlap: s.Overlap}
+		list := &dataset.SplitList{Assigned: assigned, Folds: s.Folds, Overlap: s.Overlap}
 		return list.Disjoint(), nil
 	case j.Folds > 0:
-		return &read.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
+		return &dataset.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
 	}
 	roles, err := s.Assign(rows, assigned)
 	if err != nil {
@@ -256,7 +255,7 @@ func divisionOf(j *round.Job, rows int, assigned []uint16) (*read.SplitList, err
 			tests[row] = 1
 		}
 	}
-	return &read.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
+	return &dataset.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
 }
 
 // addDataset adds the manifest of a job's dataset to the result and, if divide is true, the job's division. If the

@@ -13,7 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/version"
@@ -69,7 +68,7 @@ type result struct {
 type unprinted struct {
 	On       []*dataset.Manifest // the manifest of the dataset if it is known
 	Line     *protocol.JobCurve  // for --curve-out
-	Division *read.SplitList     // for --split-out
+	Division *dataset.SplitList  // for --split-out
 }
 
 // otherFiles are the files of a result without its model and its predictions.

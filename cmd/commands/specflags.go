@@ -199,7 +199,7 @@ func (s *specFlags) checkFolds(f *spec.File) error {
 }
 
 // list returns the folds of --split, of --folds sklearn:K or of --fold-seed.
-func (s *specFlags) list(a *app, file *spec.File, m *dataset.Manifest) (*read.SplitList, error) {
+func (s *specFlags) list(a *app, file *spec.File, m *dataset.Manifest) (*dataset.SplitList, error) {
 	if s.Split != "" {
 		return readFolds(a, s.Split, m)
 	}
@@ -217,11 +217,11 @@ func (s *specFlags) list(a *app, file *spec.File, m *dataset.Manifest) (*read.Sp
 	if err != nil {
 		return nil, usagef("{folds}: %w", err)
 	}
-	return folds.Joined([]*read.SplitList{list}, m.Rows), nil
+	return folds.Joined([]*dataset.SplitList{list}, m.Rows), nil
 }
 
 // readFolds reads the file of --split.
-func readFolds(a *app, path string, m *dataset.Manifest) (*read.SplitList, error) {
+func readFolds(a *app, path string, m *dataset.Manifest) (*dataset.SplitList, error) {
 	list, err := read.SplitFor(m, path)
 	if err != nil {
 		return nil, err

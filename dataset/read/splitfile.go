@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,21 +220,14 @@ func countFolds(folds []uint16) (int, error) {
 	return k, nil
 }
 
-// SplitList is what a split file says: Split.Assigned, Folds and Overlap.
-type SplitList struct {
-	Assigned []uint16 // by row; with Overlap splitWords(Folds) for each row
-	Folds    int
-	Overlap  bool
-}
-
 // SplitFile reads a CSV file (or .csv.gz) of so many rows: of folds, as FoldsFile does, or
 // with the header row and a column for each split, which is 1, True or test in test rows and 0, False
 // or train in others. In a column that is called train, 1 and True are training rows.
 // Each split has rows of both kinds. Errors name the file, the line and the column.
-func SplitFile(path string, rows int) (*SplitList, error) { return splitFile(path, rows, nil) }
+func SplitFile(path string, rows int) (*dataset.SplitList, error) { return splitFile(path, rows, nil) }
 
 // splitFile is SplitFile for a file in which the fields of the rows left, in order, may be empty.
-func splitFile(path string, rows int, left []int) (*SplitList, error) {
+func splitFile(path string, rows int, left []int) (*dataset.SplitList, error) {
 	in, closer, err := openText(path, encodingOfMark)
 	if err != nil {
 		return nil, pathError(path, err)
@@ -248,7 +240,7 @@ func splitFile(path string, rows int, left []int) (*SplitList, error) {
 	return s, nil
 }
 
-func readSplits(in io.Reader, rows int, left []int) (*SplitList, error) {
+func readSplits(in io.Reader, rows int, left []int) (*dataset.SplitList, error) {
 	r, header, err := newListReader(in)
 	if err != nil {
 		return nil, err
@@ -260,13 +252,13 @@ func readSplits(in io.Reader, rows int, left []int) (*SplitList, error) {
 	}
 	if isFolds {
 		folds, k, err := readFoldRows(r, row, rows)
-		return &SplitList{Assigned: folds, Folds: k}, err
+		return &dataset.SplitList{Assigned: folds, Folds: k}, err
 	}
 	return readMasks(r, header, row, rows)
 }
 
 // readMasks reads a column for each split after the header, in which the column at place has the numbers of rows.
-func readMasks(r *listReader, header []string, place, rows int) (*SplitList, error) {
+func readMasks(r *listReader, header []string, place, rows int) (*dataset.SplitList, error) {
 	names := slices.Delete(dataset.Trimmed(header), place, place+1)
 	if n := len(names); n > dataset.MaxSplits {
 		return nil, dataset.Errorf(dataset.ErrFormat, "line 1: found %d splits, want at most %d", n, dataset.MaxSplits)
@@ -309,8 +301,8 @@ func readMasks(r *listReader, header []string, place, rows int) (*SplitList, err
 	if err != nil {
 		return nil, err
 	}
-	s := &SplitList{Assigned: masks, Folds: len(names), Overlap: true}
-	return s, s.check(names, rows)
+	s := &dataset.SplitList{Assigned: masks, Folds: len(names), Overlap: true}
+	return s, s.Check(names, rows)
 }
 
 // splitRole is what 1 means in a column of a split.
@@ -359,78 +351,10 @@ func tested(field string) (is, ok bool) {
 	return false, false
 }
 
-// check returns an error if a split tests no row, or all of them; names may be nil.
-func (s *SplitList) check(names []string, rows int) error {
-	words := dataset.SplitWords(s.Folds)
-	for k := range s.Folds {
-		tests := 0
-		for row := range rows {
-			tests += int(s.Assigned[row*words+k/16] >> (k % 16) & 1)
-		}
-		what := fmt.Sprintf("split %d", k)
-		if names != nil {
-			what = fmt.Sprintf("split %q", names[k])
-		}
-		switch tests {
-		case 0:
-			return dataset.Errorf(dataset.ErrFormat, "%s has no test samples", what)
-		case rows:
-			return dataset.Errorf(dataset.ErrFormat, "%s tests every sample, so no samples are left for training", what)
-		}
-	}
-	return nil
-}
-
-// DecodeSplits reads a list that EncodeFolds wrote: the folds of so many rows or, if overlap is true, splits.
-func DecodeSplits(b []byte, folds int, overlap bool, rows int) (*SplitList, error) {
-	if folds < 1 {
-		return nil, dataset.Errorf(dataset.ErrFormat, "want at least one fold, got %d", folds)
-	}
-	list, err := dataset.Split{Folds: folds, Overlap: overlap, Assigned: "given"}.Decode(b, rows)
-	if err != nil {
-		return nil, err
-	}
-	s := &SplitList{Assigned: list, Folds: folds, Overlap: overlap}
-	if overlap {
-		return s, s.check(nil, rows)
-	}
-	has := make([]bool, folds)
-	for _, fold := range list {
-		has[fold] = true
-	}
-	if fold := slices.Index(has, false); fold >= 0 {
-		return nil, dataset.Errorf(dataset.ErrFormat, "fold %d has no samples", fold)
-	}
-	return s, nil
-}
-
-// Disjoint returns the list as folds if it is Overlap but each row is a test row of exactly one split, and otherwise
-// the list.
-func (s *SplitList) Disjoint() *SplitList {
-	if !s.Overlap {
-		return s
-	}
-	words := dataset.SplitWords(s.Folds)
-	folds := make([]uint16, len(s.Assigned)/words)
-	for row := range folds {
-		tests := 0
-		for i, word := range s.Assigned[row*words : (row+1)*words] {
-			if word != 0 {
-				tests += bits.OnesCount16(word)
-				folds[row] = uint16(16*i + bits.TrailingZeros16(word))
-			}
-		}
-		if tests != 1 {
-			return s
-		}
-	}
-	return &SplitList{Assigned: folds, Folds: s.Folds}
-}
-
 // SplitFile reads a split file of the rows of the file that the dataset was imported from, see
 // the function SplitFile, and returns what it says of the dataset's rows. The fields of rows that
 // the dataset lacks may be empty.
-func SplitFor(m *dataset.Manifest, path string) (*SplitList, error) {
+func SplitFor(m *dataset.Manifest, path string) (*dataset.SplitList, error) {
 	s, err := splitFile(path, m.FileRows(), m.LeftOutRows())
 	kept := m.FileRow()
 	if err != nil || kept == nil {
@@ -446,7 +370,7 @@ func SplitFor(m *dataset.Manifest, path string) (*SplitList, error) {
 		s.Assigned = append(s.Assigned, all[row*words:(row+1)*words]...)
 	}
 	if s.Overlap {
-		if err := s.check(nil, len(kept)); err != nil {
+		if err := s.Check(nil, len(kept)); err != nil {
 			return nil, fmt.Errorf("%s: after samples with missing values are left out, %w", path, err)
 		}
 		return s, nil
@@ -463,7 +387,7 @@ func SplitFor(m *dataset.Manifest, path string) (*SplitList, error) {
 // reads it again. The columns are row and fold; with Overlap row and test, or test0, test1 and so on
 // if there are several splits. Rows are numbered as in the file that the dataset was imported from,
 // and rows that the dataset lacks have empty fields.
-func WriteSplit(m *dataset.Manifest, w io.Writer, s *SplitList) error {
+func WriteSplit(m *dataset.Manifest, w io.Writer, s *dataset.SplitList) error {
 	words, columns := 1, 1
 	if s.Overlap {
 		words, columns = dataset.SplitWords(s.Folds), s.Folds

@@ -134,7 +134,7 @@ func FuzzSplitFile(f *testing.F) {
 		if rows < 0 || rows > 1000 {
 			return
 		}
-		var s *SplitList
+		var s *dataset.SplitList
 		var err error
 		allocs.AtMost(t, 160*len(content)+(16+2*len(content)/8)*rows+64<<10, "a split file", func() { s, err = readSplits(strings.NewReader(content), rows, nil) })
 		if err != nil || !s.Overlap {
@@ -288,7 +288,7 @@ func TestSplitColumnsByName(t *testing.T) {
 func TestWriteSplit(t *testing.T) {
 	path := datasettest.WriteFile(t, "s.csv", "")
 	rapid.Check(t, func(t *rapid.T) {
-		n, want := rapid.IntRange(2, 60).Draw(t, "rows"), &SplitList{Overlap: rapid.Bool().Draw(t, "overlap")}
+		n, want := rapid.IntRange(2, 60).Draw(t, "rows"), &dataset.SplitList{Overlap: rapid.Bool().Draw(t, "overlap")}
 		if want.Overlap {
 			want.Folds = rapid.IntRange(1, 40).Draw(t, "splits")
 			words := dataset.SplitWords(want.Folds)
@@ -358,7 +358,7 @@ func TestWriteSplit(t *testing.T) {
 // TestFoldsOfSplits makes folds of splits with distinct test rows, and takes an empty field only for a row that is left
 // out.
 func TestFoldsOfSplits(t *testing.T) {
-	folds := &SplitList{Assigned: []uint16{2, 0, 0, 2, 1 << 3, 0}, Folds: 20, Overlap: true}
+	folds := &dataset.SplitList{Assigned: []uint16{2, 0, 0, 2, 1 << 3, 0}, Folds: 20, Overlap: true}
 	if got := folds.Disjoint(); got.Overlap || got.Folds != 20 || !slices.Equal(got.Assigned, []uint16{1, 17, 3}) {
 		t.Errorf("as folds: %+v", got)
 	}

@@ -257,7 +257,7 @@ func (r *Reader) located(d *experiment.Dataset, err error) error {
 }
 
 // splits reads the file of folds of a dataset, if it has one. An error names the place of the file in the spec.
-func (r *Reader) splits(d *experiment.Dataset, m *dataset.Manifest) (*read.SplitList, error) {
+func (r *Reader) splits(d *experiment.Dataset, m *dataset.Manifest) (*dataset.SplitList, error) {
 	if d.Folds.Way != folds.File {
 		return nil, nil
 	}

@@ -9,7 +9,6 @@ import (
 	"math/bits"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/dataset/read"
 	"gonum.org/v1/gonum/mathext/prng"
 )
 
@@ -37,8 +36,8 @@ type Scheme struct {
 // Rows is what a scheme must know of a dataset.
 type Rows struct {
 	Count  int
-	Groups []uint16        // the group of each row, counted from 0; nil: there are none
-	File   *read.SplitList // of Count rows; nil: there is no file
+	Groups []uint16           // the group of each row, counted from 0; nil: there are none
+	File   *dataset.SplitList // of Count rows; nil: there is no file
 }
 
 // Check returns an error, which wraps ErrFolds, if the scheme divides no rows at all.
@@ -77,7 +76,7 @@ func (s *Scheme) Fits(rows int) error {
 }
 
 // Divide returns the folds of one repeat, counted from 0. Errors wrap ErrFolds.
-func (s *Scheme) Divide(rows *Rows, repeat int) (*read.SplitList, error) {
+func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -99,16 +98,16 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*read.SplitList, error) {
 		return rows.File, nil
 	case ScikitLearn:
 		folds, err := KFold(rows.Count, s.Folds, uint32(seed))
-		return &read.SplitList{Assigned: folds, Folds: s.Folds}, err
+		return &dataset.SplitList{Assigned: folds, Folds: s.Folds}, err
 	}
 	if err := enough(rows.Count, s.Folds); err != nil {
 		return nil, err
 	}
-	return &read.SplitList{Assigned: dataset.Split{Seed: seed, Folds: s.Folds}.Divide(rows.Count), Folds: s.Folds}, nil
+	return &dataset.SplitList{Assigned: dataset.Split{Seed: seed, Folds: s.Folds}.Divide(rows.Count), Folds: s.Folds}, nil
 }
 
 // byGroup makes a fold of each group.
-func byGroup(rows *Rows) (*read.SplitList, error) {
+func byGroup(rows *Rows) (*dataset.SplitList, error) {
 	if len(rows.Groups) != rows.Count || rows.Count == 0 {
 		return nil, fmt.Errorf("the dataset has %d samples, but groups for %d samples: %w", rows.Count, len(rows.Groups), ErrFolds)
 	}
@@ -126,7 +125,7 @@ func byGroup(rows *Rows) (*read.SplitList, error) {
 	if folds < 2 {
 		return nil, fmt.Errorf("all samples are in one group, so no samples are left to train on: %w", ErrFolds)
 	}
-	return &read.SplitList{Assigned: rows.Groups, Folds: folds}, nil
+	return &dataset.SplitList{Assigned: rows.Groups, Folds: folds}, nil
 }
 
 // enough returns an error if there are fewer rows than folds.
@@ -139,8 +138,8 @@ func enough(rows, k int) error {
 
 // Joined makes one list of splits that overlap of the folds of several lists, which a list of
 // folds by number cannot have. There are at most dataset.MaxSplits of them.
-func Joined(lists []*read.SplitList, rows int) *read.SplitList {
-	all := &read.SplitList{Overlap: true}
+func Joined(lists []*dataset.SplitList, rows int) *dataset.SplitList {
+	all := &dataset.SplitList{Overlap: true}
 	for _, l := range lists {
 		all.Folds += l.Folds
 	}
