@@ -71,7 +71,7 @@ func (c *auditCmd) Run(a *app) error {
 				from += " via " + r.Via
 			}
 			if r.Count > 0 {
-				result = fmt.Sprintf("%s refused, the last: %s", plural(int(r.Count), "request"), r.Refused)
+				result = fmt.Sprintf("%s refused, the last: %s", units.Plural(int(r.Count), "request"), r.Refused)
 			}
 			t.AppendRow(rowOf(clock(r.Time), r.Caller, r.Role, from, r.Request, cmp.Or(r.About, "-"), result))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/internal/archive"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 type backupCmd struct {
@@ -44,7 +45,7 @@ func (c *backupCmd) Run(a *app) error {
 	defer f.discard()
 	m := newMeter(a.stderr)
 	h, err := cl.Backup(a.ctx, f, func(p client.BackupProgress) {
-		m.show(fmt.Sprintf("%s of %s, %s of %s", size(p.Bytes), size(p.OfBytes), count(p.Blobs), plural(p.OfBlobs, "blob")))
+		m.show(fmt.Sprintf("%s of %s, %s of %s", units.Format(p.Bytes), units.Format(p.OfBytes), units.Count(p.Blobs), units.Plural(p.OfBlobs, "blob")))
 	})
 	m.clear()
 	if err != nil {
@@ -54,7 +55,7 @@ func (c *backupCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(backupShown{path, h}, func(w io.Writer) {
-		pairs(w, [][2]string{{"backup", path}, {"cluster", h.Cluster}, {"index", count(h.Index)}, {"blobs", count(h.Blobs)}, {"size", size(h.Bytes)}})
+		pairs(w, [][2]string{{"backup", path}, {"cluster", h.Cluster}, {"index", units.Count(h.Index)}, {"blobs", units.Count(h.Blobs)}, {"size", units.Format(h.Bytes)}})
 	})
 }
 
@@ -96,7 +97,7 @@ func (c *restoreCmd) Run(a *app) error {
 	defer f.Close()
 	m := newMeter(a.stderr)
 	r, err := coordinator.Restore(a.ctx, f, coordinator.RestoreConfig{Dir: c.Dir, ID: c.ID, Peers: peers, DropTokens: c.DropTokens, Progress: func(blobs, of int) {
-		m.show(fmt.Sprintf("%s of %s", count(blobs), plural(of, "blob")))
+		m.show(fmt.Sprintf("%s of %s", units.Count(blobs), units.Plural(of, "blob")))
 	}})
 	m.clear()
 	switch {
@@ -110,10 +111,10 @@ func (c *restoreCmd) Run(a *app) error {
 	return a.print(r, func(w io.Writer) {
 		pairs(w, [][2]string{
 			{"folder", r.Dir}, {"coordinator", r.ID}, {"cluster", fmt.Sprintf("%s (of %s)", r.Cluster, r.From.Cluster)},
-			{"index", fmt.Sprintf("%s (of %s)", count(r.Index), count(r.From.Index))}, {"datasets", count(r.Datasets)}, {"jobs", count(r.Jobs)},
+			{"index", fmt.Sprintf("%s (of %s)", units.Count(r.Index), units.Count(r.From.Index))}, {"datasets", units.Count(r.Datasets)}, {"jobs", units.Count(r.Jobs)},
 			{"tokens", tokensRestored(r.Tokens, c.DropTokens)},
-			{"certificates", plural(r.Revoked, "certificate") + " revoked, as of the backup; revoke later ones again with coppice certs revoke"},
-			{"blobs", fmt.Sprintf("%s, %s", count(r.From.Blobs), size(r.From.Bytes))},
+			{"certificates", units.Plural(r.Revoked, "certificate") + " revoked, as of the backup; revoke later ones again with coppice certs revoke"},
+			{"blobs", fmt.Sprintf("%s, %s", units.Count(r.From.Blobs), units.Format(r.From.Bytes))},
 		})
 	})
 }
@@ -126,5 +127,5 @@ func tokensRestored(n int, dropped bool) string {
 	case n == 0:
 		return "none"
 	}
-	return fmt.Sprintf("%s valid, even if revoked after the backup; coppice token list shows them", count(n))
+	return fmt.Sprintf("%s valid, even if revoked after the backup; coppice token list shows them", units.Count(n))
 }

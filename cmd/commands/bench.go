@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/bench/peers"
 	"github.com/coppice-ldl/coppice/harness/speed"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 type benchCmd struct {
@@ -349,7 +350,7 @@ func (t *benchText) write(w io.Writer) {
 			fmt.Fprintf(w, "%s: %s\n", s.Name, s.File)
 		}
 	}
-	fmt.Fprintf(w, "%s, interleaved: medians (least to greatest)\n", plural(t.Runs, "run"))
+	fmt.Fprintf(w, "%s, interleaved: medians (least to greatest)\n", units.Plural(t.Runs, "run"))
 	if t.Runs < t.wanted {
 		fmt.Fprintf(w, "the time limit was reached before all %d runs\n", t.wanted)
 	}
@@ -365,7 +366,7 @@ func (t *benchText) write(w io.Writer) {
 // writeMachine writes the properties of the machine on which the results depend.
 func writeMachine(w io.Writer, r *speed.Report) {
 	m := r.Machine
-	fmt.Fprintf(w, "%s, %s, %s of memory, %s, %s; kernels: %s\n", m.Processor, plural(m.Cores, "core"), size(m.Memory), m.System,
+	fmt.Fprintf(w, "%s, %s, %s of memory, %s, %s; kernels: %s\n", m.Processor, units.Plural(m.Cores, "core"), units.Format(m.Memory), m.System,
 		strings.Join(m.Features, " "), m.Kernels)
 	var versions []string
 	for name, number := range r.Versions {
@@ -386,7 +387,7 @@ func (t *benchText) writeRoof(w io.Writer) {
 		if i > 0 {
 			fmt.Fprint(w, ",")
 		}
-		fmt.Fprintf(w, " %.0f GB in %s", s.Second/1e9, size(int64(s.Bytes)))
+		fmt.Fprintf(w, " %.0f GB in %s", s.Second/1e9, units.Format(int64(s.Bytes)))
 	}
 	fmt.Fprintln(w)
 }

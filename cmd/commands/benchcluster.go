@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/speed"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
 )
 
@@ -207,14 +208,14 @@ func (r *benchReport) text(w io.Writer) {
 		security = ", with TLS"
 	}
 	fmt.Fprintf(w, "%s (%s): %s and %s with one slot%s; medians (least to greatest) of %s, each with %s per side\n\n",
-		r.Dataset, r.Data, plural(r.Coordinators, "coordinator"), plural(r.Workers, "worker"), security, plural(r.Runs, "run"), plural(r.Turns, "job"))
+		r.Dataset, r.Data, units.Plural(r.Coordinators, "coordinator"), units.Plural(r.Workers, "worker"), security, units.Plural(r.Runs, "run"), units.Plural(r.Turns, "job"))
 	if f := r.Forest; f != nil {
 		pairs(w, [][2]string{
 			{"structrf, in one process", spread(f.Local)},
 			{"structrf, on the cluster", spread(f.Cluster)},
 			{"computing time of tasks", fmt.Sprintf("%.3f s, of all workers", f.Computed)},
 			{"cluster over one process", fmt.Sprintf("%+.1f %% (%+.1f to %+.1f %%)", excess(f.Ratio.Median), excess(f.Ratio.Min), excess(f.Ratio.Max))},
-			{"bytes of a job", fmt.Sprintf("%s to the workers and %s back", size(int64(f.Sent)), size(int64(f.Received)))},
+			{"bytes of a job", fmt.Sprintf("%s to the workers and %s back", units.Format(int64(f.Sent)), units.Format(int64(f.Received)))},
 			{"Raft", raftText(f.Raft)},
 			{"model", short(f.Digest) + " of the first job, the same on the cluster and in one process"},
 		})
@@ -230,9 +231,9 @@ func (r *benchReport) text(w io.Writer) {
 			{"leader's time per step", phasesText(&s.Pair)},
 			{"processor time per step", costsText(&s.Pair, func(c bench.Costs) string { return micro(c.Processor / float64(s.Steps)) })},
 			{"allocations per step", costsText(&s.Pair, func(c bench.Costs) string {
-				return fmt.Sprintf("%.0f of %s", c.Allocations/float64(s.Steps), size(int64(c.Bytes)/int64(s.Steps)))
+				return fmt.Sprintf("%.0f of %s", c.Allocations/float64(s.Steps), units.Format(int64(c.Bytes)/int64(s.Steps)))
 			})},
-			{"transfers per step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), size(int64(s.There)), size(int64(s.Back)))},
+			{"transfers per step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), units.Format(int64(s.There)), units.Format(int64(s.Back)))},
 			{"other overhead per step", microSpread(s.Overhead)},
 			{"Raft", raftText(s.Raft)},
 			{"model", short(s.Digest) + " of the first job, the same on the cluster and in one process"},
@@ -331,20 +332,20 @@ func (c *benchExperimentCmd) Run(a *app) error {
 func (r *experimentReport) text(w io.Writer) {
 	writeMachine(w, &speed.Report{Machine: r.Machine, Versions: r.Versions})
 	fmt.Fprintf(w, "%s on data of %s samples: %s and %s; medians (least to greatest) of %d\n\n",
-		plural(r.Runs, "run"), count(r.Samples), plural(r.Coordinators, "coordinator"), plural(r.Workers, "worker"), r.Times)
+		units.Plural(r.Runs, "run"), units.Count(r.Samples), units.Plural(r.Coordinators, "coordinator"), units.Plural(r.Workers, "worker"), r.Times)
 	pairs(w, [][2]string{
 		{"coppice version", spanOf(r.Version)},
 		{"experiment run, until it is submitted", span(r.Submit)},
 		{"experiment run, after the end", spanOf(r.Again)},
 		{"experiment report", spanOf(r.Report)},
-		{"the report made by the leader", fmt.Sprintf("%s; the leader's memory then: %s", spanOf(r.Leaders), size(int64(r.After)))},
+		{"the report made by the leader", fmt.Sprintf("%s; the leader's memory then: %s", spanOf(r.Leaders), units.Format(int64(r.After)))},
 		{"all runs", span(r.All)},
 		{"restart of all coordinators", span(r.Restart)},
 	})
 	fmt.Fprintln(w)
 	table := newTable(w, []string{"runs that have ended", "experiment list", "experiment show", "leader's memory", "other coordinators", "workers", "restart"}, 1, 4, 5, 6, 7)
 	for _, m := range r.Moments {
-		table.AppendRow(rowOf(count(m.Ended), spanOf(m.List), spanOf(m.Show), size(int64(m.Leader)), size(int64(m.Follower)), size(int64(m.Worker)), span(m.Restart)))
+		table.AppendRow(rowOf(units.Count(m.Ended), spanOf(m.List), spanOf(m.Show), units.Format(int64(m.Leader)), units.Format(int64(m.Follower)), units.Format(int64(m.Worker)), span(m.Restart)))
 	}
 	table.Render()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/chaos"
 	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 )
@@ -151,15 +152,15 @@ func chaosText(w io.Writer, r *chaos.Report, passed bool) {
 	for _, f := range r.Faults {
 		step, longest := "-", "-"
 		if f.Step > 0 {
-			step = duration(f.Step)
+			step = units.Duration(f.Step)
 		}
 		if f.Longest > 0 {
-			longest = duration(f.Longest)
+			longest = units.Duration(f.Longest)
 		}
 		t.AppendRow(rowOf(
-			f.Fault, strconv.Itoa(f.Injected), strconv.Itoa(f.Recovered), duration(f.Median), duration(f.Worst), step,
-			count(f.RedoneMedian), count(f.RedoneWorst), strconv.FormatFloat(f.RedoneIntervals, 'f', 1, 64),
-			count(f.TasksAgain), count(f.TasksWasted), duration(f.Interval), longest,
+			f.Fault, strconv.Itoa(f.Injected), strconv.Itoa(f.Recovered), units.Duration(f.Median), units.Duration(f.Worst), step,
+			units.Count(f.RedoneMedian), units.Count(f.RedoneWorst), strconv.FormatFloat(f.RedoneIntervals, 'f', 1, 64),
+			units.Count(f.TasksAgain), units.Count(f.TasksWasted), units.Duration(f.Interval), longest,
 		))
 	}
 	t.Render()
@@ -170,7 +171,7 @@ func chaosText(w io.Writer, r *chaos.Report, passed bool) {
 		return
 	}
 	fmt.Fprintf(w, "\nseed %d, %s, %s: %s acknowledged, none lost; %s done, each with the digest of an undisturbed run; %s deleted, none came back\n",
-		r.Seed, plural(r.Rounds, "round"), duration(r.Seconds), plural(r.Jobs, "job"), count(r.Digests), count(r.Deleted))
+		r.Seed, units.Plural(r.Rounds, "round"), units.Duration(r.Seconds), units.Plural(r.Jobs, "job"), units.Count(r.Digests), units.Count(r.Deleted))
 }
 
 type natsCmd struct {

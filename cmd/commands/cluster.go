@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -81,7 +82,7 @@ func memberState(m *protocol.Member) string {
 	case m.Warning != "":
 		return m.Warning
 	case m.Missing > 0:
-		return plural(m.Missing, "blob") + " to fetch"
+		return units.Plural(m.Missing, "blob") + " to fetch"
 	}
 	return "ready"
 }
@@ -180,7 +181,7 @@ func progressOf(m *protocol.Members, id string) (votes bool, how string) {
 		case !one.Alive:
 			return false, one.Problem
 		default:
-			return false, fmt.Sprintf("log entry %d of %d, %s missing", one.Applied, m.Applied, plural(one.Missing, "blob"))
+			return false, fmt.Sprintf("log entry %d of %d, %s missing", one.Applied, m.Applied, units.Plural(one.Missing, "blob"))
 		}
 	}
 	return false, "it is not a member of the cluster"
@@ -300,7 +301,7 @@ func (a *app) writeCluster(w io.Writer, c *protocol.Cluster, tls bool) {
 	}
 	pairs(w, [][2]string{
 		{"cluster", c.ID}, {"leader", leader}, {"epoch", fmt.Sprint(c.Epoch)},
-		{"coordinators", plural(len(c.Coordinators), "coordinator") + "; see coppice cluster members"},
+		{"coordinators", units.Plural(len(c.Coordinators), "coordinator") + "; see coppice cluster members"},
 		{"version", fmt.Sprintf("%s (protocol %d, arithmetic version %d)", c.Version, c.Protocol, c.Numerics)},
 	})
 	if c.Problem != "" {
@@ -341,7 +342,7 @@ func writeCoordinators(w io.Writer, c *protocol.Cluster) {
 		if m.Role == protocol.RoleLeader {
 			seen = "now"
 		}
-		t.AppendRow(rowOf(m.ID, m.Role, cmp.Or(m.Host, "-"), m.HTTP, loadOf(m.Load), count(m.Lag), seen, m.Version, m.Problem))
+		t.AppendRow(rowOf(m.ID, m.Role, cmp.Or(m.Host, "-"), m.HTTP, loadOf(m.Load), units.Count(m.Lag), seen, m.Version, m.Problem))
 	}
 	t.Render()
 }
@@ -400,7 +401,7 @@ func lastSeen(ms int64) string {
 	if ms < 0 {
 		return "never"
 	}
-	return duration(float64(ms) / 1000)
+	return units.Duration(float64(ms) / 1000)
 }
 
 // unitTime returns the recent time of a task of the kind that takes most of the time of a worker.
@@ -412,7 +413,7 @@ func unitTime(w *protocol.Worker) string {
 	case seconds < 0.01:
 		return fmt.Sprintf("%s %.2g ms", w.MainKind, 1000*seconds)
 	}
-	return w.MainKind + " " + duration(seconds)
+	return w.MainKind + " " + units.Duration(seconds)
 }
 
 // clusterTrustCmd ends the quarantine of a worker.

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/config"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
@@ -313,7 +314,7 @@ func together(all []source) (lines []source) {
 	}
 	for i, s := range lines {
 		if n := commands[source{Flag: s.Flag, Value: s.Value, From: s.From}]; n > 1 {
-			lines[i].Command = plural(n, "command")
+			lines[i].Command = units.Plural(n, "command")
 		}
 	}
 	return lines

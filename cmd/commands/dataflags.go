@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -290,7 +291,7 @@ type counted struct {
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += int64(n)
-	c.m.show("reading stdin: " + size(c.n))
+	c.m.show("reading stdin: " + units.Format(c.n))
 	return n, err
 }
 
@@ -329,5 +330,5 @@ func (u *unseenLevels) String() string {
 	if u == nil || u.Rows == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s with levels that the model does not know; their features are set to 0; the first is in %s", plural(u.Rows, "sample"), u.First)
+	return fmt.Sprintf("%s with levels that the model does not know; their features are set to 0; the first is in %s", units.Plural(u.Rows, "sample"), u.First)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -142,7 +143,7 @@ func (c *datasetListCmd) Run(a *app) error {
 			len(infos), func(i int) string { return ownerOf(infos[i].Owner, infos[i].Private) })
 		t := newTable(w, header, 2, 3, 4, 6)
 		for i, d := range infos {
-			t.AppendRow(owned(i, rowOf(d.Name, count(d.Rows), count(d.Features), count(d.Labels), d.storage(), size(d.Bytes), clock(d.Imported), short(d.Digest))))
+			t.AppendRow(owned(i, rowOf(d.Name, units.Count(d.Rows), units.Count(d.Features), units.Count(d.Labels), d.storage(), units.Format(d.Bytes), clock(d.Imported), short(d.Digest))))
 		}
 		t.Render()
 	})
@@ -178,11 +179,11 @@ func (c *datasetShowCmd) Run(a *app) error {
 		pairs(w, [][2]string{
 			{"name", d.Name},
 			{"digest", d.Digest},
-			{"samples", count(d.Rows)},
-			{"features", count(d.Features)},
+			{"samples", units.Count(d.Rows)},
+			{"features", units.Count(d.Features)},
 			{"shape", cmp.Or(d.Shape, "none")},
 			{"feature names", nameList(d.FeatureNames)},
-			{"labels", count(d.Labels)},
+			{"labels", units.Count(d.Labels)},
 			{"label names", nameList(d.LabelNames)},
 			{"labels are", labelsLine(set.Manifest)},
 			{"read with", cmp.Or(readingFlags(&set.Manifest.Reading), "no flags")},
@@ -190,7 +191,7 @@ func (c *datasetShowCmd) Run(a *app) error {
 			{"categories", categoriesLine(&set.Manifest.Reading)},
 			{"groups", groupsLine(d.Groups)},
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
-			{"shards", fmt.Sprintf("%s, %s", count(d.Shards), size(d.Bytes))},
+			{"shards", fmt.Sprintf("%s, %s", units.Count(d.Shards), units.Format(d.Bytes))},
 			{"imported", clock(d.Imported)},
 			{"owner", cmp.Or(ownerOf(d.Owner, d.Private), "none")},
 			{"missing", strings.TrimSuffix(d.Missing+"; "+d.LeftOutRows.String(), "; ")},
@@ -213,7 +214,7 @@ func groupsLine(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s: %s", count(len(names)), nameList(names))
+	return fmt.Sprintf("%s: %s", units.Count(len(names)), nameList(names))
 }
 
 // meanLine writes the mean label distribution, at most 20 labels of it.

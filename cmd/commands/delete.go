@@ -77,7 +77,7 @@ func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest
 	var bytes uint64
 	t := newTable(w, []string{"job", "name", "state", "ended", "size"}, 1, 5)
 	for _, j := range d.Jobs {
-		t.AppendRow(rowOf(fmt.Sprint(j.ID), j.Name, string(j.State), clock(j.Ended), size(int64(j.Bytes))))
+		t.AppendRow(rowOf(fmt.Sprint(j.ID), j.Name, string(j.State), clock(j.Ended), units.Format(int64(j.Bytes))))
 		bytes += j.Bytes
 	}
 	t.Render()
@@ -85,7 +85,7 @@ func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest
 	if d.DryRun {
 		did = "would be deleted"
 	}
-	fmt.Fprintf(w, "%s %s, together with models and predictions of %s\n", plural(len(d.Jobs), "job"), did, size(int64(bytes)))
+	fmt.Fprintf(w, "%s %s, together with models and predictions of %s\n", units.Plural(len(d.Jobs), "job"), did, units.Format(int64(bytes)))
 	fmt.Fprintln(w, whatIsFreed(d))
 }
 
@@ -109,7 +109,7 @@ func whatIsFreed(d *protocol.Deletion) string {
 	if d.Frees < bytes {
 		rest = " (other jobs need the rest)"
 	}
-	return fmt.Sprintf("%s %s%s on the disk of each coordinator %s", does, size(int64(d.Frees)), rest, whenFreed())
+	return fmt.Sprintf("%s %s%s on the disk of each coordinator %s", does, units.Format(int64(d.Frees)), rest, whenFreed())
 }
 
 // whenFreed says when the space of deleted data is free.

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/plots"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
@@ -190,7 +191,7 @@ type rowMeasures struct {
 }
 
 func (e *evaluation) text(w io.Writer) {
-	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", short(e.ModelDigest), e.Data, plural(e.Rows, "sample"), clipText(e.Clip))
+	title := fmt.Sprintf("Measures of %s on %s: mean and standard deviation over %s%s", short(e.ModelDigest), e.Data, units.Plural(e.Rows, "sample"), clipText(e.Clip))
 	writeMeasures(w, title, e.Measures, e.MeanPredictor, e.Added)
 	writeAgainst(w, e.algorithm, "samples", e.Against)
 	if e.confusion != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
@@ -131,7 +132,7 @@ func failureOf(ctx context.Context, err error) failure {
 	f := failure{Error: strings.ReplaceAll(message(err), "\n", "; "), Kind: "failed", Code: ExitFailed}
 	var mistakes experiment.Errors
 	if errors.As(err, &mistakes) && len(mistakes) > 1 {
-		f.Error = plural(len(mistakes), "mistake") + " in the spec and its data"
+		f.Error = units.Plural(len(mistakes), "mistake") + " in the spec and its data"
 		for _, one := range mistakes {
 			text := strings.ReplaceAll(message(one), "\n", "; ")
 			f.Mistakes, f.MistakeForms = append(f.Mistakes, text), append(f.MistakeForms, errtext.Of(text, one))
@@ -219,7 +220,7 @@ func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 			fmt.Fprintln(stderr, printable.Text(one))
 		}
 		if n := len(f.Mistakes) - maxShownMistakes; n > 0 {
-			fmt.Fprintf(stderr, "and %s more; -o json lists all\n", count(n))
+			fmt.Fprintf(stderr, "and %s more; -o json lists all\n", units.Count(n))
 		}
 	default:
 		fmt.Fprintf(stderr, "coppice: %s\n%s", printable.Text(f.Error), printable.Text(engine.PanicStack(err)))

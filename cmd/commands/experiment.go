@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -121,7 +122,7 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 	if c.DryRun {
 		return a.printPlan(p)
 	}
-	a.note("%s of experiment %s submitted", plural(p.Runs, "run"), s.Name)
+	a.note("%s of experiment %s submitted", units.Plural(p.Runs, "run"), s.Name)
 	return watchAndReport(a, cl, s.Name, c.Spec, &c.serverFlags, &c.reportFlags)
 }
 

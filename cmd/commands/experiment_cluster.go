@@ -17,6 +17,7 @@ import (
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -149,7 +150,7 @@ func (f *cellFlags) agree(a *app, p *protocol.ExperimentPlan) error {
 		a.note("%s", line)
 	}
 	refused := ofKind{errtext.Errorf(errtext.WrongRequest, "nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); {yes} leaves them out of reports, another name keeps both",
-		plural(p.Orphaned, "run"), p.Name, plural(p.Runs, "new run"), count(p.Kept), count(p.Orphaned)), "orphans"}
+		units.Plural(p.Orphaned, "run"), p.Name, units.Plural(p.Runs, "new run"), units.Count(p.Kept), units.Count(p.Orphaned)), "orphans"}
 	in, ok := a.stdin.(*os.File)
 	if !ok || !isatty.IsTerminal(in.Fd()) || !newMeter(a.stderr).terminal {
 		return refused

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -54,7 +55,7 @@ func (s *specArg) specText() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case info.Size() > experiment.MaxBytes:
-		return nil, usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, count(info.Size()), count(experiment.MaxBytes))
+		return nil, usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, units.Count(info.Size()), units.Count(experiment.MaxBytes))
 	}
 	return dataset.ReadText(s.Spec)
 }
@@ -107,7 +108,7 @@ func listShipped(a *app) error {
 	return a.print(list, func(w io.Writer) {
 		t := newTable(w, []string{"spec", "datasets", "methods", "about"}, 2, 3)
 		for _, s := range list {
-			t.AppendRow(rowOf(s.Name, count(s.Datasets), count(s.Methods), s.About))
+			t.AppendRow(rowOf(s.Name, units.Count(s.Datasets), units.Count(s.Methods), s.About))
 		}
 		t.Render()
 		fmt.Fprintln(w, "\nto run one: coppice experiment run SPEC --data FOLDER; to print one: coppice experiment show SPEC --spec")

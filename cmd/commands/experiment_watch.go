@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/remote"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -67,9 +68,9 @@ func (n *nameArg) check() error {
 
 // cellLines describes a job of an experiment.
 func (a *app) cellLines(j *protocol.JobInfo) [][2]string {
-	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"runs", count(j.CellCount)}}
+	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"runs", units.Count(j.CellCount)}}
 	if r, o, err := finished(j); err == nil {
-		lines = append(lines, [2]string{"failed runs", count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
+		lines = append(lines, [2]string{"failed runs", units.Count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
 	}
 	return append(lines, [2]string{"results", a.command("experiment report " + j.Experiment)})
 }
@@ -97,7 +98,7 @@ func (c *experimentListCmd) Run(a *app) error {
 		header, owned := ownerColumn([]string{"experiment", "state", "runs", "done", "jobs", "submitted"}, len(all), func(i int) string { return ownerOf(all[i].Owner, all[i].Private) })
 		t := newTable(w, header, 3, 4, 5)
 		for i, p := range all {
-			t.AppendRow(owned(i, rowOf(p.Name, string(p.State), count(p.Runs), count(p.Done), count(p.Jobs), clock(p.Submitted))))
+			t.AppendRow(owned(i, rowOf(p.Name, string(p.State), units.Count(p.Runs), units.Count(p.Done), units.Count(p.Jobs), clock(p.Submitted))))
 		}
 		t.Render()
 	})
@@ -138,7 +139,7 @@ func watchAndReport(a *app, cl *client.Client, name, spec string, server *server
 		return err
 	}
 	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
-		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", plural(n, "run"), name)
+		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", units.Plural(n, "run"), name)
 	}
 	a.noteGaps(e.Table)
 	return nil
@@ -180,7 +181,7 @@ func (c *changedExperiment) ask(a *app, change func(client.Experiments, context.
 		if purpose != "" {
 			purpose += ": " + a.command("experiment "+then+" "+c.Name)
 		}
-		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, plural(len(x.Changed), "job"), done, purpose)
+		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, units.Plural(len(x.Changed), "job"), done, purpose)
 	})
 }
 
@@ -236,7 +237,7 @@ func (c *experimentRetryCmd) Run(a *app) error {
 			fmt.Fprintf(w, "experiment %s has no run to repeat\n", c.Name)
 			return
 		}
-		fmt.Fprintf(w, "%s submitted; to watch them: %s\n", plural(p.Runs, "run"), a.command("experiment watch "+c.Name))
+		fmt.Fprintf(w, "%s submitted; to watch them: %s\n", units.Plural(p.Runs, "run"), a.command("experiment watch "+c.Name))
 	})
 }
 
@@ -263,7 +264,7 @@ func (c *experimentDeleteCmd) Run(a *app) error {
 		return err
 	}
 	return a.print(d, func(w io.Writer) {
-		fmt.Fprintf(w, "experiment %s was deleted, with %s\n", c.Name, plural(len(d.Jobs), "job"))
+		fmt.Fprintf(w, "experiment %s was deleted, with %s\n", c.Name, units.Plural(len(d.Jobs), "job"))
 		fmt.Fprintln(w, whatIsFreed(d))
 	})
 }
@@ -298,6 +299,6 @@ func (c *experimentExtendCmd) Run(a *app) error {
 		return a.printPlan(p)
 	}
 	return a.print(submitted{s.Name, p.Runs}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s added; to watch them: %s\n", plural(p.Runs, "run"), a.command("experiment watch "+s.Name))
+		fmt.Fprintf(w, "%s added; to watch them: %s\n", units.Plural(p.Runs, "run"), a.command("experiment watch "+s.Name))
 	})
 }

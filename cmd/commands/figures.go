@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	figures "github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/plots"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
@@ -101,7 +102,7 @@ func writeFigures(a *app, dir string, all []namedFigure) error {
 			return err
 		}
 	}
-	a.note("%s in %s, each as .svg and .png", plural(len(all), "figure"), dir)
+	a.note("%s in %s, each as .svg and .png", units.Plural(len(all), "figure"), dir)
 	noteBoxed(a, boxed)
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/family"
 	"github.com/coppice-ldl/coppice/dataset/images"
 	"github.com/coppice-ldl/coppice/dataset/patches"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 type generateCmd struct {
@@ -78,7 +79,7 @@ func writtenAs(out string, src dataset.Source) *written {
 }
 
 func (r *written) text(w io.Writer) {
-	fmt.Fprintf(w, "%s x %s, %s: %s\n", plural(r.Rows, "sample"), plural(r.Features, "feature"), plural(r.Labels, "label"), outName(r.Out))
+	fmt.Fprintf(w, "%s x %s, %s: %s\n", units.Plural(r.Rows, "sample"), units.Plural(r.Features, "feature"), units.Plural(r.Labels, "label"), outName(r.Out))
 	flags := r.Read
 	if ending, _ := dataset.FormatOf(r.Out); r.Shape != "" && ending != dataset.NPZ {
 		flags += " --shape " + r.Shape
@@ -162,7 +163,7 @@ func (c *generateCmd) textures(a *app, seed uint64) error {
 		Out    string `json:"out"`
 	}{set.Len(), c.Out}
 	return a.print(r, func(w io.Writer) {
-		fmt.Fprintf(w, "%s, each with a map: %s, %s\n", plural(r.Images, "image"), pictures, maps)
+		fmt.Fprintf(w, "%s, each with a map: %s, %s\n", units.Plural(r.Images, "image"), pictures, maps)
 	})
 }
 
@@ -287,11 +288,11 @@ func (c *patchesCmd) Run(a *app) error {
 		return err
 	}
 	if c.TestImages >= set.Len() {
-		return usagef("{test-images=%d}: there are %s, and {out} needs at least one of them", c.TestImages, plural(set.Len(), "image"))
+		return usagef("{test-images=%d}: there are %s, and {out} needs at least one of them", c.TestImages, units.Plural(set.Len(), "image"))
 	}
 	m := newMeter(a.stderr)
 	o.Progress = func(done, of int) error {
-		m.show(fmt.Sprintf("%3d %%  reading maps: %s of %s", 100*done/of, count(done), count(of)))
+		m.show(fmt.Sprintf("%3d %%  reading maps: %s of %s", 100*done/of, units.Count(done), units.Count(of)))
 		return a.ctx.Err()
 	}
 	p, err := patches.New(set, o)
@@ -336,7 +337,7 @@ func (c *patchesCmd) write(a *app, p *patches.Patches) error {
 }
 
 func (r *cutImages) text(w io.Writer) {
-	fmt.Fprintf(w, "%s, classes %s\n", plural(r.Images, "image"), nameList(r.Classes))
+	fmt.Fprintf(w, "%s, classes %s\n", units.Plural(r.Images, "image"), nameList(r.Classes))
 	r.Train.text(w)
 	if r.Test != nil {
 		r.Test.text(w)

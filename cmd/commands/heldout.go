@@ -85,7 +85,7 @@ func (c *jobPredictionsCmd) Run(a *app) error {
 		Out         string `json:"out"`
 	}{j.Name, r.ModelDigest, len(set.Row), c.Out}
 	return a.printBeside(c.Out, shown, func(w io.Writer) {
-		fmt.Fprintf(w, "predictions for %s held out by job %s: %s\n", plural(shown.Rows, "sample"), j.Name, outName(c.Out))
+		fmt.Fprintf(w, "predictions for %s held out by job %s: %s\n", units.Plural(shown.Rows, "sample"), j.Name, outName(c.Out))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -68,7 +69,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(ctx.Stdout, "\n\"%s --help-all\" shows %s that few people need.\n", node.FullPath(), plural(len(left), "flag"))
+	_, err := fmt.Fprintf(ctx.Stdout, "\n\"%s --help-all\" shows %s that few people need.\n", node.FullPath(), units.Plural(len(left), "flag"))
 	return err
 }
 

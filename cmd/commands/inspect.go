@@ -119,9 +119,9 @@ const maxColumnsShown = 30
 func writeInspection(w io.Writer, f *dataset.Inspection) {
 	lines := [][2]string{
 		{"file", f.File},
-		{"samples", count(f.Rows)},
-		{"features", count(f.Features)},
-		{"labels", count(f.Labels)},
+		{"samples", units.Count(f.Rows)},
+		{"features", units.Count(f.Features)},
+		{"labels", units.Count(f.Labels)},
 		{"labels are", f.LabelsAre},
 		{"row names", yesNo(f.RowNames)},
 		{"missing", missingLine(f)},
@@ -170,15 +170,15 @@ func missingLine(f *dataset.Inspection) string {
 	}
 	var parts []string
 	if n := f.Missing.Values; n > 0 {
-		parts = append(parts, plural(n, "feature"))
+		parts = append(parts, units.Plural(n, "feature"))
 	}
 	if n := f.Missing.Labels; n > 0 {
-		parts = append(parts, plural(n, "label"))
+		parts = append(parts, units.Plural(n, "label"))
 	}
 	if n := f.Missing.Images; n > 0 {
-		parts = append(parts, plural(n, "image name"))
+		parts = append(parts, units.Plural(n, "image name"))
 	}
-	return fmt.Sprintf("%s in %s", strings.Join(parts, " and "), plural(f.Missing.Rows, "sample"))
+	return fmt.Sprintf("%s in %s", strings.Join(parts, " and "), units.Plural(f.Missing.Rows, "sample"))
 }
 
 // writeProfiles writes a table of what the first columns of a CSV file seem to be.
@@ -196,11 +196,11 @@ func writeProfiles(w io.Writer, columns []dataset.ColumnProfile) {
 		if c.Between != "" {
 			marks = append(marks, c.Between+" thousands")
 		}
-		t.AppendRow(rowOf(strconv.Itoa(c.Column), c.Name, string(c.Role), count(c.Missing), count(c.Distinct), strings.Join(marks, ", "), strings.Join(c.Examples, " | "), c.Hint))
+		t.AppendRow(rowOf(strconv.Itoa(c.Column), c.Name, string(c.Role), units.Count(c.Missing), units.Count(c.Distinct), strings.Join(marks, ", "), strings.Join(c.Examples, " | "), c.Hint))
 	}
 	t.Render()
 	if n := len(columns) - maxColumnsShown; n > 0 {
-		fmt.Fprintf(w, "and %s more; -o json lists all\n", count(n))
+		fmt.Fprintf(w, "and %s more; -o json lists all\n", units.Count(n))
 	}
 }
 
@@ -218,7 +218,7 @@ func writeReadings(w io.Writer, readings []dataset.TriedReading) {
 			fmt.Fprintf(w, "cannot be read: %s: %s\n", cmp.Or(r.What, "without other flags"), r.Refused)
 			continue
 		}
-		fmt.Fprintf(w, "can be read: %s (%s, %s, %s)\n", cmp.Or(r.What, "without other flags"), plural(r.Rows, "sample"), plural(r.Features, "feature"), plural(r.Labels, "label"))
+		fmt.Fprintf(w, "can be read: %s (%s, %s, %s)\n", cmp.Or(r.What, "without other flags"), units.Plural(r.Rows, "sample"), units.Plural(r.Features, "feature"), units.Plural(r.Labels, "label"))
 		for _, command := range r.Commands {
 			fmt.Fprintf(w, "  %s\n", command)
 		}
@@ -233,11 +233,11 @@ func writeColumns(w io.Writer, what string, columns []dataset.ColumnSummary) {
 	fmt.Fprintln(w)
 	t := newTable(w, []string{what, "name", "least", "greatest", "zeros", "missing"}, 1, 3, 4, 5, 6)
 	for i, c := range columns[:min(maxColumnsShown, len(columns))] {
-		t.AppendRow(rowOf(strconv.Itoa(i), c.Name, limit(c.Least), limit(c.Most), count(c.Zeros), count(c.Missing)))
+		t.AppendRow(rowOf(strconv.Itoa(i), c.Name, limit(c.Least), limit(c.Most), units.Count(c.Zeros), units.Count(c.Missing)))
 	}
 	t.Render()
 	if n := len(columns) - maxColumnsShown; n > 0 {
-		fmt.Fprintf(w, "and %s more; -o json lists all\n", count(n))
+		fmt.Fprintf(w, "and %s more; -o json lists all\n", units.Count(n))
 	}
 }
 

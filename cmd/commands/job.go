@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -74,7 +75,7 @@ func (c *submitCmd) Run(a *app) error {
 func jobRow(j *protocol.JobInfo, now time.Time) []any {
 	step, kl, algorithm := "-", "-", "-"
 	if j.Progress != nil {
-		step = count(j.Progress.Step)
+		step = units.Count(j.Progress.Step)
 	}
 	if v, ok := j.Measures["kl"]; ok {
 		kl = figure(v) + " " + strings.TrimSuffix(j.EvaluatedOn, " samples")
@@ -108,7 +109,7 @@ func secondsOf(j *protocol.JobInfo, now time.Time) times {
 	t := times{"-", "-"}
 	seconds := ranOf(j, now)
 	if j.Started != 0 {
-		t.taken = duration(seconds)
+		t.taken = units.Duration(seconds)
 	}
 	if e := estimateOf(j, nil, seconds); e != nil && j.WaitingFor == "" {
 		t.left = e.text()
@@ -195,10 +196,10 @@ func (a *app) writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve
 	}
 	lines = append(lines, [2]string{"submitted", clock(j.Submitted)}, [2]string{"started", clock(j.Started)}, [2]string{"ended", clock(j.Ended)})
 	if j.Started != 0 && j.State != protocol.Done {
-		lines = append(lines, [2]string{"time", duration(ranOf(j, time.Now()))})
+		lines = append(lines, [2]string{"time", units.Duration(ranOf(j, time.Now()))})
 	}
 	if !j.State.Final() {
-		lines = append(lines, [2]string{"done", percent(j)}, [2]string{"rounds committed", count(j.Rounds)})
+		lines = append(lines, [2]string{"done", percent(j)}, [2]string{"rounds committed", units.Count(j.Rounds)})
 		lines = append(lines, runningLines(j, line.Points, time.Now())...)
 		if len(j.Workers) > 0 {
 			lines = append(lines, [2]string{"workers", nameList(j.Workers)})
@@ -337,7 +338,7 @@ func (c *jobListCmd) Run(a *app) error {
 		if c.After > 0 {
 			which = "the next"
 		}
-		defer a.note("%s %s of %s, sorted by %s; --after %d lists more, and --limit 0 lists all", which, count(len(jobs)), plural(list.Total, "job"), q.Sort, list.Next)
+		defer a.note("%s %s of %s, sorted by %s; --after %d lists more, and --limit 0 lists all", which, units.Count(len(jobs)), units.Plural(list.Total, "job"), q.Sort, list.Next)
 	}
 	return a.print(jobs, func(w io.Writer) {
 		header, owned := ownerColumn([]string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"},
@@ -511,10 +512,10 @@ func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lin
 	if p := j.Progress; p != nil {
 		lines = append(lines, [2]string{"step", stepText(p)}, [2]string{"training loss", lossText(p.Loss)})
 		if p.ValidatedAt > 0 {
-			lines = append(lines, [2]string{"validation loss", lossText(p.Validation) + " at step " + count(p.ValidatedAt)})
+			lines = append(lines, [2]string{"validation loss", lossText(p.Validation) + " at step " + units.Count(p.ValidatedAt)})
 		}
 		if p.BestStep > 0 {
-			lines = append(lines, [2]string{"best so far", lossText(p.BestLoss) + " at step " + count(p.BestStep)})
+			lines = append(lines, [2]string{"best so far", lossText(p.BestLoss) + " at step " + units.Count(p.BestStep)})
 		}
 	}
 	if j.State != protocol.Running {
@@ -532,7 +533,7 @@ func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lin
 // rateText writes steps per second, or seconds per step if a step takes longer than a second.
 func rateText(rate float64) string {
 	if rate < 1 {
-		return duration(1/rate) + " a step"
+		return units.Duration(1/rate) + " a step"
 	}
-	return count(uint64(rate+0.5)) + " steps/s"
+	return units.Count(uint64(rate+0.5)) + " steps/s"
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/experiment/plots"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -120,15 +121,15 @@ func showCurve(w io.Writer, c *protocol.JobCurve) {
 		pairs(w, append(lines, [2]string{"points", noPoints(c.State)}))
 		return
 	}
-	pairs(w, append(append(lines, [2]string{"points", count(len(c.Points)) + " (-o csv and -o json list all steps)"}), lossLines(c.Points)...))
+	pairs(w, append(append(lines, [2]string{"points", units.Count(len(c.Points)) + " (-o csv and -o json list all steps)"}), lossLines(c.Points)...))
 	fmt.Fprintln(w)
 	t := newTable(w, []string{"step", "training loss", "validation loss", "time"}, 1, 2, 3, 4)
 	for _, p := range tabled(c.Points) {
 		time := "-"
 		if s, known := p.Seconds(); known {
-			time = duration(s)
+			time = units.Duration(s)
 		}
-		t.AppendRow(rowOf(count(p.Step), figure(p.Training), figure(p.Validation), time))
+		t.AppendRow(rowOf(units.Count(p.Step), figure(p.Training), figure(p.Validation), time))
 	}
 	t.Render()
 }
@@ -216,7 +217,7 @@ func lossSummary(points []curve.Point, of func(*curve.Point) float64) string {
 	}
 	text := sparkline(points, of, sparkWidth)
 	tell := func(what string, p *curve.Point) string {
-		return fmt.Sprintf("%s %s at step %s", what, figure(of(p)), count(p.Step))
+		return fmt.Sprintf("%s %s at step %s", what, figure(of(p)), units.Count(p.Step))
 	}
 	if first == last {
 		return text + "  " + tell("K-L", first)

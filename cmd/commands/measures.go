@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // measuresCmd compares two arrays of distributions, for libraries. Its measures have float64 input.
@@ -92,7 +93,7 @@ func (c *measuresCmd) Run(a *app) error {
 	for _, m := range all {
 		list = append(list, shown{m.Name, m.Title, m.Formula, m.HigherIsBetter})
 	}
-	return a.print(list, func(w io.Writer) { fmt.Fprintf(w, "measures of %s: %s\n", plural(d.rows, "sample"), c.Out) })
+	return a.print(list, func(w io.Writer) { fmt.Fprintf(w, "measures of %s: %s\n", units.Plural(d.rows, "sample"), c.Out) })
 }
 
 // matrixFile is a .npy file with the distributions of samples.

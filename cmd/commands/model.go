@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -54,7 +55,7 @@ func (c *modelListCmd) Run(a *app) error {
 	}
 	if c.Limit > 0 && len(models) > c.Limit {
 		models = models[len(models)-c.Limit:]
-		defer a.note("the newest %s; --limit 0 lists all", plural(c.Limit, "model"))
+		defer a.note("the newest %s; --limit 0 lists all", units.Plural(c.Limit, "model"))
 	}
 	if models == nil {
 		models = []protocol.ModelInfo{}
@@ -62,7 +63,7 @@ func (c *modelListCmd) Run(a *app) error {
 	return a.print(models, func(w io.Writer) {
 		t := newTable(w, []string{"name", "job", "algorithm", "dataset", "size", "trained", "digest"}, 2, 5)
 		for _, m := range models {
-			t.AppendRow(rowOf(m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, size(int64(m.Bytes)), clock(m.Time), short(m.Digest)))
+			t.AppendRow(rowOf(m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, units.Format(int64(m.Bytes)), clock(m.Time), short(m.Digest)))
 		}
 		t.Render()
 	})
@@ -184,7 +185,7 @@ func (c *modelDownloadCmd) Run(a *app) error {
 		Out    string `json:"out"`
 	}{c.Name, m.file.Digest, len(b), c.Out}
 	return a.printBeside(c.Out, r, func(w io.Writer) {
-		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, size(int64(r.Bytes)), short(r.Digest), outName(r.Out))
+		fmt.Fprintf(w, "model %s (%s, digest %s): %s\n", r.Name, units.Format(int64(r.Bytes)), short(r.Digest), outName(r.Out))
 	})
 }
 
@@ -282,7 +283,7 @@ func (s *modelShown) text(w io.Writer) {
 		{"digest", s.Digest},
 		{"algorithm", fmt.Sprintf("%s (arithmetic version %d, Coppice %s)", j.Algorithm, j.Numerics, s.Version)},
 		{"dataset", strings.TrimSpace(s.Dataset + " " + j.Dataset)},
-		{"shape", strings.TrimSuffix(fmt.Sprintf("%s, %s, images of %s", plural(s.Features, "feature"), plural(s.Labels, "label"), s.Shape), ", images of ")},
+		{"shape", strings.TrimSuffix(fmt.Sprintf("%s, %s, images of %s", units.Plural(s.Features, "feature"), units.Plural(s.Labels, "label"), s.Shape), ", images of ")},
 		{"feature names", nameList(s.FeatureNames)},
 		{"label names", nameList(s.LabelNames)},
 		{"labels are", s.LabelType.String(s.Labels)},
@@ -360,7 +361,7 @@ func splitLine(j *round.Job, group string) string {
 		parts = append(parts, "no samples held out for testing")
 	}
 	if s := j.Split; s.ValidationFraction > 0 {
-		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction, count(s.ValidationMin)))
+		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction, units.Count(s.ValidationMin)))
 	}
 	return strings.Join(parts, "; ")
 }

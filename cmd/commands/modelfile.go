@@ -191,12 +191,12 @@ func writeMatch(w io.Writer, what string, m *dataset.Match) {
 	case m.Moved > 0:
 		moved := "1 is"
 		if m.Moved > 1 {
-			moved = count(m.Moved) + " are"
+			moved = units.Count(m.Moved) + " are"
 		}
 		fmt.Fprintf(w, "%s are matched with the model by name: %s elsewhere in the file\n", what, moved)
 	}
 	if m.Filled > 0 {
-		fmt.Fprintf(w, "%s: the file has %s fewer than the model; the missing values are set to 0\n", what, count(m.Filled))
+		fmt.Fprintf(w, "%s: the file has %s fewer than the model; the missing values are set to 0\n", what, units.Count(m.Filled))
 	}
 }
 
@@ -240,7 +240,7 @@ func (l leftOut) String() string {
 	if len(l) > maxLeftOutShown {
 		numbers = append(numbers, "...")
 	}
-	return fmt.Sprintf("left out because of missing values: %s (rows counted from 0: %s)", plural(len(l), "sample"), strings.Join(numbers, ", "))
+	return fmt.Sprintf("left out because of missing values: %s (rows counted from 0: %s)", units.Plural(len(l), "sample"), strings.Join(numbers, ", "))
 }
 
 // tell prints the notes about how a file was read.

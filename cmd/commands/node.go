@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	figures "github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
 )
 
@@ -289,27 +290,27 @@ func (n *examinedNode) text(w io.Writer) {
 	}
 	var classes []string
 	for _, samples := range n.Classes {
-		classes = append(classes, count(samples))
+		classes = append(classes, units.Count(samples))
 	}
 	at := n.listed()
 	pairs(w, [][2]string{
 		{"node", n.title()},
-		{"samples", fmt.Sprintf("%s, drawn %s in all", count(n.Rows), plural(n.Samples, "time"))},
+		{"samples", fmt.Sprintf("%s, drawn %s in all", units.Count(n.Rows), units.Plural(n.Samples, "time"))},
 		{"samples by class", strings.Join(classes, ", ")},
 		{"split of the tree", split(n.Split)},
 		{"best of all thresholds", split(n.Best)},
 		{"best visited threshold", visited},
-		{"thresholds", fmt.Sprintf("%s; the adaptive step visits %s", count(n.Evaluations.Exhaustive), count(n.Evaluations.Adaptive))},
-		{"thresholds of " + n.called(n.Feature), fmt.Sprintf("%s; %s are visited (-o csv lists them)", count(at.Thresholds), count(at.Visited))},
+		{"thresholds", fmt.Sprintf("%s; the adaptive step visits %s", units.Count(n.Evaluations.Exhaustive), units.Count(n.Evaluations.Adaptive))},
+		{"thresholds of " + n.called(n.Feature), fmt.Sprintf("%s; %s are visited (-o csv lists them)", units.Count(at.Thresholds), units.Count(at.Visited))},
 	})
 	fmt.Fprintln(w)
 	t := newTable(w, []string{"feature", "name", "thresholds", "visited", "greatest gain"}, 1, 3, 4, 5)
 	for _, f := range n.Features[:min(maxColumnsShown, len(n.Features))] {
-		t.AppendRow(rowOf(strconv.Itoa(f.Feature), f.FeatureName, count(f.Thresholds), count(f.Visited), fmt.Sprintf("%.6g", f.Gain)))
+		t.AppendRow(rowOf(strconv.Itoa(f.Feature), f.FeatureName, units.Count(f.Thresholds), units.Count(f.Visited), fmt.Sprintf("%.6g", f.Gain)))
 	}
 	t.Render()
 	if more := len(n.Features) - maxColumnsShown; more > 0 {
-		fmt.Fprintf(w, "and %s more; -o json lists all\n", count(more))
+		fmt.Fprintf(w, "and %s more; -o json lists all\n", units.Count(more))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -217,7 +218,7 @@ func (o *outlook) headline() string {
 	case o.Answered == 0:
 		return "no leader yet: the coordinators that answer are still starting"
 	case o.Leader != "" && !o.leaderAnswers():
-		return fmt.Sprintf("%s of %s name %s as the leader, but %[3]s does not answer", plural(o.Answered, "coordinator"), count(o.Voters), o.Leader)
+		return fmt.Sprintf("%s of %s name %s as the leader, but %[3]s does not answer", units.Plural(o.Answered, "coordinator"), units.Count(o.Voters), o.Leader)
 	case o.Leader != "" && o.deaf != "":
 		return fmt.Sprintf("%s leads, and %s coordinators answer, but the leader does not reach %s", o.Leader, there, o.deaf)
 	case o.Leader != "" && o.Answered == o.Voters:
@@ -309,8 +310,8 @@ func (o *outlook) text(w io.Writer) {
 			t.AppendRow(rowOf(dash(s.ID), s.HTTP, "-", "-", "-", "-", "-", "-", "-", "-", "does not answer: "+s.Problem))
 			continue
 		}
-		t.AppendRow(rowOf(s.ID, s.HTTP, s.Role, fmt.Sprint(s.Term), count(s.Last), count(s.Applied), dash(s.Leader),
-			contactOf(s.Contact), count(s.Missing), s.Version, dash(s.Problem)))
+		t.AppendRow(rowOf(s.ID, s.HTTP, s.Role, fmt.Sprint(s.Term), units.Count(s.Last), units.Count(s.Applied), dash(s.Leader),
+			contactOf(s.Contact), units.Count(s.Missing), s.Version, dash(s.Problem)))
 	}
 	t.Render()
 	fmt.Fprintf(w, "\n%s\n", o.Verdict)

@@ -228,12 +228,6 @@ func pairs(w io.Writer, lines [][2]string) {
 	}
 }
 
-// count writes a number with commas: 2,465.
-func count[T int | int64 | uint64](n T) string { return units.Count(n) }
-
-// size writes a number of bytes: 3.2 MiB.
-func size(n int64) string { return units.Format(n) }
-
 // figure writes a measure with five decimals, below 0.001 with seven decimals, and below 10⁻⁶ with an exponent.
 func figure(v float64) string {
 	switch {
@@ -254,9 +248,6 @@ func clock(seconds int64) string {
 	}
 	return time.Unix(seconds, 0).Format(time.DateTime)
 }
-
-// duration writes seconds as 950 ms, 12.3 s or 3m05s.
-func duration(seconds float64) string { return units.Duration(seconds) }
 
 // short shortens a digest for tables.
 func short(digest string) string {
@@ -282,10 +273,7 @@ func nameList(names []string) string {
 	}
 	s := strings.Join(list, ", ")
 	if n := len(names); n > shown {
-		s += fmt.Sprintf(", ... (%s in all; -o json has them)", count(n))
+		s += fmt.Sprintf(", ... (%s in all; -o json has them)", units.Count(n))
 	}
 	return s
 }
-
-// plural writes a number of things: 1 run, 2,000 runs.
-func plural(n int, one string) string { return units.Plural(n, one) }

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/images"
 	"github.com/coppice-ldl/coppice/dataset/patches"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 type predictCmd struct {
@@ -115,7 +116,7 @@ func (c *predictCmd) Run(a *app) error {
 		a.note("%s: %s", src.Info().File, text)
 	}
 	return a.printBeside(c.Out, r, func(w io.Writer) {
-		fmt.Fprintf(w, "%s predicted: %s\n", plural(rows, "sample"), outName(c.Out))
+		fmt.Fprintf(w, "%s predicted: %s\n", units.Plural(rows, "sample"), outName(c.Out))
 		writeMatching(w, matched)
 	})
 }
@@ -218,10 +219,10 @@ func shares(names []string, classes []uint8) []classShare {
 }
 
 func (r *imageMap) text(w io.Writer) {
-	fmt.Fprintf(w, "%s written, with the classes of %s x %s pixels (width x height)\n", r.Out, count(r.Width), count(r.Height))
+	fmt.Fprintf(w, "%s written, with the classes of %s x %s pixels (width x height)\n", r.Out, units.Count(r.Width), units.Count(r.Height))
 	t := newTable(w, []string{"class", "pixels", "fraction"}, 2, 3)
 	for _, c := range r.Classes {
-		t.AppendRow(rowOf(c.Class, count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))
+		t.AppendRow(rowOf(c.Class, units.Count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))
 	}
 	t.Render()
 }

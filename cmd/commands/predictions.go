@@ -212,7 +212,7 @@ func writeRows(z *npy.Archive, src dataset.Source, rows int) error {
 // sameRows returns an error if a file has another number of samples than when it was counted.
 func sameRows(done, counted int) error {
 	if done != counted {
-		return fmt.Errorf("%s, then %s: %w", plural(counted, "sample"), plural(done, "sample"), dataset.ErrChanged)
+		return fmt.Errorf("%s, then %s: %w", units.Plural(counted, "sample"), units.Plural(done, "sample"), dataset.ErrChanged)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -170,13 +171,13 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*float64(p.Step)/float64(p.Steps)),
 			"step "+stepText(&p))
 	} else {
-		parts = append(parts, "step "+count(p.Step))
+		parts = append(parts, "step "+units.Count(p.Step))
 	}
 	if p.Loss >= 0 {
 		parts = append(parts, "K-L "+figure(p.Loss))
 	}
 	if s := elapsed.Seconds(); s > 0 && p.Samples > first.Samples {
-		parts = append(parts, count(uint64(float64(p.Samples-first.Samples)/s))+" samples/s")
+		parts = append(parts, units.Count(uint64(float64(p.Samples-first.Samples)/s))+" samples/s")
 		if left, atMost := stepsLeft(&p); left > 0 && p.Step > first.Step {
 			e := estimate{Seconds: s * left / float64(p.Step-first.Step), AtMost: atMost}
 			parts = append(parts, "ETA "+e.text())
@@ -254,7 +255,7 @@ func (p *pulse) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil {
-		p.meter.show("training for " + duration(p.meter.now().Sub(p.began).Seconds()))
+		p.meter.show("training for " + units.Duration(p.meter.now().Sub(p.began).Seconds()))
 		return
 	}
 	p.meter.training(*p.last)
@@ -290,12 +291,12 @@ func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration)
 	if p.Phase != "read" && p.Phase != "write" {
 		doing = fmt.Sprintf("%s (%s)", doing, p.Phase)
 	}
-	what, amount := "samples", count(p.Done)
+	what, amount := "samples", units.Count(p.Done)
 	if p.Phase == "store" || p.Phase == "upload" {
 		what = "shards"
 	}
 	if p.Of > 0 {
-		amount += " of " + count(p.Of)
+		amount += " of " + units.Count(p.Of)
 	}
 	parts = append(parts, fmt.Sprintf("%s: %s %s", doing, amount, what))
 	if s := elapsed.Seconds(); s > 0 && p.Done > first.Done {
@@ -303,7 +304,7 @@ func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration)
 			parts = append(parts, perSecond(float64(p.Done-first.Done)/s))
 		}
 		if p.Part < 1 && p.Part > first.Part && first.Part >= 0 {
-			parts = append(parts, "ETA "+duration(s*(1-p.Part)/(p.Part-first.Part)))
+			parts = append(parts, "ETA "+units.Duration(s*(1-p.Part)/(p.Part-first.Part)))
 		}
 	}
 	return strings.Join(parts, "  ")
@@ -314,7 +315,7 @@ func perSecond(rate float64) string {
 	if rate < 10 {
 		return fmt.Sprintf("%.1f samples/s", rate)
 	}
-	return count(uint64(rate)) + " samples/s"
+	return units.Count(uint64(rate)) + " samples/s"
 }
 
 // estimate is how long a job will still run.
@@ -327,9 +328,9 @@ type estimate struct {
 // text writes the time that is left.
 func (e *estimate) text() string {
 	if e.AtMost {
-		return "at most " + duration(e.Seconds)
+		return "at most " + units.Duration(e.Seconds)
 	}
-	return duration(e.Seconds)
+	return units.Duration(e.Seconds)
 }
 
 // stepsLeft returns the number of steps to come, or -1 if it is not known. atMost is true if there may be fewer.
@@ -345,11 +346,11 @@ func stepsLeft(p *round.Progress) (left float64, atMost bool) {
 func stepText(p *round.Progress) string {
 	switch {
 	case p.MostSteps > 0:
-		return count(p.Step) + " of at most " + count(p.MostSteps)
+		return units.Count(p.Step) + " of at most " + units.Count(p.MostSteps)
 	case p.Steps > 0:
-		return count(p.Step) + " of " + count(p.Steps)
+		return units.Count(p.Step) + " of " + units.Count(p.Steps)
 	}
-	return count(p.Step)
+	return units.Count(p.Step)
 }
 
 // lossText writes a loss. Before the first gradient step it is not known and negative.

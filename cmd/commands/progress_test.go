@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -87,11 +88,11 @@ func TestMeterJob(t *testing.T) {
 
 func TestWriting(t *testing.T) {
 	for got, want := range map[string]string{
-		count(0): "0", count(-1234): "-1,234", count(999): "999", count(1000): "1,000", count(uint64(1234567)): "1,234,567",
-		size(999): "999 B", size(1536): "1.5 KiB", size(3 << 30): "3.0 GiB",
-		duration(0.0421): "42 ms", duration(3.21): "3.2 s", duration(185): "3m05s", duration(7500): "2h05m",
+		units.Count(0): "0", units.Count(-1234): "-1,234", units.Count(999): "999", units.Count(1000): "1,000", units.Count(uint64(1234567)): "1,234,567",
+		units.Format(999): "999 B", units.Format(1536): "1.5 KiB", units.Format(3 << 30): "3.0 GiB",
+		units.Duration(0.0421): "42 ms", units.Duration(3.21): "3.2 s", units.Duration(185): "3m05s", units.Duration(7500): "2h05m",
 		figure(0): "0.00000", figure(1.1e-16): "1.1e-16", figure(-4e-9): "-4.0e-09", figure(0.12345678): "0.12346", figure(0.0000333): "0.0000333",
-		plural(1, "row"): "1 row", plural(2, "row"): "2 rows", plural(1500, "entry"): "1,500 entries",
+		units.Plural(1, "row"): "1 row", units.Plural(2, "row"): "2 rows", units.Plural(1500, "entry"): "1,500 entries",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

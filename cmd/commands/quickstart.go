@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -129,7 +130,7 @@ func (q *quickstart) up(c *quickstartCmd) error {
 			return err
 		}
 	}
-	q.note("starting %s and %s in %s", plural(c.Coordinators, "coordinator"), plural(c.Workers, "worker"), q.dir)
+	q.note("starting %s and %s in %s", units.Plural(c.Coordinators, "coordinator"), units.Plural(c.Workers, "worker"), q.dir)
 	ctx, cancel := context.WithTimeout(q.ctx, quickReady)
 	defer cancel()
 	q.cluster, err = proc.Start(ctx, config)
@@ -192,7 +193,7 @@ func (q *quickstart) show(c *quickstartCmd, r *result) error {
 	}
 	return q.print(shown, func(w io.Writer) {
 		r.text(w)
-		fmt.Fprintf(w, "\n%s, %s, total time %s\n", plural(len(info.Coordinators), "coordinator"), plural(len(info.Workers), "worker"), duration(shown.TotalSeconds))
+		fmt.Fprintf(w, "\n%s, %s, total time %s\n", units.Plural(len(info.Coordinators), "coordinator"), units.Plural(len(info.Workers), "worker"), units.Duration(shown.TotalSeconds))
 		q.next(w, c, info)
 	})
 }

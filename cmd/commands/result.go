@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/internal/version"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -174,9 +175,9 @@ func (a *app) modelHint(j *protocol.JobInfo) string {
 
 // text writes the result for people.
 func (r *result) text(w io.Writer) {
-	steps, speed, over := stepsLine(r.Steps, r.BestStep, r.RefitSteps), duration(r.Seconds), "samples"
+	steps, speed, over := stepsLine(r.Steps, r.BestStep, r.RefitSteps), units.Duration(r.Seconds), "samples"
 	if r.Seconds > 0 && r.Samples > 0 {
-		speed += fmt.Sprintf(" (%s samples/s)", count(uint64(float64(r.Samples)/r.Seconds)))
+		speed += fmt.Sprintf(" (%s samples/s)", units.Count(uint64(float64(r.Samples)/r.Seconds)))
 	}
 	if n := len(r.Folds); n > 0 {
 		steps, over = foldSteps(r.Steps, r.Folds), fmt.Sprintf("%d folds", n)
@@ -193,7 +194,7 @@ func (r *result) text(w io.Writer) {
 		{"samples", rowsLine(r.Rows, len(r.Folds))},
 	}
 	if r.GainEvaluations > 0 {
-		lines = append(lines, [2]string{"gains", count(r.GainEvaluations) + " evaluated"})
+		lines = append(lines, [2]string{"gains", units.Count(r.GainEvaluations) + " evaluated"})
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
@@ -229,20 +230,20 @@ func foldSteps(steps uint64, folds []foldResult) string {
 		least, greatest = min(least, f.BestStep), max(greatest, f.BestStep)
 	}
 	if greatest == 0 {
-		return count(steps)
+		return units.Count(steps)
 	}
-	return fmt.Sprintf("%s; best at steps %s to %s of a fold", count(steps), count(least), count(greatest))
+	return fmt.Sprintf("%s; best at steps %s to %s of a fold", units.Count(steps), units.Count(least), units.Count(greatest))
 }
 
 // stepsLine writes the number of steps, and the step of the model.
 func stepsLine(steps, best, refit uint64) string {
 	switch {
 	case best == 0:
-		return count(steps)
+		return units.Count(steps)
 	case refit > 0:
-		return fmt.Sprintf("best at step %s of %s, then trained again for as many steps, with the validation samples included", count(best), count(steps-refit))
+		return fmt.Sprintf("best at step %s of %s, then trained again for as many steps, with the validation samples included", units.Count(best), units.Count(steps-refit))
 	}
-	return fmt.Sprintf("best at step %s of %s", count(best), count(steps))
+	return fmt.Sprintf("best at step %s of %s", units.Count(best), units.Count(steps))
 }
 
 // clipText is the end of the title of a table of measures, about clipped probabilities.
@@ -254,7 +255,7 @@ func clipText(clip string) string {
 }
 
 func rowsLine(c pipeline.Counts, folds int) string {
-	s := fmt.Sprintf("%s for training, %s for validation, %s for testing", count(c.Train), count(c.Validation), count(c.Test))
+	s := fmt.Sprintf("%s for training, %s for validation, %s for testing", units.Count(c.Train), units.Count(c.Validation), units.Count(c.Test))
 	if folds > 0 {
 		s += " (in the first fold)"
 	}
@@ -341,9 +342,9 @@ func writeLinear(w io.Writer, algorithm string, l *pipeline.LinearBaseline, rows
 	if l == nil {
 		return
 	}
-	of := "the " + count(uint64(l.Samples))
+	of := "the " + units.Count(uint64(l.Samples))
 	if l.Samples < rows.Train {
-		of = fmt.Sprintf("%s of the %s", count(uint64(l.Samples)), count(uint64(rows.Train)))
+		of = fmt.Sprintf("%s of the %s", units.Count(uint64(l.Samples)), units.Count(uint64(rows.Train)))
 	}
 	fmt.Fprintf(w, "Linear baseline: K-L %s (sa-bfgs, fitted to %s training samples)\n", figure(l.Measures[0].Mean), of)
 	if l.Better {
@@ -430,7 +431,7 @@ func writeConfusion(w io.Writer, c *measures.Classes, names []string) {
 	for i, counts := range c.Confusion {
 		cells := []string{names[i]}
 		for _, n := range counts {
-			cells = append(cells, count(n))
+			cells = append(cells, units.Count(n))
 		}
 		t.AppendRow(rowOf(cells...))
 	}
@@ -501,7 +502,7 @@ func spentLine(spent map[string]float64) string {
 	left := maps.Clone(spent)
 	add := func(kind, word string) {
 		if seconds, ok := left[kind]; ok {
-			parts = append(parts, word+" "+duration(seconds))
+			parts = append(parts, word+" "+units.Duration(seconds))
 			delete(left, kind)
 		}
 	}
@@ -514,7 +515,7 @@ func spentLine(spent map[string]float64) string {
 		add(kind, kind)
 	}
 	if waits {
-		parts = append(parts, "waiting "+duration(waiting))
+		parts = append(parts, "waiting "+units.Duration(waiting))
 	}
 	return strings.Join(parts, ", ")
 }

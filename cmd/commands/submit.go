@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -121,9 +122,9 @@ func keepable(j *round.Job, m *dataset.Manifest, assigned []uint16) error {
 	}
 	switch bytes := pipeline.PredictionBytes(j, m, n); {
 	case bytes > spec.MaxPredictions:
-		return usagef("{predictions-out}: the predictions take %s bytes; at most %s are possible", count(bytes), count(spec.MaxPredictions))
+		return usagef("{predictions-out}: the predictions take %s bytes; at most %s are possible", units.Count(bytes), units.Count(spec.MaxPredictions))
 	case bytes > j.Predictions:
-		return usagef("{predictions-out}: the predictions take %s bytes, more than the setting keep_predictions; give {set=keep_predictions=%d}", count(bytes), bytes)
+		return usagef("{predictions-out}: the predictions take %s bytes, more than the setting keep_predictions; give {set=keep_predictions=%d}", units.Count(bytes), bytes)
 	}
 	return nil
 }

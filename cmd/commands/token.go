@@ -99,7 +99,7 @@ func (c *tokenCreateCmd) Run(a *app) error {
 	return a.print(shown, func(w io.Writer) {
 		list := [][2]string{{"id", made.ID}, {"user", made.Owner}, {"role", made.Role}, {"until", endOf(made)}}
 		if made.Quota > 0 {
-			list = append(list, [2]string{"quota", plural(int(made.Quota), "job")})
+			list = append(list, [2]string{"quota", units.Plural(int(made.Quota), "job")})
 		}
 		if c.Out != "" {
 			list = append(list, [2]string{"file", c.Out})
@@ -144,7 +144,7 @@ func (c *tokenListCmd) Run(a *app) error {
 			one := &list[i]
 			quota := "-"
 			if one.Quota > 0 {
-				quota = count(int(one.Quota))
+				quota = units.Count(int(one.Quota))
 			}
 			state, since := tokenState(one)
 			if since != 0 && state != "expired" { // the column until has the end
