@@ -138,7 +138,7 @@ func certificateOf(text string) (r protocol.Revocation, err error) {
 	}
 	list, err := certs.Read(text)
 	if err != nil {
-		return r, usageError{err}
+		return r, usageOf(err)
 	}
 	leaf := list[0]
 	if _, err := certs.ParseIdentity(leaf.Identity); err != nil {

@@ -43,7 +43,7 @@ func (c *backupCmd) Run(a *app) error {
 		return err
 	}
 	defer f.discard()
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	h, err := cl.Backup(a.ctx, f, func(p client.BackupProgress) {
 		m.show(fmt.Sprintf("%s of %s, %s of %s", units.Format(p.Bytes), units.Format(p.OfBytes), units.Count(p.Blobs), units.Plural(p.OfBlobs, "blob")))
 	})
@@ -95,14 +95,14 @@ func (c *restoreCmd) Run(a *app) error {
 		return err
 	}
 	defer f.Close()
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	r, err := coordinator.Restore(a.ctx, f, coordinator.RestoreConfig{Dir: c.Dir, ID: c.ID, Peers: peers, DropTokens: c.DropTokens, Progress: func(blobs, of int) {
 		m.show(fmt.Sprintf("%s of %s", units.Count(blobs), units.Plural(of, "blob")))
 	}})
 	m.clear()
 	switch {
 	case errors.Is(err, coordinator.ErrUsage):
-		return usageError{err}
+		return usageOf(err)
 	case errors.Is(err, coordinator.ErrNotEmpty):
 		return err // the backup file is not the cause
 	case err != nil:

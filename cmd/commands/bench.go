@@ -288,7 +288,7 @@ func (c *benchFlags) measure(a *app, kind string, p *peerRun, open func() ([]spe
 			return err
 		}
 	}
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	defer m.clear()
 	cases, sources, err := open()
 	if err != nil {

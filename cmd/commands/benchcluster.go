@@ -94,7 +94,7 @@ func (c *benchClusterCmd) Run(a *app) error {
 // measure starts the cluster, measures, and ends the cluster.
 func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, checks dataset.Checks) error {
 	var report *benchReport
-	err := a.onBenchCluster(proc.Config{Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"}}, c.TLS, func(cluster *proc.Cluster, _, _ string) (err error) {
+	err := onBenchCluster(a, proc.Config{Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"}}, c.TLS, func(cluster *proc.Cluster, _, _ string) (err error) {
 		report, err = c.compare(a, cluster, name, src, checks)
 		return err
 	})
@@ -106,7 +106,7 @@ func (c *benchClusterCmd) measure(a *app, name string, src dataset.Source, check
 
 // onBenchCluster starts a cluster of this program in a temporary folder, calls measure with the cluster, the folder and the
 // program's file, and ends the cluster. If measure fails, the last lines of the logs are printed.
-func (a *app) onBenchCluster(config proc.Config, secure bool, measure func(cluster *proc.Cluster, dir, exe string) error) (err error) {
+func onBenchCluster(a *app, config proc.Config, secure bool, measure func(cluster *proc.Cluster, dir, exe string) error) (err error) {
 	dir, err := tempdir.Make("bench")
 	if err != nil {
 		return err
@@ -155,9 +155,9 @@ func (c *echoCmd) Run(a *app) error {
 }
 
 func (c *benchClusterCmd) compare(a *app, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	defer m.clear()
-	d, err := cluster.Client().Import(a.ctx, name, src, readingFor(a.ctx, "reading data", checks, m))
+	d, err := cluster.Client().Import(a.ctx, name, src, m.reading(a.ctx, "reading data", checks))
 	if err != nil {
 		return nil, err
 	}
@@ -310,10 +310,10 @@ func (c *benchExperimentCmd) Run(a *app) error {
 			return usagef("--%s %d: want at least 1", flag, n)
 		}
 	}
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	defer m.clear()
 	var t *bench.ExperimentTimes
-	err := a.onBenchCluster(proc.Config{Coordinators: c.Coordinators, Workers: c.Workers}, c.TLS, func(cluster *proc.Cluster, dir, exe string) (err error) {
+	err := onBenchCluster(a, proc.Config{Coordinators: c.Coordinators, Workers: c.Workers}, c.TLS, func(cluster *proc.Cluster, dir, exe string) (err error) {
 		x := &bench.Experiment{
 			Cluster: cluster, Exe: exe, Dir: dir, Repeats: c.Repeats, Times: c.Times,
 			Note: func(format string, args ...any) { m.show(fmt.Sprintf(format, args...)) },

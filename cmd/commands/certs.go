@@ -233,7 +233,7 @@ func (f *authorityFlags) issue(a *app, i certs.Identity, out string, hosts []str
 	}
 	i.Cluster = authority.Cluster
 	if err := i.Check(); err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	if out == "" {
 		out = filepath.Join(f.Authority, i.Name)
@@ -311,7 +311,7 @@ the certificate. The exit code is 2 if the folder cannot be used.`
 func (c *certsCheckCmd) Run(a *app) error {
 	source, err := certs.Open(c.Dir, nil)
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	id := source.Identity()
 	shown := struct {

@@ -71,7 +71,7 @@ func (c *chaosCmd) Run(a *app) error {
 		Network: network, Heartbeat: c.Heartbeat, TLS: c.TLS,
 	})
 	if errors.Is(err, chaos.ErrUsage) {
-		return errors.Join(usageError{err}, os.RemoveAll(dir))
+		return errors.Join(usageOf(err), os.RemoveAll(dir))
 	}
 	if report != nil {
 		if failed := a.print(report, func(w io.Writer) { chaosText(w, report, err == nil) }); failed != nil {

@@ -147,7 +147,7 @@ const addPause = 200 * time.Millisecond
 func (c *addCmd) await(a *app, cl *client.Client, id string) error {
 	ctx, cancel := context.WithTimeout(a.ctx, c.Vote)
 	defer cancel()
-	meter := newMeter(a.stderr)
+	meter := newMeter(a)
 	defer meter.clear()
 	last := "it has not answered"
 	for {
@@ -290,11 +290,11 @@ func (c *clusterShowCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(info, func(w io.Writer) { a.writeCluster(w, info, client.UsesTLS(cl)) })
+	return a.print(info, func(w io.Writer) { writeCluster(a, w, info, client.UsesTLS(cl)) })
 }
 
 // writeCluster describes a cluster. tls is true if connections to it use TLS.
-func (a *app) writeCluster(w io.Writer, c *protocol.Cluster, tls bool) {
+func writeCluster(a *app, w io.Writer, c *protocol.Cluster, tls bool) {
 	leader := c.Leader
 	if leader == "" {
 		leader = "none at present; see coppice cluster members --stale"
@@ -321,7 +321,7 @@ func (a *app) writeCluster(w io.Writer, c *protocol.Cluster, tls bool) {
 	if len(c.Workers) == 0 && c.Leader != "" {
 		fmt.Fprintln(w, protocol.NoWorker(protocol.StartWorker(protocol.JoinList(c.Coordinators), protocol.SecurityFlags(tls, c.Insecure))))
 	}
-	a.writeDistrusted(w, c.Quarantined)
+	writeDistrusted(a, w, c.Quarantined)
 }
 
 // writeCoordinators lists the coordinators as the leader sees them. Without a leader it lists them as they are
@@ -442,7 +442,7 @@ func (c *clusterTrustCmd) Run(a *app) error {
 }
 
 // writeDistrusted lists the quarantined workers.
-func (a *app) writeDistrusted(w io.Writer, list []protocol.Quarantined) {
+func writeDistrusted(a *app, w io.Writer, list []protocol.Quarantined) {
 	if len(list) == 0 {
 		return
 	}

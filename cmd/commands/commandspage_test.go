@@ -66,14 +66,14 @@ func commandTables(app *kong.Application) string {
 			leaves = []*kong.Node{top}
 		}
 		for _, leaf := range leaves {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(usageOf(leaf), "|", `\|`), strings.ReplaceAll(leaf.Help, "|", `\|`))
+			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(usageLine(leaf), "|", `\|`), strings.ReplaceAll(leaf.Help, "|", `\|`))
 		}
 	}
 	return strings.ReplaceAll(b.String(), "|\n###", "|\n\n###") + "\n"
 }
 
-// usageOf returns a command with its arguments and the flags that it cannot do without.
-func usageOf(leaf *kong.Node) string {
+// usageLine returns a command with its arguments and the flags that it cannot do without.
+func usageLine(leaf *kong.Node) string {
 	return strings.Join(append([]string{leaf.FullPath()}, required(leaf)...), " ")
 }
 

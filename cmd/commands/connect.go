@@ -70,14 +70,14 @@ func (s *serverFlags) connect(a *app) (*client.Client, error) {
 	go source.Watch(ctx)
 	looks := &looks{survey: func() *outlook { return judge(c.Survey(ctx)) }, now: time.Now}
 	early, now := time.AfterFunc(lookAfter, func() { looks.look() }), time.Now()
-	a.atEnd = append(a.atEnd, func() {
+	a.atEnding(func() {
 		cancel()
 		if !early.Stop() {
 			looks.look() // wait for the survey to end
 		}
 	})
-	a.asks = &asked{a: a, cl: c, looks: looks, early: early, since: now, last: now}
-	c.Waiting = a.asks.waiting
+	asks := &asked{a: a, cl: c, looks: looks, early: early, since: now, last: now}
+	a.cluster, c.Waiting = asks, asks.waiting
 	return c, nil
 }
 
@@ -90,7 +90,7 @@ func (f *changeFlags) connect(a *app) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.asks.patient(f.Wait)
+	a.cluster.patient(f.Wait)
 	return c, nil
 }
 
@@ -159,7 +159,7 @@ func (s *serverFlags) route(a *app) (route, error) {
 		{"tls-dir", s.TLSDir, func(w *route) *string { return &w.folder }},
 	} {
 		level := &outside
-		if a.given[f.name] {
+		if a.isGiven(f.name) {
 			level = &flags
 		}
 		*f.into(level) = f.given
@@ -168,17 +168,17 @@ func (s *serverFlags) route(a *app) (route, error) {
 		return route{}, errTokenGiven
 	}
 	flags.explicit, outside.explicit = true, true
-	if a.given["server"] {
+	if a.isGiven("server") {
 		flags.server = s.Server
 	} else {
 		outside.server = s.Server
 	}
 	file, err := contexts.Load(contexts.DefaultPath())
 	if err != nil {
-		return route{}, usageError{err}
+		return route{}, usageOf(err)
 	}
 	levels := []route{flags, outside}
-	if a.given["context"] {
+	if a.isGiven("context") {
 		levels = levels[:1]
 	}
 	name := s.Context
@@ -189,7 +189,7 @@ func (s *serverFlags) route(a *app) (route, error) {
 		c, err := file.Find(name)
 		if err != nil {
 			where := "--context"
-			if name := variable("context"); !a.given["context"] && os.Getenv(name) != "" {
+			if name := variable("context"); !a.isGiven("context") && os.Getenv(name) != "" {
 				where = name
 			}
 			return route{}, usagef("%s: %w", where, err)
@@ -215,9 +215,9 @@ func (s *serverFlags) route(a *app) (route, error) {
 // named returns the flag on the command line that names the cluster, with its value, or nil.
 func (s *serverFlags) named(a *app) []string {
 	switch {
-	case a.given["server"]:
+	case a.isGiven("server"):
 		return []string{"--server", strings.Join(s.Server, ",")}
-	case a.given["context"]:
+	case a.isGiven("context"):
 		return []string{"--context", s.Context}
 	}
 	return nil
@@ -227,7 +227,7 @@ func (s *serverFlags) named(a *app) []string {
 func (s *serverFlags) reach(a *app) []string {
 	words := s.named(a)
 	for _, f := range [][2]string{{"tls-dir", s.TLSDir}, {"ca-file", s.CAFile}, {"token-file", s.TokenFile}} {
-		if a.given[f[0]] {
+		if a.isGiven(f[0]) {
 			words = append(words, "--"+f[0], f[1])
 		}
 	}
@@ -331,9 +331,9 @@ func withPorts(addresses []string) []string {
 
 // apartFromCluster refuses --server and --wait on the command line if flag says that no cluster is asked. A variable or
 // a configuration file may name a cluster nevertheless.
-func (a *app) apartFromCluster(flag errtext.Text, asksNone bool) error {
+func apartFromCluster(a *app, flag errtext.Text, asksNone bool) error {
 	for _, name := range []string{"server", "context", "tls-dir", "token-file", "ca-file", "wait"} {
-		if asksNone && a.given[name] {
+		if asksNone && a.isGiven(name) {
 			return usagef("%s needs a cluster, but %s uses none; leave one of them out", errtext.Option(name, ""), flag)
 		}
 	}
@@ -343,6 +343,8 @@ func (a *app) apartFromCluster(flag errtext.Text, asksNone bool) error {
 const (
 	// lull is the time without a repeated request after which a new wait begins. A try may take nearly as long.
 	lull = protocol.ClientTry + time.Second
+	// tellFirst is how long a request waits before a line says why.
+	tellFirst = 2 * time.Second
 	// tellEvery is the interval between two lines about a wait.
 	tellEvery = 5 * time.Second
 	// lookAfter is when all coordinators are asked for their state. A command that only reads has their answers when
@@ -401,7 +403,7 @@ func (s *asked) waiting(err error) {
 		s.since = now
 	}
 	s.last = now
-	if !s.tells || now.Sub(s.since) < quiet || now.Sub(s.told) < tellEvery {
+	if !s.tells || now.Sub(s.since) < tellFirst || now.Sub(s.told) < tellEvery {
 		return
 	}
 	s.told = now
@@ -423,7 +425,7 @@ func (s *asked) isSilent() bool {
 // explained adds what each coordinator says to the error that no coordinator answered.
 func (s *asked) explained(err error) error {
 	var e *client.Unavailable
-	if s == nil || !errors.As(err, &e) {
+	if !errors.As(err, &e) {
 		return err
 	}
 	var o *outlook
@@ -439,5 +441,5 @@ func (s *asked) explained(err error) error {
 	if e.Unknown {
 		text += "; the command may have taken effect nevertheless: check before you repeat it"
 	}
-	return reworded{err, text}
+	return rewordedAs(err, text)
 }

@@ -73,7 +73,7 @@ func (c *contextSetCmd) Run(a *app) error {
 			f.Current = c.Name
 		}
 		if err := f.Set(made); err != nil {
-			return usageError{err}
+			return usageOf(err)
 		}
 		return nil
 	})
@@ -115,7 +115,7 @@ type contextListCmd struct{}
 func (contextListCmd) Run(a *app) error {
 	f, err := contexts.Load(contexts.DefaultPath())
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	return showContexts(a, f)
 }
@@ -128,7 +128,7 @@ func changeContexts(a *app, change func(*contexts.File) error) error {
 	}
 	f, err := contexts.Load(path)
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	if err := change(f); err != nil {
 		return err

@@ -42,10 +42,10 @@ func (c *convertCmd) Run(a *app) error {
 		return err
 	}
 	defer out.discard()
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	m.quiet = a.json
 	how := dataset.NPZOptions{Store: c.Store || isDescriptor(c.Out), Lossless: true}
-	rows, err := dataset.WriteNPZ(out, src, readingFor(a.ctx, "converting", checks, m), how)
+	rows, err := dataset.WriteNPZ(out, src, m.reading(a.ctx, "converting", checks), how)
 	m.clear()
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ type fileFlags struct {
 func (f *fileFlags) options() (o dataset.OpenOptions, err error) {
 	kind, err := dataset.ParseLabelKind(f.Labels)
 	if err != nil {
-		return o, usageError{err}
+		return o, usageOf(err)
 	}
 	o = dataset.OpenOptions{
 		Labels:    dataset.LabelOptions{Kind: kind, Columns: f.LabelColumns, Prefixes: f.LabelPrefix},
@@ -110,12 +110,12 @@ func (d *dataFlags) open(a *app, path string) (dataset.Source, dataset.Checks, e
 	if err != nil {
 		return nil, checks, err
 	}
-	if path, err = a.dataFile(path, &o); err != nil {
+	if path, err = dataFile(a, path, &o); err != nil {
 		return nil, checks, err
 	}
 	src, err := dataset.Open(path, o)
 	if err != nil {
-		return nil, checks, unreadable{err}
+		return nil, checks, badData(err)
 	}
 	return src, checks, nil
 }
@@ -234,7 +234,7 @@ const stdinName = "-"
 
 // dataFile returns the path of a data file. Stdin is copied to a temporary file, because data is read twice. The file
 // is deleted after the command.
-func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
+func dataFile(a *app, path string, o *dataset.OpenOptions) (string, error) {
 	if path != stdinName {
 		return path, nil
 	}
@@ -245,21 +245,21 @@ func (a *app) dataFile(path string, o *dataset.OpenOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	a.atEnd = append(a.atEnd, func() { dir.Remove() })
+	a.atEnding(func() { dir.Remove() })
 	f, err := os.Create(filepath.Join(dir.Path, "data"))
 	if err != nil {
 		return "", err
 	}
 	o.Called = "stdin"
-	if err := a.spool(f); err != nil {
+	if err := spool(a, f); err != nil {
 		return "", err
 	}
 	return f.Name(), nil
 }
 
 // spool copies stdin to f and closes f. An interrupt ends it.
-func (a *app) spool(f *os.File) error {
-	m := newMeter(a.stderr)
+func spool(a *app, f *os.File) error {
+	m := newMeter(a)
 	done := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(f, &counted{a.stdin, m, 0})

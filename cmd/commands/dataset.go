@@ -50,9 +50,9 @@ func (c *importCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	m.quiet = a.json
-	d, err := client.ImportAs(a.ctx, cl, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src, readingFor(a.ctx, "reading data", checks, m))
+	d, err := client.ImportAs(a.ctx, cl, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src, m.reading(a.ctx, "reading data", checks))
 	m.clear()
 	if err != nil {
 		return err

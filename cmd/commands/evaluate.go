@@ -69,13 +69,13 @@ func (c *evaluateCmd) Run(a *app) error {
 		return err
 	}
 	unseen := c.unseenFlag.count(&o)
-	path, err := a.dataFile(c.Data, &o)
+	path, err := dataFile(a, c.Data, &o)
 	if err != nil {
 		return err
 	}
 	src, matched, err := dataset.OpenFor(path, o, m.schema())
 	if err != nil {
-		return unreadable{m.readAs(o.Labels.Kind, err)}
+		return badData(m.readAs(o.Labels.Kind, err))
 	}
 	e := &evaluation{algorithm: m.file.Algorithm, ModelDigest: m.file.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
 	if dataset.IsNamedArrays(c.Data) {
@@ -94,8 +94,8 @@ func (c *evaluateCmd) Run(a *app) error {
 	if c.Figures != "" {
 		e.shown = &shownRows{plane: true}
 	}
-	progress := newMeter(a.stderr)
-	reading := readingFor(a.ctx, "evaluating", checks, progress)
+	progress := newMeter(a)
+	reading := progress.reading(a.ctx, "evaluating", checks)
 	reading.LeftOut = e.LeftOut.add
 	err = m.evaluate(e, src, reading, rows)
 	progress.clear()
@@ -110,7 +110,7 @@ func (c *evaluateCmd) Run(a *app) error {
 			return err
 		}
 	}
-	a.tell(src)
+	tellReading(a, src)
 	e.Notes = errtext.Strings(src.Info().Said())
 	return a.printBeside(c.Out, e, e.text)
 }
@@ -131,7 +131,7 @@ func (c *evaluateCmd) draw(a *app, m *model, e *evaluation) error {
 func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 	t, err := m.typeOf(info)
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	_, labels := m.Shape()
 	if e.plan, err = pipeline.PlanOf(m.file.Algorithm, labels, t); err != nil {
@@ -141,7 +141,7 @@ func (c *evaluateCmd) plan(m *model, e *evaluation, info dataset.Info) error {
 		e.plan.Clip, e.Clip = measures.Clip(c.Clip), c.Clip
 	}
 	if err := pipeline.CheckPlan(e.plan, m.file.Algorithm); err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	if c.PerSample && e.plan.Number {
 		return usagef("{per-sample} needs a model of distributions; this model predicts numbers")

@@ -43,11 +43,14 @@ const (
 // usageError is a wrong command line: exit code 2.
 type usageError struct{ error }
 
+// usageOf returns an error with the text of err. It says that the command line is wrong: the exit code is 2.
+func usageOf(err error) error { return usageError{err} }
+
 func (e usageError) Unwrap() error { return e.error }
 
-// usagef returns a usageError with a text as of errtext.Sprintf.
+// usagef is usageOf with the text that errtext.Sprintf makes.
 func usagef(format string, args ...any) error {
-	return usageError{errtext.Errorf(errtext.WrongOption, format, args...)}
+	return usageOf(errtext.Errorf(errtext.WrongOption, format, args...))
 }
 
 // isUsage reports whether an error is about what the user asked for: flags, specs and settings.
@@ -67,6 +70,9 @@ type reworded struct {
 	text string
 }
 
+// rewordedAs returns err with another text.
+func rewordedAs(err error, text string) error { return reworded{err, text} }
+
 func (e reworded) Unwrap() error { return e.error }
 
 func (e reworded) Error() string { return e.text }
@@ -76,6 +82,9 @@ type formed struct {
 	error
 	as error
 }
+
+// formedAs returns err with the text and the form of another error.
+func formedAs(err, as error) error { return formed{err, as} }
 
 func (e formed) Unwrap() error { return e.error }
 
@@ -102,9 +111,12 @@ type failure struct {
 	MistakeForms []*errtext.Form `json:"mistake_forms,omitempty"`
 }
 
-// interrupted is the error of an interrupted command. Its text says what continues without the command, and is printed
-// without a prefix.
+// interrupted is the error of an interrupted command.
 type interrupted struct{ text string }
+
+// interruptedBy returns the error of an interrupted command. text says what continues without the command, and is
+// printed without a prefix.
+func interruptedBy(text string) error { return interrupted{text} }
 
 func (e interrupted) Error() string { return e.text }
 
@@ -119,8 +131,14 @@ type ofKind struct {
 	kind string
 }
 
+// ofKindError returns err with a kind, which -o json prints.
+func ofKindError(kind string, err error) error { return ofKind{err, kind} }
+
 // absent is an error about something that does not exist.
 type absent struct{ error }
+
+// notFound returns an error with the text of err that says that something does not exist. It is an fs.ErrNotExist.
+func notFound(err error) error { return absent{err} }
 
 func (e absent) Unwrap() error { return e.error }
 
@@ -173,6 +191,9 @@ func failureOf(ctx context.Context, err error) failure {
 
 // unreadable is an error about the contents of a data file that was opened.
 type unreadable struct{ error }
+
+// badData returns an error with the text of err. Unless err is about access to a file, it is about the contents of data.
+func badData(err error) error { return unreadable{err} }
 
 func (e unreadable) Unwrap() error { return e.error }
 

@@ -52,7 +52,7 @@ func (c *experimentRunCmd) Run(a *app) error {
 	if c.DryRun && a.output == outputJSONL {
 		return usagef("{dry-run} prints text or JSON: give -o text or -o json")
 	}
-	if err := a.apartFromCluster(flagText("--local"), c.Local); err != nil {
+	if err := apartFromCluster(a, flagText("--local"), c.Local); err != nil {
 		return err
 	}
 	if c.Local && c.Shared {
@@ -74,18 +74,18 @@ func (c *experimentRunCmd) Run(a *app) error {
 // runHere computes in this process the runs without a result, and reports. For a dry run, it only says which.
 func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) error {
 	defer frugal.begin()()
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	sets, layout, err := c.reader(a, m, s).Load(a.ctx, c.KeepModels)
 	m.clear()
 	if err != nil {
 		return err
 	}
-	live := a.newLiveMeter()
+	live := newLiveMeter(a)
 	run := local.Run{
 		Spec: s, File: c.Spec, Folder: cmp.Or(c.Dir, folderOf(c.Spec, s.Name)), Sets: sets, Layout: layout,
 		RetryFailed: c.RetryFailed, RecordAgain: c.RecordAgain, Lanes: c.threadsFlag.count(),
 		Note: func(text string) { a.note("%s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: func(s local.Status, grid func(columns, lines int) []string) {
-			live.told.putRuns(runsProgress{s.Runs, s.Done + s.Failed, s.Estimate.Seconds, ""})
+			live.told.putRuns(runsProgress{Runs: s.Runs, Done: s.Done + s.Failed, SecondsLeft: s.Estimate.Seconds})
 			live.showAll(s.Line(), grid)
 		},
 	}
@@ -94,17 +94,17 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) error {
 		if err != nil {
 			return err
 		}
-		return a.printPlan(p)
+		return printPlan(a, p)
 	}
 	t, err := run.Do(a.ctx)
 	live.clear()
 	if errors.Is(err, local.ErrInterrupted) {
-		return interrupted{fmt.Sprintf("interrupted; the results of runs that ended are in %s, and the same command does the other runs", run.Folder)}
+		return interruptedBy(fmt.Sprintf("interrupted; the results of runs that ended are in %s, and the same command does the other runs", run.Folder))
 	}
 	if err != nil {
 		return err
 	}
-	a.noteGaps(t)
+	noteGaps(a, t)
 	return c.write(a, t)
 }
 
@@ -120,14 +120,14 @@ func (c *experimentRunCmd) runThere(a *app, s *experiment.Spec) error {
 		return err
 	}
 	if c.DryRun {
-		return a.printPlan(p)
+		return printPlan(a, p)
 	}
 	a.note("%s of experiment %s submitted", units.Plural(p.Runs, "run"), s.Name)
 	return watchAndReport(a, cl, s.Name, c.Spec, &c.serverFlags, &c.reportFlags)
 }
 
 // printPlan prints what a submission would add.
-func (a *app) printPlan(p *protocol.ExperimentPlan) error {
+func printPlan(a *app, p *protocol.ExperimentPlan) error {
 	return a.print(p, func(w io.Writer) {
 		for _, line := range overview.Plan(p) {
 			fmt.Fprintln(w, line)

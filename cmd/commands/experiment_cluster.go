@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mattn/go-isatty"
-
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/overview"
@@ -48,7 +46,7 @@ func (f *cellFlags) set(s *experiment.Spec) error {
 func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spec, error) {
 	of, err := s.read(a.ctx)
 	if of != nil && err != nil {
-		m := newMeter(a.stderr)
+		m := newMeter(a)
 		defer m.clear()
 		return nil, s.reader(a, m, of).WithMistakes(a.ctx, err, local)
 	}
@@ -60,7 +58,7 @@ func (s *specArg) readFor(a *app, flags *cellFlags, local bool) (*experiment.Spe
 
 // noExperiment says that a cluster has no experiment of that name.
 func noExperiment(name string) error {
-	return absent{fmt.Errorf("the cluster has no experiment %q; coppice experiment list shows its experiments", name)}
+	return notFound(fmt.Errorf("the cluster has no experiment %q; coppice experiment list shows its experiments", name))
 }
 
 // readThere reads an experiment from a cluster so far. If bare is true, no values are read, but how each run has ended. spec is
@@ -75,14 +73,14 @@ func (f *serverFlags) readThere(a *app, cl *client.Client, name string, bare boo
 }
 
 // noteAll prints notes.
-func (a *app) noteAll(list []string) {
+func noteAll(a *app, list []string) {
 	for _, text := range list {
 		a.note("note: %s", text)
 	}
 }
 
 // noteGaps names the runs of a table that are missing, and the methods without a measure.
-func (a *app) noteGaps(t *tables.Table) {
+func noteGaps(a *app, t *tables.Table) {
 	for _, text := range experiment.UnmeasuredNotes(t) {
 		a.note("warning: %s", text)
 	}
@@ -107,7 +105,7 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 	}
 	var refused *client.Error
 	for n := 1; ; n++ {
-		m := newMeter(a.stderr)
+		m := newMeter(a)
 		r.Datasets, err = s.reader(a, m, of).Send(a.ctx, cl, flags.DryRun, shared)
 		m.clear()
 		if err != nil {
@@ -129,12 +127,12 @@ func (s *specArg) submit(a *app, cl *client.Client, of *experiment.Spec, flags *
 		return p, err
 	}
 	if errors.Is(err, context.Canceled) {
-		err = interrupted{"interrupted; the experiment may have been submitted: see coppice experiment list"}
+		err = interruptedBy("interrupted; the experiment may have been submitted: see coppice experiment list")
 	}
 	if err != nil {
 		return nil, err
 	}
-	a.noteAll(p.Notes)
+	noteAll(a, p.Notes)
 	if shared && slices.ContainsFunc(p.Jobs, func(j protocol.JobInfo) bool { return j.Private }) {
 		noteNotShared(a, "experiment", of.Name)
 	}
@@ -149,10 +147,10 @@ func (f *cellFlags) agree(a *app, p *protocol.ExperimentPlan) error {
 	for _, line := range overview.Plan(p) {
 		a.note("%s", line)
 	}
-	refused := ofKind{errtext.Errorf(errtext.WrongRequest, "nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); {yes} leaves them out of reports, another name keeps both",
-		units.Plural(p.Orphaned, "run"), p.Name, units.Plural(p.Runs, "new run"), units.Count(p.Kept), units.Count(p.Orphaned)), "orphans"}
+	refused := ofKindError("orphans", errtext.Errorf(errtext.WrongRequest, "nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); {yes} leaves them out of reports, another name keeps both",
+		units.Plural(p.Orphaned, "run"), p.Name, units.Plural(p.Runs, "new run"), units.Count(p.Kept), units.Count(p.Orphaned)))
 	in, ok := a.stdin.(*os.File)
-	if !ok || !isatty.IsTerminal(in.Fd()) || !newMeter(a.stderr).terminal {
+	if !ok || !isTerminal(in) || !isTerminal(a.stderr) {
 		return refused
 	}
 	fmt.Fprint(a.stderr, "The results of orphaned runs are kept, but reports leave them out. Continue? [y/N] ")
@@ -170,6 +168,6 @@ func (f *cellFlags) agree(a *app, p *protocol.ExperimentPlan) error {
 		return refused
 	case <-a.ctx.Done():
 		fmt.Fprintln(a.stderr)
-		return interrupted{"interrupted; nothing was submitted"}
+		return interruptedBy("interrupted; nothing was submitted")
 	}
 }

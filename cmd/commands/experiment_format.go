@@ -41,7 +41,7 @@ func (f *reportFlags) write(a *app, t *tables.Table) error {
 		return err
 	}
 	if f.Out == "" {
-		if l := a.newProgressLines(); l != nil {
+		if l := newProgressLines(a); l != nil {
 			return l.out.Encode(struct {
 				Result *tables.Table `json:"result"`
 			}{t})

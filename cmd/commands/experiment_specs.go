@@ -51,7 +51,7 @@ func (s *specArg) specText() ([]byte, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && protocol.CheckName(s.Spec) == nil && !namedAsSpec(s.Spec):
-		return nil, absent{fmt.Errorf("%s: there is neither a file nor a shipped spec of this name; coppice experiment list --shipped lists the shipped specs", s.Spec)}
+		return nil, notFound(fmt.Errorf("%s: there is neither a file nor a shipped spec of this name; coppice experiment list --shipped lists the shipped specs", s.Spec))
 	case err != nil:
 		return nil, err
 	case info.Size() > experiment.MaxBytes:
@@ -82,7 +82,7 @@ func (s *specArg) reader(a *app, m *meter, of *experiment.Spec) *datasets.Reader
 			}
 			return func(path string) (dataset.Source, dataset.Checks, error) { return flags.open(a, path) }, err
 		},
-		Options: func(checks dataset.Checks) dataset.ImportOptions { return readingFor(a.ctx, "reading data", checks, m) },
+		Options: func(checks dataset.Checks) dataset.ImportOptions { return m.reading(a.ctx, "reading data", checks) },
 		Note:    func(text string) { a.note("%s", text) },
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how.
 func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState, error) {
-	m, grid := a.newLiveMeter(), remote.NewGrid(cl, name)
+	m, grid := newLiveMeter(a), remote.NewGrid(cl, name)
 	defer m.clear()
 	cl.Faithful = true // the cluster keeps the jobs, however long it is away
 	x, err := cl.Experiments().Watch(a.ctx, name, m.live, func(x *protocol.ExperimentLine) {
@@ -28,14 +28,14 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 		if m.live {
 			grid.See(a.ctx, x)
 		}
-		m.told.putRuns(runsProgress{x.Runs, x.Done, x.SecondsLeft, x.Waiting})
+		m.told.putRuns(runsProgress{Runs: x.Runs, Done: x.Done, SecondsLeft: x.SecondsLeft, Waiting: x.Waiting})
 		m.showAll(overview.Line(&x.Experiment), grid.Lines)
 	})
 	if client.IsNotFound(err) {
 		return "", noExperiment(name)
 	}
 	if err != nil {
-		return "", a.leftExperiment(name, err)
+		return "", leftExperiment(a, name, err)
 	}
 	for _, text := range x.Errors {
 		a.note("%s", text)
@@ -43,11 +43,11 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 	return x.State, nil
 }
 
-func (a *app) leftExperiment(name string, err error) error {
+func leftExperiment(a *app, name string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return interrupted{fmt.Sprintf("experiment %s continues without this command; to watch it: %s; to cancel it: %s", name, a.command("experiment watch "+name), a.command("experiment cancel "+name))}
+	return interruptedBy(fmt.Sprintf("experiment %s continues without this command; to watch it: %s; to cancel it: %s", name, a.command("experiment watch "+name), a.command("experiment cancel "+name)))
 }
 
 // nameArg names an experiment on a cluster.
@@ -67,7 +67,7 @@ func (n *nameArg) check() error {
 }
 
 // cellLines describes a job of an experiment.
-func (a *app) cellLines(j *protocol.JobInfo) [][2]string {
+func cellLines(a *app, j *protocol.JobInfo) [][2]string {
 	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"runs", units.Count(j.CellCount)}}
 	if r, o, err := finished(j); err == nil {
 		lines = append(lines, [2]string{"failed runs", units.Count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
@@ -120,7 +120,7 @@ func (c *experimentWatchCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	a.asks.patient(protocol.ClientRead)
+	a.cluster.patient(protocol.ClientRead)
 	return watchAndReport(a, cl, c.Name, "", &c.serverFlags, &c.reportFlags)
 }
 
@@ -134,14 +134,14 @@ func watchAndReport(a *app, cl *client.Client, name, spec string, server *server
 	if err != nil {
 		return err
 	}
-	a.noteAll(e.Notes)
+	noteAll(a, e.Notes)
 	if err := f.write(a, e.Table); err != nil {
 		return err
 	}
 	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
 		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", units.Plural(n, "run"), name)
 	}
-	a.noteGaps(e.Table)
+	noteGaps(a, e.Table)
 	return nil
 }
 
@@ -296,7 +296,7 @@ func (c *experimentExtendCmd) Run(a *app) error {
 		return err
 	}
 	if c.DryRun {
-		return a.printPlan(p)
+		return printPlan(a, p)
 	}
 	return a.print(submitted{s.Name, p.Runs}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s added; to watch them: %s\n", units.Plural(p.Runs, "run"), a.command("experiment watch "+s.Name))

@@ -109,7 +109,7 @@ func (w *whatArg) find(a *app, bare bool) (*found, error) {
 		flag = "--dir"
 	}
 	here := w.Local || w.Dir != ""
-	if err := a.apartFromCluster(flagText(flag), here); err != nil {
+	if err := apartFromCluster(a, flagText(flag), here); err != nil {
 		return nil, err
 	}
 	at, err := w.whereabouts(a.ctx)
@@ -165,7 +165,7 @@ func (w *whatArg) here(a *app, at *whereabouts) (*found, error) {
 	e, err := local.Read(at.dir, spec)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, absent{fmt.Errorf("%s: no experiment was started in this folder", at.dir)}
+		return nil, notFound(fmt.Errorf("%s: no experiment was started in this folder", at.dir))
 	case errors.Is(err, experiment.ErrNoPlan):
 		return nil, fmt.Errorf("%w; %s writes the plan again and keeps the results of runs that ended", err, w.runAgain(at))
 	case err != nil:
@@ -176,11 +176,11 @@ func (w *whatArg) here(a *app, at *whereabouts) (*found, error) {
 		return nil, err
 	}
 	if at.is == isSpec {
-		if changes := (&specArg{Spec: w.What}).reader(a, newMeter(io.Discard), at.spec).Changes(a.ctx, e.Layout); len(changes) > 0 {
+		if changes := (&specArg{Spec: w.What}).reader(a, newMeter(&app{stderr: io.Discard}), at.spec).Changes(a.ctx, e.Layout); len(changes) > 0 {
 			notes = append(notes, fmt.Sprintf("The data files have changed since these results were computed. Changed: %s. To get results for the new files, run the experiment again.", strings.Join(changes, "; ")))
 		}
 	}
-	a.noteAll(e.Notes)
+	noteAll(a, e.Notes)
 	return &found{table: e.Table, skipped: e.Layout.Skipped, text: e.Layout.Text, notes: notes}, nil
 }
 
@@ -222,6 +222,6 @@ func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.noteAll(e.Notes)
+	noteAll(a, e.Notes)
 	return &found{e.Table, e.Layout.Skipped, string(e.State), e.Layout.Text, notes}, nil
 }

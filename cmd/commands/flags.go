@@ -114,7 +114,7 @@ func nearOnly(err error) error {
 	default:
 		text += fmt.Sprintf(", did you mean one of %s?", strings.Join(near, ", "))
 	}
-	return reworded{err, text}
+	return rewordedAs(err, text)
 }
 
 // flagText returns a flag, such as --data, as a place of a text.

@@ -100,8 +100,8 @@ func writeData(a *app, path string, f *formatFlag, src dataset.Source) error {
 		return err
 	}
 	defer out.discard()
-	m := newMeter(a.stderr)
-	err = dataset.Write(out, format, src, readingFor(a.ctx, "writing", dataset.Checks{}, m), dataset.NPZOptions{Store: isDescriptor(path)})
+	m := newMeter(a)
+	err = dataset.Write(out, format, src, m.reading(a.ctx, "writing", dataset.Checks{}), dataset.NPZOptions{Store: isDescriptor(path)})
 	m.clear()
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 		o := dataset.GenerateOptions{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
 		src, err := dataset.Generate(o)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, usageOf(err)
 		}
 		return src, nil
 	}
@@ -272,7 +272,7 @@ func (c *patchesCmd) Run(a *app) error {
 	if (c.TestImages > 0) != (c.TestOut != "") || c.TestImages < 0 {
 		return usagef("{test-images=N} and {test-out=FILE} need each other; give both")
 	}
-	if err := apart(outputFlag{"--out", c.Out}, outputFlag{"--test-out", c.TestOut}); err != nil {
+	if err := apart(outputFlag{flag: "--out", path: c.Out}, outputFlag{flag: "--test-out", path: c.TestOut}); err != nil {
 		return err
 	}
 	for _, path := range []string{c.Out, c.TestOut} {
@@ -290,7 +290,7 @@ func (c *patchesCmd) Run(a *app) error {
 	if c.TestImages >= set.Len() {
 		return usagef("{test-images=%d}: there are %s, and {out} needs at least one of them", c.TestImages, units.Plural(set.Len(), "image"))
 	}
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	o.Progress = func(done, of int) error {
 		m.show(fmt.Sprintf("%3d %%  reading maps: %s of %s", 100*done/of, units.Count(done), units.Count(of)))
 		return a.ctx.Err()

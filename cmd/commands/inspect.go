@@ -42,12 +42,12 @@ func (c *inspectCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	path, err := a.dataFile(c.File, &o)
+	path, err := dataFile(a, c.File, &o)
 	if err != nil {
 		return err
 	}
-	m := newMeter(a.stderr)
-	found, err := dataset.Inspect(path, o, readingFor(a.ctx, "reading data", checks, m))
+	m := newMeter(a)
+	found, err := dataset.Inspect(path, o, m.reading(a.ctx, "reading data", checks))
 	m.clear()
 	if err != nil {
 		return err

@@ -159,7 +159,7 @@ func (c *jobShowCmd) Run(a *app) error {
 		s.Predictions = &shownPredictions{j.Predictions, r.HeldOut}
 	}
 	s.estimate = estimateOf(j, line.Points, ranOf(j, time.Now()))
-	return a.print(s, func(w io.Writer) { a.writeJob(w, j, line) })
+	return a.print(s, func(w io.Writer) { writeJob(a, w, j, line) })
 }
 
 // shownJob is a job with the number of samples of its predictions and an estimate of its end.
@@ -175,7 +175,7 @@ type shownPredictions struct {
 }
 
 // writeJob writes what is known of a job, and its result if it is done.
-func (a *app) writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
+func writeJob(a *app, w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve) {
 	lines := [][2]string{
 		{"job", fmt.Sprint(j.ID)}, {"name", j.Name}, {"state", string(j.State)},
 	}
@@ -209,7 +209,7 @@ func (a *app) writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve
 		lines = append(lines, [2]string{l[0] + " curve", l[1]})
 	}
 	if j.CellCount > 0 {
-		pairs(w, append(lines, a.cellLines(j)...))
+		pairs(w, append(lines, cellLines(a, j)...))
 		return
 	}
 	r, _, err := finished(j)
@@ -223,7 +223,7 @@ func (a *app) writeJob(w io.Writer, j *protocol.JobInfo, line *protocol.JobCurve
 	}
 	pairs(w, lines)
 	fmt.Fprintln(w)
-	r.Model = a.modelHint(j)
+	r.Model = modelHint(a, j)
 	r.text(w)
 }
 
@@ -256,17 +256,17 @@ func (c *jobWatchCmd) Run(a *app) error {
 		defer stop()
 		first, whole = asking, watching
 	}
-	a.asks.patient(patience)
+	a.cluster.patient(patience)
 	cl.Faithful = true
 	j, err := cl.Job(first, c.Job) // an unknown job is an error at once
 	switch {
 	case c.Timeout > 0 && errors.Is(err, context.DeadlineExceeded):
-		return ofKind{fmt.Errorf("no coordinator has answered within %v", patience), kindTimeout}
+		return ofKindError(kindTimeout, fmt.Errorf("no coordinator has answered within %v", patience))
 	case patience < protocol.ClientRead && errors.Is(err, client.ErrUnavailable):
-		return ofKind{err, kindTimeout}
+		return ofKindError(kindTimeout, err)
 	}
 	if err != nil {
-		return a.left(c.Job, err)
+		return jobContinues(a, c.Job, err)
 	}
 	if !j.State.Final() { // a job that has ended is shown, also after --timeout
 		a.ctx = whole
@@ -276,7 +276,7 @@ func (c *jobWatchCmd) Run(a *app) error {
 	}
 	last, err := watch(a, cl, j)
 	if _, limited := a.ctx.Deadline(); limited && errors.Is(err, context.DeadlineExceeded) {
-		return a.timedOut(cmp.Or(last, j))
+		return timedOut(a, cmp.Or(last, j))
 	}
 	if j = last; err != nil {
 		return err
@@ -285,11 +285,11 @@ func (c *jobWatchCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	a.warnSuspect(j)
+	warnSuspect(a, j)
 	if j.CellCount > 0 {
-		return a.print(j, func(w io.Writer) { pairs(w, a.cellLines(j)) })
+		return a.print(j, func(w io.Writer) { pairs(w, cellLines(a, j)) })
 	}
-	r.Model = a.modelHint(j)
+	r.Model = modelHint(a, j)
 	return a.print(r, r.text)
 }
 
@@ -318,7 +318,7 @@ func (c *jobListCmd) Run(a *app) error {
 		return usagef("{limit=%d}: want 0 or more; 0 means all", c.Limit)
 	}
 	if err := q.Check(); err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	cl, err := c.connect(a)
 	if err != nil {
@@ -446,9 +446,9 @@ func watchLines(a *app, cl *client.Client, j *protocol.JobInfo) error {
 	c := &changes{w: printable.NewJSONWriter(a.data), stop: cancel}
 	last, err := cl.Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
 	if _, limited := a.ctx.Deadline(); limited && errors.Is(err, context.DeadlineExceeded) {
-		return a.timedOut(cmp.Or(last, j))
+		return timedOut(a, cmp.Or(last, j))
 	}
-	if err = cmp.Or(c.err, a.left(j.Name, err)); err != nil {
+	if err = cmp.Or(c.err, jobContinues(a, j.Name, err)); err != nil {
 		return err
 	}
 	_, _, err = finished(last)

@@ -63,7 +63,7 @@ func runAs(ctx context.Context, g grammar, args []string, stdin io.Reader, stdou
 		if ctx.Value(jsonErrors{}) == nil { // a library has its own help
 			wrong = errtext.Errorf(errtext.WrongOption, "%w; see \"%s --help\"", wrong, at(err))
 		}
-		return report(ctx, stderr, wantsJSON(args), usageError{wrong})
+		return report(ctx, stderr, wantsJSON(args), usageOf(wrong))
 	}
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
@@ -75,7 +75,10 @@ func runAs(ctx context.Context, g grammar, args []string, stdin io.Reader, stdou
 		}
 	}()
 	err = parsed.Run(a)
-	return report(ctx, stderr, a.json || c.Output == outputJSONL, a.asks.explained(err))
+	if a.cluster != nil {
+		err = a.cluster.explained(err)
+	}
+	return report(ctx, stderr, a.json || c.Output == outputJSONL, err)
 }
 
 // runOfLibrary runs a command line. It builds only a part of the grammar if that has the command, because the rest would

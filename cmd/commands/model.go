@@ -89,7 +89,7 @@ func (c *modelShowCmd) tree(a *app, m *model) error {
 	}
 	text, err := f.TreeText(*c.Tree, m.provenance.FeatureNames, m.provenance.LabelNames)
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	v := struct {
 		Tree int    `json:"tree"`

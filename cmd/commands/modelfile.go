@@ -244,7 +244,7 @@ func (l leftOut) String() string {
 }
 
 // tell prints the notes about how a file was read.
-func (a *app) tell(src dataset.Source) {
+func tellReading(a *app, src dataset.Source) {
 	if a.json { // JSON has the notes
 		return
 	}

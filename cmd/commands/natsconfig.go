@@ -39,7 +39,7 @@ func (c *certsNATSConfigCmd) Run(a *app) error {
 	}
 	for _, id := range ids {
 		if err := id.Check(); err != nil {
-			return usageError{err}
+			return usageOf(err)
 		}
 	}
 	return a.print(natsConfigOf(c.TLSDir, ids), func(w io.Writer) { io.WriteString(w, natsConfigOf(c.TLSDir, ids).Text) })

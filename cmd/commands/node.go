@@ -69,7 +69,7 @@ func (c *nodeCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	defer m.clear()
 	name, data, job, err := flags.load(a, m, file)
 	if err != nil {
@@ -104,7 +104,7 @@ type nodePlot struct {
 
 // plots creates the files of the figures. The caller discards them, also after an error.
 func (c *nodeCmd) plots() (plots []nodePlot, err error) {
-	if err := apart(outputFlag{"--plot", c.Plot}, outputFlag{"--visits-plot", c.VisitsPlot}); err != nil {
+	if err := apart(outputFlag{flag: "--plot", path: c.Plot}, outputFlag{flag: "--visits-plot", path: c.VisitsPlot}); err != nil {
 		return nil, err
 	}
 	for _, p := range []struct {
@@ -159,7 +159,7 @@ func (c *nodeCmd) examine(a *app, job *round.Job, data *local.Data) (*examinedNo
 	}
 	found, err := examiner.ExamineNode(a.ctx, opened.Data, at)
 	if errors.Is(err, trees.ErrNode) {
-		return nil, usageError{err}
+		return nil, usageOf(err)
 	}
 	if err != nil {
 		return nil, err

@@ -45,11 +45,45 @@ type app struct {
 
 	again command // runs a command line of a library
 
-	asks  *asked   // the cluster that the command asks; nil without one
-	reach []string // the flags on the command line that say which cluster, see serverFlags.reach
-	said  []string // notes and warnings about data, for JSON
-	atEnd []func() // functions to call after the command
+	cluster askedCluster // the cluster that the command asks; nil without one
+	reach   []string     // the flags on the command line that say which cluster, as words for a shell
+	said    []string     // notes and warnings about data, for JSON
+	atEnd   []func()     // functions to call after the command
 }
+
+// askedCluster is a cluster that a command asks, which may not answer.
+type askedCluster interface {
+	// patient makes requests wait for the cluster, and say why on stderr.
+	patient(wait time.Duration)
+	// isSilent reports whether a line has said that the cluster does not answer, and nothing has changed since.
+	isSilent() bool
+	// explained adds what each coordinator says to the error that no coordinator answered.
+	explained(err error) error
+}
+
+// isGiven reports whether a flag is on the command line. Variables and the file of --config do not count.
+func (a *app) isGiven(flag string) bool { return a.given[flag] }
+
+// isTerminal reports whether the stdin, stdout or stderr of a command is a terminal.
+func isTerminal(stream any) bool {
+	if w, ok := stream.(io.Writer); ok {
+		stream = printable.Unwrap(w)
+	}
+	if out, ok := stream.(*checkedWriter); ok {
+		stream = out.w
+	}
+	f, ok := stream.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// forLibrary reports whether the command runs for a library of another language, which gets what it writes to stderr.
+func (a *app) forLibrary() bool {
+	_, ok := printable.Unwrap(a.stderr).(*lines)
+	return ok
+}
+
+// atEnding has f called after the command.
+func (a *app) atEnding(f func()) { a.atEnd = append(a.atEnd, f) }
 
 // command runs a command line and returns its exit code.
 type command func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
@@ -116,8 +150,8 @@ func (a *app) note(format string, args ...any) {
 	if toLibrary(a.stderr, key, errtext.Text(rest)) {
 		return
 	}
-	if f, ok := printable.Unwrap(a.stderr).(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		fmt.Fprint(f, "\r\x1b[K")
+	if isTerminal(a.stderr) {
+		fmt.Fprint(printable.Unwrap(a.stderr), "\r\x1b[K")
 	}
 	fmt.Fprintln(a.stderr, text)
 }

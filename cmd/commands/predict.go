@@ -67,13 +67,13 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	unseen := c.unseenFlag.count(&o)
-	path, err := a.dataFile(c.Data, &o)
+	path, err := dataFile(a, c.Data, &o)
 	if err != nil {
 		return err
 	}
 	src, matched, err := dataset.OpenFor(path, o, m.schema())
 	if err != nil {
-		return unreadable{err}
+		return badData(err)
 	}
 	out, err := a.createOutput(c.Out)
 	if err != nil {
@@ -81,9 +81,9 @@ func (c *predictCmd) Run(a *app) error {
 	}
 	out = compressed(out, format)
 	defer out.discard()
-	progress := newMeter(a.stderr)
+	progress := newMeter(a)
 	var dropped leftOut
-	reading := readingFor(a.ctx, "predicting", dataset.Checks{}, progress)
+	reading := progress.reading(a.ctx, "predicting", dataset.Checks{})
 	reading.LeftOut = dropped.add
 	put := m.predictCSV
 	if format == dataset.NPZ {
@@ -97,7 +97,7 @@ func (c *predictCmd) Run(a *app) error {
 	if err := out.commit(); err != nil {
 		return err
 	}
-	a.tell(src)
+	tellReading(a, src)
 	r := struct {
 		Rows        int               `json:"samples"`
 		Out         string            `json:"out"`
@@ -165,9 +165,9 @@ func (c *predictCmd) labelImage(a *app) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
-	progress := newMeter(a.stderr)
+	progress := newMeter(a)
 	var classes []uint8
-	err = m.predict(src, readingFor(a.ctx, "predicting", dataset.Checks{}, progress), func(p *predicted) error {
+	err = m.predict(src, progress.reading(a.ctx, "predicting", dataset.Checks{}), func(p *predicted) error {
 		for i := range p.rows.N {
 			classes = append(classes, uint8(dataset.Greatest(p.row(i))))
 		}

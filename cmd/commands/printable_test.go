@@ -113,7 +113,7 @@ func TestNothingIsObeyed(t *testing.T) {
 // TestMeterObeysItself: a terminal obeys the sequences of the meter, and none in the texts that it shows.
 func TestMeterObeysItself(t *testing.T) {
 	var out bytes.Buffer
-	m := newMeter(printable.NewWriter(&out))
+	m := newMeter(&app{stderr: printable.NewWriter(&out)})
 	m.terminal, m.size = true, func() (columns, lines int) { return 300, 20 }
 	now := time.Unix(1, 0)
 	m.now, m.start = func() time.Time { return now }, now.Add(-time.Hour)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -36,6 +35,7 @@ type meter struct {
 	terminal bool
 	size     func() (columns, lines int) // of the terminal; users resize it
 	live     bool                        // true if several lines are redrawn, not one
+	library  bool                        // true if w passes on what a command writes to a library
 	now      func() time.Time
 
 	start, last time.Time
@@ -49,23 +49,19 @@ type meter struct {
 	quiet       bool     // true if notes are not written, because JSON has them
 }
 
-func newMeter(w io.Writer) *meter {
-	w = printable.Unwrap(w) // the terminal must obey the escape sequences of the meter
-	f, ok := w.(*os.File)
-	m := &meter{w: w, terminal: ok && isatty.IsTerminal(f.Fd()), now: time.Now, size: func() (columns, lines int) { return terminalSize(f) }}
+// newMeter returns a meter that writes to the stderr of a command, and its progress to stdout with -o jsonl.
+func newMeter(a *app) *meter {
+	w := printable.Unwrap(a.stderr) // the terminal must obey the escape sequences of the meter
+	f, _ := w.(*os.File)
+	m := &meter{w: w, library: a.forLibrary(), told: newProgressLines(a), terminal: isTerminal(w), now: time.Now, size: func() (columns, lines int) { return terminalSize(f) }}
 	m.start = m.now()
 	return m
 }
 
 // newLiveMeter returns a meter that may draw several lines: if stdout and stderr are terminals, and the output is text.
-func (a *app) newLiveMeter() *meter {
-	m := newMeter(a.stderr)
-	m.told = a.newProgressLines()
-	out, ok := a.data.(*checkedWriter)
-	if ok && a.output == outputText {
-		f, ok := out.w.(*os.File)
-		m.live = m.terminal && ok && isatty.IsTerminal(f.Fd())
-	}
+func newLiveMeter(a *app) *meter {
+	m := newMeter(a)
+	m.live = m.terminal && a.output == outputText && isTerminal(a.data)
 	return m
 }
 
@@ -90,7 +86,7 @@ func (m *meter) showAll(text string, more func(columns, lines int) []string) {
 		columns, _ := m.size()
 		fmt.Fprintf(m.w, "\r\x1b[K%s", fit(printable.Line(text), columns))
 	default:
-		if _, library := m.w.(*lines); !library {
+		if !m.library {
 			fmt.Fprintln(m.w, printable.Line(text))
 		}
 	}
@@ -267,9 +263,8 @@ func (p *pulse) stop() {
 	p.ended.Wait()
 }
 
-// readingFor returns options that show the progress through data on m, with a rate for each phase. doing names the
-// work.
-func readingFor(ctx context.Context, doing string, checks dataset.Checks, m *meter) dataset.ImportOptions {
+// reading returns options that show the progress through data, with a rate for each phase. doing names the work.
+func (m *meter) reading(ctx context.Context, doing string, checks dataset.Checks) dataset.ImportOptions {
 	var first dataset.Progress // of the phase
 	var firstAt time.Time
 	progress := func(p dataset.Progress) {
@@ -407,7 +402,7 @@ func (l *progressLines) putState(j *protocol.JobInfo) {
 }
 
 // newProgressLines returns nil unless -o jsonl asks for them.
-func (a *app) newProgressLines() *progressLines {
+func newProgressLines(a *app) *progressLines {
 	if a.output != outputJSONL {
 		return nil
 	}

@@ -220,7 +220,7 @@ func TestReadingLine(t *testing.T) {
 // Rates count from the beginning of each phase.
 func TestReadingPhases(t *testing.T) {
 	m, out, pass := slowMeter(false)
-	o := readingFor(t.Context(), "reading data", dataset.Checks{}, m)
+	o := m.reading(t.Context(), "reading data", dataset.Checks{})
 	pass(quiet)
 	for _, phase := range []string{"check", "sort"} {
 		for i := range 4 {
@@ -244,7 +244,7 @@ func TestPredictProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, out, pass := slowMeter(false)
-	o := readingFor(t.Context(), "predicting", dataset.Checks{}, m)
+	o := m.reading(t.Context(), "predicting", dataset.Checks{})
 	show := o.Progress
 	o.Progress = func(p dataset.Progress) { pass(lineEvery); show(p) }
 	if err := dataset.Blocks(src, blockRows, o, func(*dataset.Rows, []string) error { return nil }); err != nil {

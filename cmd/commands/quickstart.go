@@ -140,8 +140,8 @@ func (q *quickstart) up(c *quickstartCmd) error {
 // train imports, trains and prints the result.
 func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source, checks dataset.Checks) error {
 	cl := q.cluster.Client()
-	m := newMeter(q.stderr)
-	d, err := cl.Import(q.ctx, "quickstart", src, readingFor(q.ctx, "reading data", checks, m))
+	m := newMeter(q.app)
+	d, err := cl.Import(q.ctx, "quickstart", src, m.reading(q.ctx, "reading data", checks))
 	m.clear()
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (q *quickstart) train(c *quickstartCmd, file *spec.File, src dataset.Source
 		return err
 	}
 	q.note("training for at most %s steps; a tenth of the samples are held out for testing", c.Steps)
-	m = newMeter(q.stderr)
+	m = newMeter(q.app)
 	job, err = cl.Watch(q.ctx, strconv.FormatUint(job.ID, 10), m.job) // interrupted, the job ends with its cluster
 	m.clear()
 	if err != nil {

@@ -163,7 +163,7 @@ func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
 }
 
 // modelHint says how to download the models of a job.
-func (a *app) modelHint(j *protocol.JobInfo) string {
+func modelHint(a *app, j *protocol.JobInfo) string {
 	if j.ModelDeleted != 0 {
 		return "deleted " + clock(j.ModelDeleted)
 	}

@@ -96,7 +96,7 @@ func hasTerminal() bool {
 func (v *service) ended(what string, err error) error {
 	defer v.cancel(nil)
 	if errors.Is(err, coordinator.ErrUsage) || errors.Is(err, worker.ErrConfig) {
-		return usageError{err}
+		return usageOf(err)
 	}
 	text, cause := "the "+what+" ends", context.Cause(v.ctx)
 	if cause == nil || err != nil && !errors.Is(err, context.Canceled) {

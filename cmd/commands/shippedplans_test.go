@@ -44,7 +44,7 @@ func TestShippedPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := &app{ctx: t.Context(), stderr: new(bytes.Buffer)}
-			sets, layout, err := s.reader(a, newMeter(a.stderr), of).Load(t.Context(), false)
+			sets, layout, err := s.reader(a, newMeter(a), of).Load(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -83,7 +83,7 @@ func (s *specFlags) read() (*spec.File, error) {
 		return nil, usagef("{split} lists the test samples itself, so folds and a test fraction are not allowed with it")
 	}
 	if _, err := os.Stat(s.Split); errors.Is(err, fs.ErrNotExist) {
-		return nil, absent{fmt.Errorf("%s: no such file or folder", s.Split)}
+		return nil, notFound(fmt.Errorf("%s: no such file or folder", s.Split))
 	}
 	return f, nil
 }
@@ -125,7 +125,7 @@ func (s *specFlags) apply(to *protocol.Spec) error {
 		case err != nil && f.flag != "--set" && errors.As(err, &p):
 			return usagef("%s: %s", flagText(f.flag), p.Reason)
 		case err != nil && f.flag == "--set" && errors.As(err, &p):
-			return usageError{errtext.Errorf(errtext.WrongSetting, "{set=%s}: %s", p.Name, p.Reason)}
+			return usageOf(errtext.Errorf(errtext.WrongSetting, "{set=%s}: %s", p.Name, p.Reason))
 		case err != nil:
 			return usagef("%s %w", flagText(f.flag), err)
 		}
@@ -160,7 +160,7 @@ func (s *specFlags) resolve(a *app, cl *client.Client, file *spec.File, m *datas
 		if err != nil {
 			located := file.Locate(param.Errorf(network.SettingInitFrom, "%s: %v", from, err))
 			if _, asked := errors.AsType[*unread](err); asked {
-				return nil, formed{err, located} // the value may be right
+				return nil, formedAs(err, located) // the value may be right
 			}
 			return nil, located
 		}
@@ -263,7 +263,7 @@ func findWeights(a *app, cl *client.Client, from string) (*network.Weights, erro
 		if _, ok := digests.Parse(from); ok {
 			return nil, errors.New("no such file; only a cluster finds weights by a digest")
 		}
-		return nil, &unread{reworded{err, "no such file"}}
+		return nil, &unread{rewordedAs(err, "no such file")}
 	}
 	b, err = cl.Model(a.ctx, from)
 	switch {
@@ -307,7 +307,7 @@ func (s *specFlags) printSettings(a *app) error {
 	}
 	algorithm, err := registry.Find(name)
 	if err != nil {
-		return usageError{err}
+		return usageOf(err)
 	}
 	keys := struct {
 		Algorithm string        `json:"algorithm"`

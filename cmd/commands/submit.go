@@ -66,7 +66,7 @@ func submit(a *app, cl *client.Client, s *specFlags, d *dataFlags, file *spec.Fi
 		return err
 	})
 	if errors.Is(err, context.Canceled) {
-		return nil, false, interrupted{"interrupted; the job may have been submitted: see coppice job list"}
+		return nil, false, interruptedBy("interrupted; the job may have been submitted: see coppice job list")
 	}
 	made = err == nil && before != job.ID
 	if err == nil && !made && job.ModelDeleted == 0 {
@@ -97,10 +97,10 @@ func (s *specFlags) dataset(a *app, cl *client.Client, d *dataFlags, file *spec.
 	if err != nil {
 		return nil, err
 	}
-	m := newMeter(a.stderr)
+	m := newMeter(a)
 	m.quiet = a.json
 	defer m.clear()
-	set, err := client.ImportFree(a.ctx, cl, protocol.DatasetPut{Name: datasetName(s.Data), Shared: shared}, src, readingFor(a.ctx, "reading data", checks, m))
+	set, err := client.ImportFree(a.ctx, cl, protocol.DatasetPut{Name: datasetName(s.Data), Shared: shared}, src, m.reading(a.ctx, "reading data", checks))
 	a.said = m.said
 	if err == nil && shared && set.Private {
 		noteNotShared(a, "dataset", set.Name)
@@ -144,19 +144,18 @@ func assignedFolds(a *app, cl *client.Client, j *round.Job, m *dataset.Manifest)
 // watch shows the progress of a job until it ends, also if the leader changes or the cluster does not answer for a
 // while. If it is interrupted, its error says that the job continues.
 func watch(a *app, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
-	m := newMeter(a.stderr)
-	m.told = a.newProgressLines()
+	m := newMeter(a)
 	last, err := cl.Watch(a.ctx, strconv.FormatUint(j.ID, 10), m.job)
 	m.clear()
-	return last, a.left(j.Name, err)
+	return last, jobContinues(a, j.Name, err)
 }
 
 // left replaces the error of an interrupted command by an error that says that the job continues.
-func (a *app) left(job string, err error) error {
+func jobContinues(a *app, job string, err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return interrupted{fmt.Sprintf("job %s continues without this command; to watch it: %s; to cancel it: %s", job, a.command("job watch "+job), a.command("job cancel "+job))}
+	return interruptedBy(fmt.Sprintf("job %s continues without this command; to watch it: %s; to cancel it: %s", job, a.command("job watch "+job), a.command("job cancel "+job)))
 }
 
 // submitGrace is how long the answer to an interrupted submission is awaited. It is less than endWithin.
@@ -174,27 +173,27 @@ func withdraw(a *app, cl *client.Client, j *protocol.JobInfo, within time.Durati
 	ctx, stop := context.WithTimeout(context.WithoutCancel(a.ctx), within)
 	defer stop()
 	if _, err := cl.Cancel(ctx, strconv.FormatUint(j.ID, 10)); err != nil {
-		return interrupted{fmt.Sprintf("interrupted, but job %s could not be cancelled: %s; to cancel it: %s", j.Name, message(err), a.command("job cancel "+j.Name))}
+		return interruptedBy(fmt.Sprintf("interrupted, but job %s could not be cancelled: %s; to cancel it: %s", j.Name, message(err), a.command("job cancel "+j.Name)))
 	}
-	return interrupted{fmt.Sprintf("interrupted; job %s was cancelled", j.Name)}
+	return interruptedBy(fmt.Sprintf("interrupted; job %s was cancelled", j.Name))
 }
 
 // timedOut says in which state a job is after the wait.
-func (a *app) timedOut(j *protocol.JobInfo) error {
+func timedOut(a *app, j *protocol.JobInfo) error {
 	text := fmt.Sprintf("job %s is still %s", j.Name, j.State)
 	switch {
-	case a.asks.isSilent():
+	case a.cluster.isSilent():
 		text = fmt.Sprintf("the cluster does not answer; when it last did, job %s was %s", j.Name, j.State)
 	case j.State == protocol.Paused:
 		text += "; to resume it: " + a.command("job resume "+j.Name)
 	case j.Waiting != "":
 		text += " and waits: " + j.Waiting
 	}
-	return ofKind{errors.New(text), kindTimeout}
+	return ofKindError(kindTimeout, errors.New(text))
 }
 
 // warnSuspect warns that the result of a job may be wrong.
-func (a *app) warnSuspect(j *protocol.JobInfo) {
+func warnSuspect(a *app, j *protocol.JobInfo) {
 	if j.Suspect != "" {
 		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)
 	}

@@ -67,7 +67,7 @@ func (c *trainCmd) Run(a *app) error {
 	case !c.Local && (c.Threads != 0 || c.Memory != 0 || c.KeptMemory != engine.DerivedLimit):
 		return usagef("{threads}, {memory} and {kept-memory} need {local}; on a cluster, give --slots, --memory and --kept-memory to coppice worker")
 	}
-	if err := cmp.Or(c.threadsFlag.check(), a.apartFromCluster(errtext.Sprintf("{local} and {data}"), c.Local && c.Data != "")); err != nil {
+	if err := cmp.Or(c.threadsFlag.check(), apartFromCluster(a, errtext.Sprintf("{local} and {data}"), c.Local && c.Data != "")); err != nil {
 		return err
 	}
 	file, err := c.read()
@@ -97,7 +97,7 @@ func (c *trainCmd) Run(a *app) error {
 	if err := out.write(c, r, o); err != nil {
 		return err
 	}
-	if l := a.newProgressLines(); l != nil {
+	if l := newProgressLines(a); l != nil {
 		err = l.out.Encode(struct {
 			Result *result `json:"result"`
 		}{r})
@@ -134,8 +134,8 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 	if err != nil {
 		return nil, nil, err
 	}
-	a.warnSuspect(job)
-	r.Model = a.modelHint(job)
+	warnSuspect(a, job)
+	r.Model = modelHint(a, job)
 	if c.ModelOut != "" {
 		if job.ModelDeleted != 0 {
 			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
@@ -168,8 +168,8 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 // trainHere trains in this process, and writes the model of a job without folds to out.
 func (c *trainCmd) trainHere(a *app, file *spec.File, out io.Writer) (*result, *pipeline.Outcome, error) {
 	defer frugal.begin()()
-	m := newMeter(a.stderr)
-	m.told, m.quiet = a.newProgressLines(), a.json
+	m := newMeter(a)
+	m.quiet = a.json
 	defer m.clear()
 	name, data, j, err := c.load(a, m, file)
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *trainCmd) readFile(a *app, m *meter) (*local.Data, error) {
 		return nil, err
 	}
 	data := new(local.Data)
-	options := readingFor(a.ctx, "reading data", checks, m)
+	options := m.reading(a.ctx, "reading data", checks)
 	options.Groups = func(groups []uint16) { data.Assigned = groups }
 	data.Manifest, data.Shards, err = dataset.Build(src, options)
 	a.said = m.said
@@ -241,7 +241,7 @@ func (c *trainCmd) readFile(a *app, m *meter) (*local.Data, error) {
 // fetch reads a cluster's dataset into memory.
 func (c *trainCmd) fetch(a *app, name string) (*local.Data, error) {
 	reach := c.guess
-	if a.given["wait"] {
+	if a.isGiven("wait") {
 		reach = c.connect
 	}
 	cl, err := reach(a)
@@ -293,7 +293,7 @@ type trainOut struct {
 func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 	out = &trainOut{}
 	inputs := []string{c.Data, c.Split, c.Spec, c.LabelsFile, c.Names, initFrom(file)}
-	model, held, curve, split := outputFlag{"--model-out", c.ModelOut}, outputFlag{"--predictions-out", c.PredictionsOut}, outputFlag{"--curve-out", c.CurveOut}, outputFlag{"--split-out", c.SplitOut}
+	model, held, curve, split := outputFlag{flag: "--model-out", path: c.ModelOut}, outputFlag{flag: "--predictions-out", path: c.PredictionsOut}, outputFlag{flag: "--curve-out", path: c.CurveOut}, outputFlag{flag: "--split-out", path: c.SplitOut}
 	err = cmp.Or(apart(model, held, curve, split), c.belongTo(c.Data), checkFigures("--figures", c.Figures))
 	for _, f := range []outputFlag{model, held, curve, split} {
 		err = cmp.Or(err, notAnInput(f.flag, f.path, inputs...))
