@@ -30,7 +30,7 @@ func TestWriteCluster(t *testing.T) {
 		},
 	}
 	var b strings.Builder
-	new(app).writeCluster(&b, c, false)
+	writeCluster(new(app), &b, c, false)
 	lines := make(map[string]string)
 	for line := range strings.Lines(b.String()) {
 		if f := strings.Fields(line); len(f) > 0 {
@@ -55,7 +55,7 @@ func TestWriteCluster(t *testing.T) {
 	}
 	c.Members, c.Leader = nil, ""
 	b.Reset()
-	if new(app).writeCluster(&b, c, false); !strings.Contains(b.String(), "10.0.0.3:7100") || !strings.Contains(b.String(), "none at present") {
+	if writeCluster(new(app), &b, c, false); !strings.Contains(b.String(), "10.0.0.3:7100") || !strings.Contains(b.String(), "none at present") {
 		t.Errorf("without a leader:\n%s", b.String())
 	}
 }

@@ -188,7 +188,7 @@ func TestTrainLines(t *testing.T) {
 // What has not changed is no new line.
 func TestProgressLinesOnce(t *testing.T) {
 	var out strings.Builder
-	l := (&app{output: outputJSONL, data: &out}).newProgressLines()
+	l := newProgressLines(&app{output: outputJSONL, data: &out})
 	for range 3 {
 		l.put(round.Progress{Step: 1})
 	}

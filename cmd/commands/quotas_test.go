@@ -87,17 +87,17 @@ func TestSuspectIsShown(t *testing.T) {
 		t.Errorf("listed as %v", row)
 	}
 	var b bytes.Buffer
-	new(app).writeJob(&b, j, new(protocol.JobCurve))
+	writeJob(new(app), &b, j, new(protocol.JobCurve))
 	if !strings.Contains(b.String(), "worker w1: unit 3 differs") {
 		t.Errorf("shown as\n%s", b.String())
 	}
 	b.Reset()
-	(&app{stderr: &b}).warnSuspect(j)
+	warnSuspect(&app{stderr: &b}, j)
 	if !strings.Contains(b.String(), "warning") || !strings.Contains(b.String(), "unit 3 differs") {
 		t.Errorf("warned with %q", b.String())
 	}
 	b.Reset()
-	new(app).writeCluster(&b, &protocol.Cluster{ID: "c", Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}}, false)
+	writeCluster(new(app), &b, &protocol.Cluster{ID: "c", Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}}, false)
 	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none at present"} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("the cluster lacks %q:\n%s", part, b.String())
