@@ -4,13 +4,11 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -64,7 +62,7 @@ func (c *evaluateCmd) Run(a *app) error {
 		return err
 	}
 	m.threads = c.threadsFlag.count()
-	o, checks, err := m.reads(&c.fileFlags, &c.dataFlags)
+	o, checks, err := optionsFor(m, &c.fileFlags, &c.dataFlags)
 	if err != nil {
 		return err
 	}
@@ -75,7 +73,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	}
 	src, matched, err := dataset.OpenFor(path, o, m.schema())
 	if err != nil {
-		return badData(m.readAs(o.Labels.Kind, err))
+		return badData(labelsError(m, o.Labels.Kind, err))
 	}
 	e := &evaluation{algorithm: m.file.Algorithm, ModelDigest: m.file.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
 	if dataset.IsNamedArrays(c.Data) {
@@ -97,7 +95,7 @@ func (c *evaluateCmd) Run(a *app) error {
 	progress := newMeter(a)
 	reading := progress.reading(a.ctx, "evaluating", checks)
 	reading.LeftOut = e.LeftOut.add
-	err = m.evaluate(e, src, reading, rows)
+	err = e.measure(m, src, reading, rows)
 	progress.clear()
 	if err != nil {
 		return err
@@ -209,8 +207,8 @@ func (e *evaluation) text(w io.Writer) {
 	}
 }
 
-// evaluate sums the measures of the model and of the baseline over src. rows may be nil.
-func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOptions, rows rowSink) error {
+// measure sums the measures of the model and of the baseline over src. rows may be nil.
+func (e *evaluation) measure(m *model, src dataset.Source, o dataset.ImportOptions, rows rowSink) error {
 	mean, err := m.mean()
 	if err != nil {
 		return err
@@ -243,25 +241,6 @@ func (m *model) evaluate(e *evaluation, src dataset.Source, o dataset.ImportOpti
 		e.Against = measures.CompareWithBaseline(e.Rows, differences)
 	}
 	return err
-}
-
-// mean returns what the baseline predicts for every sample: the mean label distribution, or the median for a model of
-// numbers.
-func (m *model) mean() ([]float32, error) {
-	if m.output() == algorithms.Number {
-		if m.provenance.Median == nil {
-			return nil, errors.New("the model file has no median of the training labels, so there is no baseline to compare with")
-		}
-		return []float32{float32(*m.provenance.Median)}, nil
-	}
-	mean := make([]float32, len(m.provenance.MeanLabel))
-	for i, v := range m.provenance.MeanLabel {
-		mean[i] = float32(v)
-	}
-	if _, labels := m.Shape(); len(mean) != labels {
-		return nil, errors.New("the model file has no mean label distribution, so there is no baseline to compare with")
-	}
-	return mean, nil
 }
 
 // mostShown bounds the label values of the samples that figures choose from. Of a longer file, figures show the first
@@ -473,9 +452,9 @@ func (r *npzRows) take(_ string, model, mean []float64) error {
 }
 
 func (r *npzRows) end() error {
-	err := cmp.Or(r.out.Flush(), sameRows(r.done, r.rows), r.archive.List("measure_names", r.columns))
+	err := cmp.Or(r.out.Flush(), r.archive.List("measure_names", r.columns))
 	if err == nil {
-		err = writeRows(r.archive, r.src, r.rows)
+		err = writeRows(r.archive, r.src, r.done, r.rows)
 	}
 	if err = cmp.Or(err, r.archive.Close()); err != nil {
 		return err

@@ -110,7 +110,7 @@ func (c *modelShowCmd) Run(a *app) error {
 	if c.Tree != nil {
 		return c.tree(a, m)
 	}
-	s := m.shown(c.Model, name)
+	s := newModelShown(m, c.Model, name)
 	return a.print(s, s.text)
 }
 
@@ -209,7 +209,7 @@ type described struct {
 	Value string `json:"value"`
 }
 
-func (m *model) shown(name, of string) *modelShown {
+func newModelShown(m *model, name, of string) *modelShown {
 	s := &modelShown{Name: name, Digest: m.file.Digest, Dataset: of, Predicts: m.output().String(), Provenance: m.provenance}
 	s.Features, s.Labels = m.Shape()
 	for _, d := range m.Describe() {

@@ -1,100 +1,19 @@
 package commands
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
-	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// model is a decoded model file.
-type model struct {
-	algorithms.Model
-	file       *modelfile.File
-	provenance *pipeline.Provenance
-	threads    int  // to predict on; 0 means 1
-	store      bool // true if predictions in a .npz file are not compressed
-}
-
-func openModel(path string) (*model, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := decodeModel(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return m, nil
-}
-
-func decodeModel(b []byte) (*model, error) {
-	file, m, err := registry.Model(b)
-	if err != nil {
-		return nil, err
-	}
-	p := new(pipeline.Provenance)
-	if len(file.Provenance) > 0 {
-		if err := json.Unmarshal(file.Provenance, p); err != nil {
-			return nil, fmt.Errorf("%w: provenance: %w", modelfile.ErrCorrupt, err)
-		}
-	}
-	if p.Job == nil {
-		return nil, fmt.Errorf("%w: the file does not say which job made the model", modelfile.ErrCorrupt)
-	}
-	return &model{Model: m, file: file, provenance: p}, nil
-}
-
-// classes returns the names of the labels that the model predicts.
-func (m *model) classes() []string {
-	_, labels := m.Shape()
-	if len(m.provenance.LabelNames) == labels {
-		return m.provenance.LabelNames
-	}
-	return defaultLabels(labels)
-}
-
-// defaultLabels returns names for labels without names.
-func defaultLabels(n int) []string {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = "label_" + strconv.Itoa(i)
-	}
-	return names
-}
-
-// output returns what the model predicts, and width the number of values for a sample.
-func (m *model) output() algorithms.Output { return registry.Output(m.file.Algorithm) }
-
-func (m *model) width() int {
-	_, labels := m.Shape()
-	return m.output().Width(labels)
-}
-
-// schema describes the files that the model reads.
-func (m *model) schema() *dataset.Schema {
-	s := &dataset.Schema{
-		FeatureNames: m.provenance.FeatureNames, LabelNames: m.provenance.LabelNames, LabelColumns: m.provenance.LabelColumns,
-		Shape: m.provenance.Shape, Reading: m.provenance.Reading, Fill: m.provenance.Fill,
-	}
-	s.Features, s.Labels = m.Shape()
-	return s
-}
-
-// reads returns how a command reads a file: as the flags say, and otherwise as the file of the model was read. d has
-// the flags about labels; if it is nil, no labels are read.
-func (m *model) reads(f *fileFlags, d *dataFlags) (o dataset.OpenOptions, checks dataset.Checks, err error) {
+// optionsFor returns how a command reads a file for a model: as the flags say, and otherwise as the file of the model was
+// read. d has the flags about labels; if it is nil, no labels are read.
+func optionsFor(m *model, f *fileFlags, d *dataFlags) (o dataset.OpenOptions, checks dataset.Checks, err error) {
 	r := &m.provenance.Reading
 	var taken []dataset.Option
 	take := func(name, value string) { taken = append(taken, dataset.Option{Name: name, Value: value}) }
@@ -111,10 +30,10 @@ func (m *model) reads(f *fileFlags, d *dataFlags) (o dataset.OpenOptions, checks
 		o, err = f.options()
 		o.NoLabels = true
 	} else {
-		if err := m.checkRange(d.Range); err != nil {
+		if err := checkRange(m, d.Range); err != nil {
 			return o, checks, err
 		}
-		m.readsLabels(d, take)
+		labelsAsTrained(m, d, take)
 		o, checks, err = d.options()
 	}
 	o.CountedFrom, o.AsTrained = m.provenance.CountedFrom, taken
@@ -122,7 +41,7 @@ func (m *model) reads(f *fileFlags, d *dataFlags) (o dataset.OpenOptions, checks
 }
 
 // checkRange refuses a --range that differs from the range of the model. An empty text is no --range.
-func (m *model) checkRange(given string) error {
+func checkRange(m *model, given string) error {
 	scale := m.provenance.LabelType.Scale
 	if given == "" || scale == nil {
 		return nil
@@ -135,9 +54,9 @@ func (m *model) checkRange(given string) error {
 	return err
 }
 
-// readsLabels sets flags about labels that are not given to their values for the file of the model, if the labels are
+// labelsAsTrained sets flags about labels that are not given to their values for the file of the model, if the labels are
 // of the same kind.
-func (m *model) readsLabels(d *dataFlags, take func(name, value string)) {
+func labelsAsTrained(m *model, d *dataFlags, take func(name, value string)) {
 	r := &m.provenance.Reading
 	if kind, err := dataset.ParseLabelKind(d.Labels); err != nil || kind != r.Labels {
 		return
@@ -160,8 +79,8 @@ func (m *model) readsLabels(d *dataFlags, take func(name, value string)) {
 	}
 }
 
-// readAs adds to an error about the labels of a file the flags that may help.
-func (m *model) readAs(kind dataset.LabelKind, err error) error {
+// labelsError adds to an error about the labels of a file the flags that may help.
+func labelsError(m *model, kind dataset.LabelKind, err error) error {
 	if !errors.Is(err, dataset.ErrNoLabels) && !errors.Is(err, dataset.ErrOtherLabels) {
 		return err
 	}
@@ -198,27 +117,6 @@ func writeMatch(w io.Writer, what string, m *dataset.Match) {
 	if m.Filled > 0 {
 		fmt.Fprintf(w, "%s: the file has %s fewer than the model; the missing values are set to 0\n", what, units.Count(m.Filled))
 	}
-}
-
-// typeOf returns the type of the labels of a file for this model. It is the type that the model was trained on. For
-// plain distributions, it is the type that the flags say. Exact numbers of the file are used.
-func (m *model) typeOf(info dataset.Info) (dataset.LabelType, error) {
-	t := m.provenance.LabelType
-	if t.Scale == nil && !t.Classes {
-		t = info.LabelType
-	}
-	if t.Scale == nil {
-		return t, nil
-	}
-	s := *t.Scale
-	switch {
-	case info.HasValues:
-		s.True = dataset.TrueValue
-	case s.True == dataset.TrueValue:
-		return t, errtext.Errorf(errtext.WrongRequest, "%s: the model was trained on samples with exact numbers, and its errors are measured from such numbers: name their column with {values}", info.File)
-	}
-	t.Scale = &s
-	return t, nil
 }
 
 // leftOut has the row numbers of the samples that a command left out because of missing values.

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/images"
-	"github.com/coppice-ldl/coppice/dataset/patches"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -62,7 +61,7 @@ func (c *predictCmd) Run(a *app) error {
 		return err
 	}
 	m.threads, m.store = c.threadsFlag.count(), isDescriptor(c.Out)
-	o, _, err := m.reads(&c.fileFlags, nil)
+	o, _, err := optionsFor(m, &c.fileFlags, nil)
 	if err != nil {
 		return err
 	}
@@ -186,21 +185,6 @@ func (c *predictCmd) labelImage(a *app) error {
 	}
 	r := &imageMap{c.Out, m.file.Digest, img.Width, img.Height, shares(m.classes(), classes)}
 	return a.print(r, r.text)
-}
-
-// patchesOf reads an image as samples of a model: a patch for each pixel.
-func (m *model) patchesOf(path string) (dataset.Source, *images.Image, error) {
-	shape := m.provenance.Shape
-	side, err := patches.CheckModel(shape)
-	if err != nil {
-		return nil, nil, err
-	}
-	img, err := patches.OpenImage(path, shape.Channels)
-	if err != nil {
-		return nil, nil, err
-	}
-	src, err := patches.Whole(img, side)
-	return src, img, err
 }
 
 // shares counts the pixels of each class.

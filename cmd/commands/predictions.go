@@ -1,11 +1,8 @@
 package commands
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/csv"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -112,6 +109,7 @@ func (p *predictor) hand() {
 	}
 }
 
+// failure returns the error of take, or nil.
 func (p *predictor) failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,94 +125,16 @@ func (p *predictor) end() error {
 	return p.err
 }
 
-// predict predicts the samples of src, and calls f with one block after the other.
-func (m *model) predict(src dataset.Source, o dataset.ImportOptions, f func(*predicted) error) error {
-	p := newPredictor(m, m.width(), max(1, m.threads), f)
-	err := dataset.Blocks(src, blockRows, o, p.add)
-	if failed := p.end(); failed != nil {
-		return failed
-	}
-	return err
-}
-
-// predictCSV writes a header and a line for each sample, and returns the number of samples.
-func (m *model) predictCSV(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
-	buffer := bufio.NewWriterSize(w, 1<<16)
-	out := csv.NewWriter(buffer)
-	if err := out.Write(m.header()); err != nil {
-		return 0, err
-	}
-	var record []string
-	derived := m.derivation()
-	err = m.predict(src, o, func(p *predicted) error {
-		for i := range p.rows.N {
-			record = append(record[:0], p.name(i))
-			for _, v := range p.row(i) {
-				record = append(record, valueText(v))
-			}
-			if err := out.Write(derived.fields(record, p.row(i))); err != nil {
-				return err
-			}
-		}
-		rows += p.rows.N
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return 0, err
-	}
-	return rows, buffer.Flush()
-}
-
-// predictNPZ writes the arrays "predictions" (float32, samples x labels or samples x 1), "label_names", the arrays of
-// derivedArrays, "rows" (int64, row numbers in the file) and, if samples have names, "row_names".
-func (m *model) predictNPZ(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
-	if rows, err = dataset.CountRows(src); err != nil {
-		return 0, err
-	}
-	z := npy.NewArchive(w)
-	if m.store {
-		z.Store()
-	}
-	width, derived := m.width(), derivedArrays{derivation: m.derivation()}
-	out, err := z.Floats("predictions", rows, width)
-	if err != nil {
-		return 0, err
-	}
-	done := 0
-	err = m.predict(src, o, func(p *predicted) error {
-		done += p.rows.N
-		for i := range p.rows.N {
-			derived.add(p.row(i))
-		}
-		return out.Write(p.values[:p.rows.N*width])
-	})
-	if err == nil {
-		err = cmp.Or(out.Flush(), sameRows(done, rows), z.List("label_names", m.classes()), derived.write(z))
-	}
-	if err == nil {
-		err = writeRows(z, src, rows)
-	}
-	return rows, cmp.Or(err, z.Close())
-}
-
-// writeRows writes the row numbers of the samples and, if they have names, the names.
-func writeRows(z *npy.Archive, src dataset.Source, rows int) error {
-	if err := dataset.WriteRowNumbers(z, src, rows); err != nil || !src.Info().HasRowNames {
-		return err
-	}
-	return dataset.WriteRowNames(z, src, rows)
-}
-
-// sameRows returns an error if a file has another number of samples than when it was counted.
-func sameRows(done, counted int) error {
+// writeRows writes the row numbers of the samples and, if they have names, the names. done is the number of samples that
+// were read. If it differs from their number when they were counted, the file has changed, which is an error.
+func writeRows(z *npy.Archive, src dataset.Source, done, counted int) error {
 	if done != counted {
 		return fmt.Errorf("%s, then %s: %w", units.Plural(counted, "sample"), units.Plural(done, "sample"), dataset.ErrChanged)
 	}
-	return nil
+	if err := dataset.WriteRowNumbers(z, src, counted); err != nil || !src.Info().HasRowNames {
+		return err
+	}
+	return dataset.WriteRowNames(z, src, counted)
 }
 
 // derivation says what is derived from a predicted distribution: the class, or the numbers of ordinal labels.
@@ -309,24 +229,6 @@ func writeInts[T int32 | uint16 | uint32](z *npy.Archive, name string, values []
 		}
 	}
 	return out.Flush()
-}
-
-// derivation says what is derived from the predictions of the model.
-func (m *model) derivation() *derivation {
-	d := &derivation{labels: m.classes()}
-	if m.output() != algorithms.Number {
-		d.of = m.provenance.LabelType
-	}
-	return d
-}
-
-// header returns the columns of a CSV file of predictions: the row, its prediction, and the derived values.
-func (m *model) header() []string {
-	if m.output() == algorithms.Number {
-		return []string{"row", "number"}
-	}
-	others := append([]string{"row"}, m.derivation().columns()...)
-	return slices.Concat(others[:1], columnNames(m.classes(), others), others[1:])
 }
 
 // columnNames returns the columns of labels in a file with other columns. If a label has the name of another column,
