@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/coppice-ldl/coppice/protocol/bus"
 )
 
 type chaosCmd struct {
@@ -172,33 +170,4 @@ func chaosText(w io.Writer, r *chaos.Report, passed bool) {
 	}
 	fmt.Fprintf(w, "\nseed %d, %s, %s: %s acknowledged, none lost; %s done, each with the digest of an undisturbed run; %s deleted, none came back\n",
 		r.Seed, units.Plural(r.Rounds, "round"), units.Duration(r.Seconds), units.Plural(r.Jobs, "job"), units.Count(r.Digests), units.Count(r.Deleted))
-}
-
-type natsCmd struct {
-	Listen string `required:"" placeholder:"HOST:PORT" help:"Address on which to listen for clients."`
-
-	serveFlags
-}
-
-// Run runs only the NATS server of a coordinator, for the chaos suite.
-func (c *natsCmd) Run(a *app) error {
-	host, text, err := net.SplitHostPort(c.Listen)
-	port, bad := strconv.Atoi(text)
-	if err = errors.Join(err, bad); err != nil {
-		return usagef("--listen %q: %w", c.Listen, err)
-	}
-	v := c.start(a)
-	defer v.cancel(nil)
-	source, err := c.certificates(v)
-	if err != nil {
-		return err
-	}
-	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: v.log, TLS: source, Handshake: protocol.LeastHandshake})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	v.log.Info("NATS is up", "url", s.ClientURL())
-	<-v.ctx.Done()
-	return nil
 }

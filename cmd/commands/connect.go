@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,17 +40,6 @@ type serverFlags struct {
 type changeFlags struct {
 	serverFlags
 	Wait time.Duration `seldom:"" default:"30s" group:"cluster" help:"How long to wait for a cluster that does not answer. 0: do not wait, but say why there is no answer."`
-}
-
-// sharedFlag says who may read what a command makes on a cluster.
-type sharedFlag struct {
-	Shared bool `group:"cluster" help:"Let all users of the cluster read what this command makes there (default: only you and admins)."`
-}
-
-// noteNotShared says that --shared has changed nothing, since what it is about existed before and is private. kind is dataset,
-// job or experiment.
-func noteNotShared(a *app, kind, name string) {
-	a.note("note: %s %s was there before and is private; to share it: %s", kind, name, a.command(kind+" share "+name))
 }
 
 const defaultServer = "127.0.0.1:7100"
@@ -210,6 +201,33 @@ func (s *serverFlags) route(a *app) (route, error) {
 		levels = append(levels, route{server: c.Server, ca: c.CA, token: c.TokenFile, folder: c.TLSDir, explicit: s.Context != ""})
 	}
 	return choose(levels...)
+}
+
+// newContext returns c with ports and absolute paths. It refuses a context with which no command could connect.
+func newContext(c contexts.Context) (contexts.Context, error) {
+	if access.HasToken(c.TokenFile) {
+		return c, errTokenGiven
+	}
+	c.Server = withPorts(c.Server)
+	for _, path := range []*string{&c.CA, &c.TokenFile, &c.TLSDir} {
+		if *path == "" {
+			continue
+		}
+		var err error
+		if *path, err = filepath.Abs(*path); err != nil {
+			return c, err
+		}
+	}
+	at, err := choose(route{server: c.Server, ca: c.CA, token: c.TokenFile, folder: c.TLSDir})
+	if err != nil {
+		return c, err
+	}
+	cl, _, err := at.client()
+	if err != nil {
+		return c, err
+	}
+	cl.Close()
+	return c, nil
 }
 
 // named returns the flag on the command line that names the cluster, with its value, or nil.
@@ -442,4 +460,21 @@ func (s *asked) explained(err error) error {
 		text += "; the command may have taken effect nevertheless: check before you repeat it"
 	}
 	return rewordedAs(err, text)
+}
+
+// tlsFlag names the certificates of a process.
+type tlsFlag struct {
+	TLSDir string `name:"tls-dir" seldom:"" placeholder:"DIR" group:"cluster" help:"Folder with the certificates of this process: ca.crt, tls.crt and tls.key, from coppice certs (default: connections are not encrypted)."`
+}
+
+// openCertificates reads the certificates. Without a folder it returns nil.
+func (f *tlsFlag) openCertificates(log *slog.Logger) (*certs.Source, error) {
+	if f.TLSDir == "" {
+		return nil, nil
+	}
+	source, err := certs.Open(f.TLSDir, log)
+	if err != nil {
+		return nil, usagef("{tls-dir}: %w", err)
+	}
+	return source, nil
 }

@@ -3,11 +3,9 @@ package commands
 import (
 	"errors"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/client/contexts"
-	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
 // contextCmd has the contexts of a user.
@@ -46,28 +44,10 @@ func (contextSetCmd) Help() string {
 
 // Run implements `coppice context set`.
 func (c *contextSetCmd) Run(a *app) error {
-	if access.HasToken(c.TokenFile) {
-		return errTokenGiven
-	}
-	made := contexts.Context{Name: c.Name, Server: withPorts(c.Server), CA: c.CAFile, TokenFile: c.TokenFile, TLSDir: c.TLSDir}
-	for _, path := range []*string{&made.CA, &made.TokenFile, &made.TLSDir} {
-		if *path == "" {
-			continue
-		}
-		var err error
-		if *path, err = filepath.Abs(*path); err != nil {
-			return err
-		}
-	}
-	at, err := choose(route{server: made.Server, ca: made.CA, token: made.TokenFile, folder: made.TLSDir})
+	made, err := newContext(contexts.Context{Name: c.Name, Server: c.Server, CA: c.CAFile, TokenFile: c.TokenFile, TLSDir: c.TLSDir})
 	if err != nil {
 		return err
 	}
-	cl, _, err := at.client()
-	if err != nil {
-		return err
-	}
-	cl.Close()
 	return changeContexts(a, func(f *contexts.File) error {
 		if f.Current == "" {
 			f.Current = c.Name

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -331,4 +332,66 @@ func (u *unseenLevels) String() string {
 		return ""
 	}
 	return fmt.Sprintf("%s with levels that the model does not know; their features are set to 0; the first is in %s", units.Plural(u.Rows, "sample"), u.First)
+}
+
+// leftOut has the row numbers of the samples that a command left out because of missing values.
+type leftOut []int
+
+func (l *leftOut) add(row int) { *l = append(*l, row) }
+
+// String says how many samples were left out, and which; empty if there are none.
+func (l leftOut) String() string {
+	if len(l) == 0 {
+		return ""
+	}
+	var numbers []string
+	for _, row := range l[:min(maxLeftOutShown, len(l))] {
+		numbers = append(numbers, fmt.Sprint(row))
+	}
+	if len(l) > maxLeftOutShown {
+		numbers = append(numbers, "...")
+	}
+	return fmt.Sprintf("left out because of missing values: %s (rows counted from 0: %s)", units.Plural(len(l), "sample"), strings.Join(numbers, ", "))
+}
+
+const maxLeftOutShown = 20
+
+// tell prints the notes about how a file was read.
+func tellReading(a *app, src dataset.Source) {
+	if a.json { // JSON has the notes
+		return
+	}
+	for _, note := range src.Info().Said() {
+		a.note("%s: %s", src.Info().File, note)
+	}
+}
+
+// readingFlags writes the flags with which a file was read, quoted for a shell.
+func readingFlags(r *dataset.Reading) string {
+	var parts []string
+	for _, o := range r.Options() {
+		parts = append(parts, o.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// droppedLine lists the columns that were ignored when a file was read.
+func droppedLine(r *dataset.Reading) string {
+	if r.Chosen {
+		return "all columns that are not listed here"
+	}
+	var names []string
+	for _, p := range r.Dropped {
+		names = append(names, p.Name)
+	}
+	return nameList(names)
+}
+
+// categoriesLine lists the categories of a file, with their levels.
+func categoriesLine(r *dataset.Reading) string {
+	var all []string
+	for _, k := range r.Categories {
+		all = append(all, nameList([]string{k.Name})+": "+nameList(k.Levels))
+	}
+	return cmp.Or(strings.Join(all, "; "), "none")
 }

@@ -89,39 +89,6 @@ func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest
 	fmt.Fprintln(w, whatIsFreed(d))
 }
 
-// whatIsFreed says how much disk space a deletion frees, and when.
-func whatIsFreed(d *protocol.Deletion) string {
-	var bytes uint64
-	for i := range d.Jobs {
-		bytes += d.Jobs[i].Bytes
-	}
-	does := "this frees"
-	if d.DryRun {
-		does = "this would free"
-	}
-	switch {
-	case d.Frees == 0 && bytes == 0:
-		return does + " no disk space"
-	case d.Frees == 0:
-		return does + " no disk space: other jobs need the same models and predictions"
-	}
-	rest := ""
-	if d.Frees < bytes {
-		rest = " (other jobs need the rest)"
-	}
-	return fmt.Sprintf("%s %s%s on the disk of each coordinator %s", does, units.Format(int64(d.Frees)), rest, whenFreed())
-}
-
-// whenFreed says when the space of deleted data is free.
-func whenFreed() string {
-	return fmt.Sprintf("within seconds if the files are older than %.0f minutes, and otherwise when they reach that age", protocol.BlobGrace.Minutes())
-}
-
-// roomIsFree is whatIsFreed for a deletion that does not know how much it frees.
-func roomIsFree() string {
-	return "data that nothing else needs are deleted from the disks " + whenFreed()
-}
-
 // nothingToPrune says that there is no such job.
 func nothingToPrune(asked *protocol.PruneRequest) string {
 	var states []string
@@ -133,27 +100,4 @@ func nothingToPrune(asked *protocol.PruneRequest) string {
 		ended = "has ended"
 	}
 	return fmt.Sprintf("there is no %sjob that %s", strings.Join(states, "or "), ended)
-}
-
-type modelDeleteCmd struct {
-	Name string `arg:"" help:"Name or number of the model's job; the models of all folds are deleted together."`
-
-	changeFlags
-}
-
-// Run implements `coppice model delete`.
-func (c *modelDeleteCmd) Run(a *app) error {
-	cl, err := c.connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	j, err := cl.DeleteModel(a.ctx, c.Name)
-	if err != nil {
-		return err
-	}
-	return a.print(j, func(w io.Writer) {
-		fmt.Fprintf(w, "the model of job %s was deleted; the job is kept: see %s\n", j.Name, a.command("job show "+j.Name))
-		fmt.Fprintln(w, roomIsFree())
-	})
 }

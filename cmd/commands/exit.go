@@ -281,6 +281,13 @@ func processOf(ctx context.Context) *ownProcess {
 	return p
 }
 
+// onHangup has ignores called at each SIGHUP of the process of a command. If it returns true, the signal is ignored.
+func onHangup(ctx context.Context, ignores func() bool) {
+	if p := processOf(ctx); p != nil {
+		p.hangup.Store(&ignores)
+	}
+}
+
 // keepPrivate makes all files that the process creates from now on, also by libraries, accessible to its user only.
 func keepPrivate(ctx context.Context) {
 	if processOf(ctx) != nil {

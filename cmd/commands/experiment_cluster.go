@@ -63,8 +63,8 @@ func noExperiment(name string) error {
 
 // readThere reads an experiment from a cluster so far. If bare is true, no values are read, but how each run has ended. spec is
 // the file of the spec; empty: the command was not given it.
-func (f *serverFlags) readThere(a *app, cl *client.Client, name string, bare bool, spec string) (*remote.Experiment, error) {
-	o := remote.Options{StatesOnly: bare, Spec: spec, Flags: f.reach(a)}
+func readThere(a *app, server *serverFlags, cl *client.Client, name string, bare bool, spec string) (*remote.Experiment, error) {
+	o := remote.Options{StatesOnly: bare, Spec: spec, Flags: server.reach(a)}
 	e, err := remote.Read(a.ctx, cl, name, o)
 	if errors.Is(err, submission.ErrNone) {
 		return nil, noExperiment(name)

@@ -41,10 +41,8 @@ func (f *reportFlags) write(a *app, t *tables.Table) error {
 		return err
 	}
 	if f.Out == "" {
-		if l := newProgressLines(a); l != nil {
-			return l.out.Encode(struct {
-				Result *tables.Table `json:"result"`
-			}{t})
+		if a.output == outputJSONL {
+			return a.printResult(t, nil)
 		}
 		out := a.data // a report of text has nothing in it that a terminal obeys
 		if a.json || f.Format == "json" {

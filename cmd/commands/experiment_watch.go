@@ -130,7 +130,7 @@ func watchAndReport(a *app, cl *client.Client, name, spec string, server *server
 	if err != nil {
 		return err
 	}
-	e, err := server.readThere(a, cl, name, false, spec)
+	e, err := readThere(a, server, cl, name, false, spec)
 	if err != nil {
 		return err
 	}

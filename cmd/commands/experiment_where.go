@@ -213,7 +213,7 @@ func (w *whatArg) there(a *app, at *whereabouts, bare bool) (*found, error) {
 	if at.is == isSpec {
 		spec = w.What
 	}
-	e, err := w.readThere(a, cl, at.name, bare, spec)
+	e, err := readThere(a, &w.serverFlags, cl, at.name, bare, spec)
 	if err != nil {
 		return nil, err
 	}

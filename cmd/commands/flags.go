@@ -2,7 +2,6 @@ package commands
 
 import (
 	"fmt"
-	"log/slog"
 	"reflect"
 	"regexp"
 	"runtime"
@@ -14,7 +13,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -232,23 +230,6 @@ func (t *threadsFlag) count() int {
 		return runtime.GOMAXPROCS(0)
 	}
 	return t.Threads
-}
-
-// tlsFlag names the certificates of a process.
-type tlsFlag struct {
-	TLSDir string `name:"tls-dir" seldom:"" placeholder:"DIR" group:"cluster" help:"Folder with the certificates of this process: ca.crt, tls.crt and tls.key, from coppice certs (default: connections are not encrypted)."`
-}
-
-// openCertificates reads the certificates. Without a folder it returns nil.
-func (f *tlsFlag) openCertificates(log *slog.Logger) (*certs.Source, error) {
-	if f.TLSDir == "" {
-		return nil, nil
-	}
-	source, err := certs.Open(f.TLSDir, log)
-	if err != nil {
-		return nil, usagef("{tls-dir}: %w", err)
-	}
-	return source, nil
 }
 
 // path returns the names of the commands that lead to a node.

@@ -6,9 +6,7 @@ import (
 	"io"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -98,51 +96,4 @@ func noneOfCells(j *protocol.JobInfo) error {
 	return errtext.Errorf(errtext.WrongRequest, "job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With {record=predictions}, an experiment keeps predictions for 6 test samples of each run "+
 		"(coppice experiment report %s -o json). With {keep-models}, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
 		j.Name, j.Experiment, j.Experiment, j.Name)
-}
-
-// divisionOf returns what --split-out writes of a job: its folds or overlapping splits, or else one split with its test
-// samples. assigned is the list that j.Split.Assigned names.
-func divisionOf(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, error) {
-	s := j.Split
-	switch {
-	case j.Folds > 0 && s.Assigned != "":
-		list := &dataset.SplitList{Assigned: assigned, Folds: s.Folds, Overlap: s.Overlap}
-		return list.Disjoint(), nil
-	case j.Folds > 0:
-		return &dataset.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
-	}
-	roles, err := s.Assign(rows, assigned)
-	if err != nil {
-		return nil, err
-	}
-	tests := make([]uint16, rows)
-	for row, role := range roles {
-		if role == dataset.Test {
-			tests[row] = 1
-		}
-	}
-	return &dataset.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
-}
-
-// addDataset adds the manifest of a job's dataset to the result and, if divide is true, the job's division. If the
-// dataset was deleted, the manifest is not known, and the division is an error.
-func (r *result) addDataset(a *app, cl *client.Client, j *protocol.JobInfo, divide bool) error {
-	set, err := cl.Dataset(a.ctx, j.Dataset)
-	if err == nil && set.Digest == j.Job.Dataset {
-		r.setDataset(set.Manifest)
-	}
-	switch {
-	case !divide:
-		return nil
-	case client.IsNotFound(err) || err == nil && r.On == nil:
-		return errtext.Errorf(errtext.WrongRequest, "{split-out}: dataset %s was deleted, together with the row numbers of its file; import the file again under this name, and repeat the command", j.Dataset)
-	case err != nil:
-		return err
-	}
-	assigned, err := assignedFolds(a, cl, j.Job, set.Manifest)
-	if err != nil {
-		return err
-	}
-	r.Division, err = divisionOf(j.Job, set.Manifest.Rows, assigned)
-	return err
 }

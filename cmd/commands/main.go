@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -16,21 +15,17 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
-// Main runs the command line of this process, and ends the process with the exit code of the command.
-func Main() {
+// mainOf runs the command line of this process, and ends the process with the exit code of the command.
+func mainOf(run command) {
 	ctx, stop := untilSignal()
-	code := Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// Run runs a command line, without the name of the program, and returns its exit code. The command stops if ctx ends.
-func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return runAs(ctx, &cli{}, args, stdin, stdout, stderr)
-}
-
-// runAs runs a command line of a grammar.
-func runAs(ctx context.Context, g grammar, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+// runAs runs a command line of a grammar, without the name of the program, and returns its exit code. The command stops if
+// ctx ends. again runs the command lines of a library.
+func runAs(ctx context.Context, g grammar, again command, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	out := &checkedWriter{w: stdout}
 	text, notes := printable.NewWriter(out), printable.NewWriter(stderr)
 	defer func() {
@@ -68,7 +63,7 @@ func runAs(ctx context.Context, g grammar, args []string, stdin io.Reader, stdou
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
-	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed), again: runOfLibrary}
+	a := &app{ctx: ctx, stdin: stdin, stdout: text, stderr: notes, data: out, output: c.Output, json: c.Output == outputJSON, given: givenIn(parsed), again: again}
 	defer func() {
 		for _, f := range a.atEnd {
 			f()
@@ -79,16 +74,6 @@ func runAs(ctx context.Context, g grammar, args []string, stdin io.Reader, stdou
 		err = a.cluster.explained(err)
 	}
 	return report(ctx, stderr, a.json || c.Output == outputJSONL, err)
-}
-
-// runOfLibrary runs a command line. It builds only a part of the grammar if that has the command, because the rest would
-// take longer than the training of a small model.
-func runOfLibrary(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var g grammar = &cli{}
-	if len(args) > 0 && slices.Contains([]string{"train", "predict", "evaluate"}, args[0]) {
-		g = &modelGrammar{}
-	}
-	return runAs(ctx, g, args, stdin, stdout, stderr)
 }
 
 // exited carries an exit code out of flags of kong, such as --help.

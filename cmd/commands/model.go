@@ -14,7 +14,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -313,55 +312,25 @@ func (s *modelShown) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset, spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
 }
 
-// readingFlags writes the flags with which a file was read, quoted for a shell.
-func readingFlags(r *dataset.Reading) string {
-	var parts []string
-	for _, o := range r.Options() {
-		parts = append(parts, o.String())
-	}
-	return strings.Join(parts, " ")
+type modelDeleteCmd struct {
+	Name string `arg:"" help:"Name or number of the model's job; the models of all folds are deleted together."`
+
+	changeFlags
 }
 
-// droppedLine lists the columns that were ignored when a file was read.
-func droppedLine(r *dataset.Reading) string {
-	if r.Chosen {
-		return "all columns that are not listed here"
+// Run implements `coppice model delete`.
+func (c *modelDeleteCmd) Run(a *app) error {
+	cl, err := c.connect(a)
+	if err != nil {
+		return err
 	}
-	var names []string
-	for _, p := range r.Dropped {
-		names = append(names, p.Name)
+	defer cl.Close()
+	j, err := cl.DeleteModel(a.ctx, c.Name)
+	if err != nil {
+		return err
 	}
-	return nameList(names)
-}
-
-// categoriesLine lists the categories of a file, with their levels.
-func categoriesLine(r *dataset.Reading) string {
-	var all []string
-	for _, k := range r.Categories {
-		all = append(all, nameList([]string{k.Name})+": "+nameList(k.Levels))
-	}
-	return cmp.Or(strings.Join(all, "; "), "none")
-}
-
-// splitLine describes the split of a job. group is the group that it tests, or empty.
-func splitLine(j *round.Job, group string) string {
-	var parts []string
-	switch s := j.Split; {
-	case group != "":
-		parts = append(parts, fmt.Sprintf("the group %q for testing, one of %d", group, s.Folds))
-	case s.Overlap:
-		parts = append(parts, fmt.Sprintf("split %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
-	case s.Assigned != "":
-		parts = append(parts, fmt.Sprintf("fold %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
-	case s.Folds > 0:
-		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
-	case s.TestFraction > 0:
-		parts = append(parts, fmt.Sprintf("%v of the samples for testing, seed %d", s.TestFraction, s.Seed))
-	default:
-		parts = append(parts, "no samples held out for testing")
-	}
-	if s := j.Split; s.ValidationFraction > 0 {
-		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction, units.Count(s.ValidationMin)))
-	}
-	return strings.Join(parts, "; ")
+	return a.print(j, func(w io.Writer) {
+		fmt.Fprintf(w, "the model of job %s was deleted; the job is kept: see %s\n", j.Name, a.command("job show "+j.Name))
+		fmt.Fprintln(w, roomIsFree())
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -116,37 +115,5 @@ func writeMatch(w io.Writer, what string, m *dataset.Match) {
 	}
 	if m.Filled > 0 {
 		fmt.Fprintf(w, "%s: the file has %s fewer than the model; the missing values are set to 0\n", what, units.Count(m.Filled))
-	}
-}
-
-// leftOut has the row numbers of the samples that a command left out because of missing values.
-type leftOut []int
-
-const maxLeftOutShown = 20
-
-func (l *leftOut) add(row int) { *l = append(*l, row) }
-
-// String says how many samples were left out, and which; empty if there are none.
-func (l leftOut) String() string {
-	if len(l) == 0 {
-		return ""
-	}
-	var numbers []string
-	for _, row := range l[:min(maxLeftOutShown, len(l))] {
-		numbers = append(numbers, fmt.Sprint(row))
-	}
-	if len(l) > maxLeftOutShown {
-		numbers = append(numbers, "...")
-	}
-	return fmt.Sprintf("left out because of missing values: %s (rows counted from 0: %s)", units.Plural(len(l), "sample"), strings.Join(numbers, ", "))
-}
-
-// tell prints the notes about how a file was read.
-func tellReading(a *app, src dataset.Source) {
-	if a.json { // JSON has the notes
-		return
-	}
-	for _, note := range src.Info().Said() {
-		a.note("%s: %s", src.Info().File, note)
 	}
 }

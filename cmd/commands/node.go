@@ -280,6 +280,9 @@ func (n *examinedNode) title() string {
 	return fmt.Sprintf("%s, %s of tree %d", n.Dataset, trees.NodeName(n.Path), n.Tree)
 }
 
+// maxFeaturesShown bounds the features that the text lists.
+const maxFeaturesShown = 30
+
 func (n *examinedNode) text(w io.Writer) {
 	split := func(s nodeSplit) string {
 		return fmt.Sprintf("%s < %.6g, gain %.6g nats", n.called(s.Feature), s.Threshold, s.Gain)
@@ -305,11 +308,11 @@ func (n *examinedNode) text(w io.Writer) {
 	})
 	fmt.Fprintln(w)
 	t := newTable(w, []string{"feature", "name", "thresholds", "visited", "greatest gain"}, 1, 3, 4, 5)
-	for _, f := range n.Features[:min(maxColumnsShown, len(n.Features))] {
+	for _, f := range n.Features[:min(maxFeaturesShown, len(n.Features))] {
 		t.AppendRow(rowOf(strconv.Itoa(f.Feature), f.FeatureName, units.Count(f.Thresholds), units.Count(f.Visited), fmt.Sprintf("%.6g", f.Gain)))
 	}
 	t.Render()
-	if more := len(n.Features) - maxColumnsShown; more > 0 {
+	if more := len(n.Features) - maxFeaturesShown; more > 0 {
 		fmt.Fprintf(w, "and %s more; -o json lists all\n", units.Count(more))
 	}
 }

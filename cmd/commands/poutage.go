@@ -105,6 +105,14 @@ func (o *outlook) problem() string {
 	return fmt.Sprintf("%s: %s; see: coppice cluster members --stale", o.headline(), o.said())
 }
 
+// err returns an error if no coordinator answered.
+func (o *outlook) err() error {
+	if !o.heard {
+		return fmt.Errorf("%w: %s", client.ErrUnavailable, o.said())
+	}
+	return nil
+}
+
 // reason says why a request got no answer. err is the error of its last try.
 func (o *outlook) reason(err error) string {
 	if o.Leader == "" || err == nil {

@@ -162,17 +162,6 @@ func finished(j *protocol.JobInfo) (*result, *pipeline.Outcome, error) {
 	return r, o, nil
 }
 
-// modelHint says how to download the models of a job.
-func modelHint(a *app, j *protocol.JobInfo) string {
-	if j.ModelDeleted != 0 {
-		return "deleted " + clock(j.ModelDeleted)
-	}
-	if len(j.Models) > 1 {
-		return a.command("model download "+j.Name+"/0 --out FILE") + ", and so on for each fold"
-	}
-	return a.command("model download " + j.Name + " --out FILE")
-}
-
 // text writes the result for people.
 func (r *result) text(w io.Writer) {
 	steps, speed, over := stepsLine(r.Steps, r.BestStep, r.RefitSteps), units.Duration(r.Seconds), "samples"
@@ -518,4 +507,27 @@ func spentLine(spent map[string]float64) string {
 		parts = append(parts, "waiting "+units.Duration(waiting))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// splitLine describes the split of a job. group is the group that it tests, or empty.
+func splitLine(j *round.Job, group string) string {
+	var parts []string
+	switch s := j.Split; {
+	case group != "":
+		parts = append(parts, fmt.Sprintf("the group %q for testing, one of %d", group, s.Folds))
+	case s.Overlap:
+		parts = append(parts, fmt.Sprintf("split %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
+	case s.Assigned != "":
+		parts = append(parts, fmt.Sprintf("fold %d of %d from a file (digest %s)", s.Fold, s.Folds, short(s.Assigned)))
+	case s.Folds > 0:
+		parts = append(parts, fmt.Sprintf("fold %d of %d, seed %d", s.Fold, s.Folds, s.Seed))
+	case s.TestFraction > 0:
+		parts = append(parts, fmt.Sprintf("%v of the samples for testing, seed %d", s.TestFraction, s.Seed))
+	default:
+		parts = append(parts, "no samples held out for testing")
+	}
+	if s := j.Split; s.ValidationFraction > 0 {
+		parts = append(parts, fmt.Sprintf("%v of the other samples for validation, at least %s samples", s.ValidationFraction, units.Count(s.ValidationMin)))
+	}
+	return strings.Join(parts, "; ")
 }

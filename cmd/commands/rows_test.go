@@ -198,10 +198,10 @@ func deletedSurvey(t *testing.T, cl *client.Client, dir string) {
 	}
 	for range 2 {
 		a := &app{ctx: t.Context(), stderr: new(bytes.Buffer)}
-		if err := r.addDataset(a, cl, j, true); err == nil || !strings.Contains(err.Error(), "--split-out: dataset before was deleted") {
+		if err := addDataset(a, cl, &r, j, true); err == nil || !strings.Contains(err.Error(), "--split-out: dataset before was deleted") {
 			t.Errorf("a division without the dataset: %v", err)
 		}
-		if err := r.addDataset(a, cl, j, false); err != nil || r.On != nil {
+		if err := addDataset(a, cl, &r, j, false); err != nil || r.On != nil {
 			t.Errorf("without --split-out: %v, %v", r.On, err)
 		}
 		cmdtest.Works(t, "dataset", "import", "--name", "before", "--data", cmdtest.ArtificialFile(t, dir, "other.csv", 40, 2))

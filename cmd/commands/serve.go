@@ -16,12 +16,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker"
+	"golang.org/x/sys/unix"
 )
 
 type coordinatorCmd struct {
@@ -303,4 +303,33 @@ func checkAddressSpace() error {
 	}
 	return fmt.Errorf("the limit of the address space (ulimit -v) is %s, but a coordinator or worker reserves up to %s. Most of that space is never used. Raise the limit, and bound the memory by a control group, such as MemoryMax= of systemd",
 		units.Bytes(limit.Cur), units.Bytes(leastAddressSpace))
+}
+
+type natsCmd struct {
+	Listen string `required:"" placeholder:"HOST:PORT" help:"Address on which to listen for clients."`
+
+	serveFlags
+}
+
+// Run runs only the NATS server of a coordinator, for the chaos suite.
+func (c *natsCmd) Run(a *app) error {
+	host, text, err := net.SplitHostPort(c.Listen)
+	port, bad := strconv.Atoi(text)
+	if err = errors.Join(err, bad); err != nil {
+		return usagef("--listen %q: %w", c.Listen, err)
+	}
+	v := c.start(a)
+	defer v.cancel(nil)
+	source, err := c.certificates(v)
+	if err != nil {
+		return err
+	}
+	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: v.log, TLS: source, Handshake: protocol.LeastHandshake})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	v.log.Info("NATS is up", "url", s.ClientURL())
+	<-v.ctx.Done()
+	return nil
 }

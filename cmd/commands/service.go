@@ -68,17 +68,14 @@ func (s *serveFlags) start(a *app) *service {
 		}()
 	}
 	keepPrivate(a.ctx)
-	if p := processOf(a.ctx); p != nil {
-		had := hasTerminal()
-		ignores := func() bool {
-			if had && !hasTerminal() {
-				return false
-			}
-			v.log.Info("SIGHUP is ignored: there is nothing to reload")
-			return true
+	had := hasTerminal()
+	onHangup(a.ctx, func() bool {
+		if had && !hasTerminal() {
+			return false
 		}
-		p.hangup.Store(&ignores)
-	}
+		v.log.Info("SIGHUP is ignored: there is nothing to reload")
+		return true
+	})
 	return v
 }
 

@@ -198,3 +198,61 @@ func warnSuspect(a *app, j *protocol.JobInfo) {
 		a.note("warning: the model of job %s may be wrong: %s", j.Name, j.Suspect)
 	}
 }
+
+// modelHint says how to download the models of a job.
+func modelHint(a *app, j *protocol.JobInfo) string {
+	if j.ModelDeleted != 0 {
+		return "deleted " + clock(j.ModelDeleted)
+	}
+	if len(j.Models) > 1 {
+		return a.command("model download "+j.Name+"/0 --out FILE") + ", and so on for each fold"
+	}
+	return a.command("model download " + j.Name + " --out FILE")
+}
+
+// addDataset adds the manifest of a job's dataset to the result and, if divide is true, the job's division. If the
+// dataset was deleted, the manifest is not known, and the division is an error.
+func addDataset(a *app, cl *client.Client, r *result, j *protocol.JobInfo, divide bool) error {
+	set, err := cl.Dataset(a.ctx, j.Dataset)
+	if err == nil && set.Digest == j.Job.Dataset {
+		r.setDataset(set.Manifest)
+	}
+	switch {
+	case !divide:
+		return nil
+	case client.IsNotFound(err) || err == nil && r.On == nil:
+		return errtext.Errorf(errtext.WrongRequest, "{split-out}: dataset %s was deleted, together with the row numbers of its file; import the file again under this name, and repeat the command", j.Dataset)
+	case err != nil:
+		return err
+	}
+	assigned, err := assignedFolds(a, cl, j.Job, set.Manifest)
+	if err != nil {
+		return err
+	}
+	r.Division, err = divisionOf(j.Job, set.Manifest.Rows, assigned)
+	return err
+}
+
+// divisionOf returns what --split-out writes of a job: its folds or overlapping splits, or else one split with its test
+// samples. assigned is the list that j.Split.Assigned names.
+func divisionOf(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, error) {
+	s := j.Split
+	switch {
+	case j.Folds > 0 && s.Assigned != "":
+		list := &dataset.SplitList{Assigned: assigned, Folds: s.Folds, Overlap: s.Overlap}
+		return list.Disjoint(), nil
+	case j.Folds > 0:
+		return &dataset.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
+	}
+	roles, err := s.Assign(rows, assigned)
+	if err != nil {
+		return nil, err
+	}
+	tests := make([]uint16, rows)
+	for row, role := range roles {
+		if role == dataset.Test {
+			tests[row] = 1
+		}
+	}
+	return &dataset.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
+}

@@ -97,13 +97,7 @@ func (c *trainCmd) Run(a *app) error {
 	if err := out.write(c, r, o); err != nil {
 		return err
 	}
-	if l := newProgressLines(a); l != nil {
-		err = l.out.Encode(struct {
-			Result *result `json:"result"`
-		}{r})
-	} else {
-		err = a.print(r, r.text)
-	}
+	err = a.printResult(r, r.text)
 	return cmp.Or(err, drawResult(a, c.Figures, r, o)) // the result is printed even if a figure cannot be written
 }
 
@@ -156,7 +150,7 @@ func (c *trainCmd) trainThere(a *app, file *spec.File) (*result, *pipeline.Outco
 			return nil, nil, err
 		}
 	}
-	if err := r.addDataset(a, cl, job, c.SplitOut != ""); err != nil {
+	if err := addDataset(a, cl, r, job, c.SplitOut != ""); err != nil {
 		return nil, nil, err
 	}
 	if c.CurveOut != "" || c.Figures != "" {
