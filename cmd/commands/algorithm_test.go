@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"io"
 	"strings"
 	"testing"
@@ -42,7 +44,7 @@ func TestMeasuredAlgorithms(t *testing.T) {
 			t.Errorf("%s predicts %s; measured: %v", a.Name, a.Predicts, measured)
 		}
 	}
-	generated(t, "../../docs/guides/choose-an-algorithm.md", "<!-- measurements from the code -->\n", "<!-- end of measurements -->\n", measuredTable(io.Discard, all).RenderMarkdown()+"\n\n")
+	clitest.Generated(t, "../../docs/guides/choose-an-algorithm.md", "<!-- measurements from the code -->\n", "<!-- end of measurements -->\n", measuredTable(io.Discard, all).RenderMarkdown()+"\n\n")
 }
 
 // TestAlgorithmShow: an algorithm is shown with all of its settings, and a mark where the paper gives the value.

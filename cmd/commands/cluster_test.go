@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -94,13 +96,13 @@ func checkModel(t *testing.T, dir, data string, trained *result) {
 // keeps, and go into the models of jobs and of folds.
 func checkNames(t *testing.T, dir string) {
 	t.Helper()
-	m := newMoods(60)
-	data := m.file(t, dir, "moods.csv", m.header, 0, 1, 2, 3, 4, 5, 6)
+	m := clitest.NewMoods(60)
+	data := m.File(t, dir, "moods.csv", m.Header, 0, 1, 2, 3, 4, 5, 6)
 	cmdtest.Works(t, "dataset", "import", "--data", data)
 	if text := cmdtest.Works(t, "dataset", "show", "moods"); !strings.Contains(text, "a, b, c, d\n") || !strings.Contains(text, "happy, sad, angry\n") {
 		t.Errorf("shown as\n%s", text)
 	}
-	renamed := m.file(t, dir, "renamed.csv", []string{"a", "b", "c", "D", "label_happy", "label_sad", "label_angry"}, 0, 1, 2, 3, 4, 5, 6)
+	renamed := m.File(t, dir, "renamed.csv", []string{"a", "b", "c", "D", "label_happy", "label_sad", "label_angry"}, 0, 1, 2, 3, 4, 5, 6)
 	cmdtest.Refused(t, nil, "dataset import --data "+renamed+" --name moods", ExitFailed, []string{`"moods"`, `feature 3 (counted from 0) is called "d", but in the new dataset "D"`})
 	cmdtest.Works(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2"}, cmdtest.Small...)...)
 	if e := cmdtest.Run(t, append([]string{"train", "--dataset", "moods", "--name", "named", "--folds", "2", "-o", "json"}, cmdtest.Small...)...); e.Code != ExitOK || !strings.Contains(e.Stderr, "job named with the same spec is already done") || !json.Valid([]byte(e.Stdout)) {
@@ -111,8 +113,8 @@ func checkNames(t *testing.T, dir string) {
 	}
 	model := filepath.Join(dir, "named.coppice")
 	cmdtest.Works(t, "model", "download", "named/1", "--out", model)
-	swapped := m.file(t, dir, "swapped.csv", []string{"d", "c", "b", "a"}, 3, 2, 1, 0)
-	if predictedBy(t, model, data) != predictedBy(t, model, swapped) {
+	swapped := m.File(t, dir, "swapped.csv", []string{"d", "c", "b", "a"}, 3, 2, 1, 0)
+	if clitest.Predicted(t, model, data) != clitest.Predicted(t, model, swapped) {
 		t.Error("columns in another order are predicted otherwise")
 	}
 }

@@ -1,7 +1,8 @@
 package commands
 
 import (
-	"flag"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,36 +18,10 @@ import (
 	"github.com/coppice-ldl/coppice/internal/version"
 )
 
-var updateCommands = flag.Bool("update-commands", false, "write the generated tables of docs anew")
-
 // TestCommandsPage: the table of docs/reference/commands.md has every command with its help.
 func TestCommandsPage(t *testing.T) {
-	generated(t, "../../docs/reference/commands.md", "<!-- commands from the code -->\n", "<!-- end of commands -->\n",
-		commandTables(kong.Must(&cli{}, kong.Name("coppice"), groups).Model))
-}
-
-// generated checks the text between two lines of a page. With -update-commands it writes the text.
-func generated(t *testing.T, page, first, last, want string) {
-	t.Helper()
-	b, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(b), first)
-	_, tail, also := strings.Cut(rest, last)
-	if !ok || !also {
-		t.Fatalf("%s has no lines %q and %q", page, first, last)
-	}
-	text := head + first + "\n" + want + last + tail
-	if text == string(b) {
-		return
-	}
-	if !*updateCommands {
-		t.Fatalf("the tables of %s differ from the code; write them with go test ./cmd/commands -run %s -update-commands", page, t.Name())
-	}
-	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	clitest.Generated(t, "../../docs/reference/commands.md", "<!-- commands from the code -->\n", "<!-- end of commands -->\n",
+		commandTables(newParser(&cli{}).Model))
 }
 
 // commandTables writes a section for each group of commands, in the order of --help.
@@ -125,7 +100,7 @@ func TestCommandsInText(t *testing.T) {
 					continue
 				}
 				checked++
-				parser := kong.Must(&cli{}, kong.Name("coppice"), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard), groups, kong.PostBuild(plainSubcommands), decimalNumbers())
+				parser := newParser(&cli{}, kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
 				if _, err := parser.Parse(args[1:]); err != nil && noCommand.MatchString(err.Error()) {
 					t.Errorf("%s:%d: %s: %v", page, i+1, m[1], err)
 				}

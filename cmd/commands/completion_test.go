@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"maps"
 	"os"
 	"os/exec"
@@ -88,7 +90,7 @@ func TestCompletionScripts(t *testing.T) {
 	testkit.WithoutRace(t)
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {
-			if script := out(t, "completion", name); !strings.Contains(script, "__complete --") {
+			if script := clitest.Output(t, "completion", name); !strings.Contains(script, "__complete --") {
 				t.Errorf("got %s", script)
 			}
 			shell(t, name, "coppice completion "+name+" > \"$TMPDIR/script\"; "+name+" -n \"$TMPDIR/script\"")
@@ -101,7 +103,7 @@ func TestCompletionScripts(t *testing.T) {
 
 // Every command and flag that help shows is offered, and nothing that is hidden.
 func TestCompletionIsWhole(t *testing.T) {
-	root := kong.Must(&cli{}).Model.Node
+	root := newParser(&cli{}).Model.Node
 	var walk func(n *kong.Node)
 	walk = func(n *kong.Node) {
 		offered := make(map[string]bool)

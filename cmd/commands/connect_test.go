@@ -2,6 +2,9 @@ package commands
 
 import (
 	"testing"
+	"time"
+
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 func TestWithPort(t *testing.T) {
@@ -11,6 +14,22 @@ func TestWithPort(t *testing.T) {
 	} {
 		if got := withPort(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// What the coordinators said explains an error for some seconds; of a command that fails
+// long after, they are asked anew.
+func TestOldAnswersExplainNothing(t *testing.T) {
+	now, surveys := time.Unix(1000, 0), 0
+	l := &looks{survey: func() *outlook { surveys++; return &outlook{Voters: surveys} }, now: func() time.Time { return now }}
+	for _, test := range []struct {
+		later time.Duration
+		want  int // the survey that explains
+	}{{0, 1}, {protocol.ClientRead - lookAfter, 1}, {time.Minute, 2}, {time.Second, 2}} {
+		now = now.Add(test.later)
+		if o := l.look(); o.Voters != test.want {
+			t.Errorf("%v later survey %d explains, want %d", test.later, o.Voters, test.want)
 		}
 	}
 }

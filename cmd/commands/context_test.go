@@ -1,12 +1,15 @@
 package commands
 
 import (
+	"io"
+
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/client/contexts"
@@ -16,26 +19,10 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
 
-// withContexts gives a test a file of contexts, and returns its path.
-func withContexts(t *testing.T, list ...contexts.Context) *contexts.File {
-	t.Helper()
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	f := &contexts.File{Path: contexts.DefaultPath()}
-	for _, c := range list {
-		if err := f.Set(c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.Save(); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
 // TestPrecedence: a flag comes before a variable, a variable before a context. A context on the command
 // line comes before variables.
 func TestPrecedence(t *testing.T) {
-	f := withContexts(t,
+	f := clitest.Contexts(t,
 		contexts.Context{Name: "lab", Server: []string{"lab:1"}, TLSDir: "/lab"},
 		contexts.Context{Name: "prod", Server: []string{"p:1", "q:2"}, CA: "/prod/ca", TokenFile: "/prod/token"},
 	)
@@ -65,26 +52,38 @@ func TestPrecedence(t *testing.T) {
 			for name, value := range c.env {
 				t.Setenv("COPPICE_"+name, value)
 			}
-			got, err := parsedFlags(t, append([]string{"cluster", "show"}, c.args...))
-			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(route{})); err != nil || diff != "" {
-				t.Errorf("%v\n%s", err, diff)
+			if diff := cmp.Diff(c.want, routeOf(t, c.args), cmp.AllowUnexported(route{})); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
 }
 
-// parsedFlags returns the cluster that a command line of `coppice cluster show` names.
-func parsedFlags(t *testing.T, args []string) (route, error) {
+// routes is a grammar with one command, which finds its cluster.
+type routes struct {
+	globals
+	Show routeCmd `cmd:""`
+}
+
+type routeCmd struct {
+	serverFlags
+	found route
+}
+
+func (c *routeCmd) Run(a *app) (err error) {
+	c.found, err = c.route(a)
+	return err
+}
+
+// routeOf returns how a command with flags reaches its cluster.
+func routeOf(t *testing.T, flags []string) route {
 	t.Helper()
-	var c cli
-	a := &app{ctx: t.Context(), given: make(map[string]bool)}
-	from := new(outside)
-	line, err := kong.Must(&c, kong.Bind(from), kong.Resolvers(from), groups, kong.PostBuild(plainSubcommands), decimalNumbers()).Parse(args)
-	if err != nil {
-		t.Fatal(err)
+	var g routes
+	var notes strings.Builder
+	if code := runAs(t.Context(), &g, nil, append([]string{"show"}, flags...), nil, io.Discard, &notes); code != ExitOK {
+		t.Errorf("exit code %d: %s", code, &notes)
 	}
-	a.given = givenIn(line)
-	return c.Cluster.Show.route(a)
+	return g.Show.found
 }
 
 // TestWrongIdentity: what does not fit together is refused with exit code 2, and no error has a secret.
@@ -92,7 +91,7 @@ func TestWrongIdentity(t *testing.T) {
 	dir := t.TempDir()
 	authority := certtest.New(t)
 	folder := authority.Folder(certs.User, "ana")
-	withContexts(t, contexts.Context{Name: "lab", Server: []string{"127.0.0.1:1"}}, contexts.Context{Name: "safe", Server: []string{"127.0.0.1:1"}, TLSDir: folder})
+	clitest.Contexts(t, contexts.Context{Name: "lab", Server: []string{"127.0.0.1:1"}}, contexts.Context{Name: "safe", Server: []string{"127.0.0.1:1"}, TLSDir: folder})
 	ca := filepath.Join(folder, certs.AuthorityFile)
 	text, _, _ := access.NewToken()
 	file := func(name, text string, mode os.FileMode) string {
@@ -146,7 +145,7 @@ func TestWrongIdentity(t *testing.T) {
 // TestContextCommands: contexts are set, listed, used and deleted. Paths become absolute, and a context
 // that cannot be used is refused.
 func TestContextCommands(t *testing.T) {
-	f := withContexts(t)
+	f := clitest.Contexts(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
 	authority := certtest.New(t)

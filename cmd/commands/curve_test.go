@@ -1,11 +1,12 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"bufio"
 	"bytes"
 	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -78,10 +78,6 @@ func TestEstimate(t *testing.T) {
 	e := estimate{Seconds: 185, AtMost: true}
 	if got := e.text(); got != "at most 3m05s" {
 		t.Errorf("%q", got)
-	}
-	p := round.Progress{Step: 10, Steps: 100, MostSteps: 100, Samples: 640, Loss: -1}
-	if got, want := trainingLine(p, round.Progress{}, 10*time.Second), " 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -153,13 +149,13 @@ func TestCurveOut(t *testing.T) {
 		Folds []struct{ Steps uint64 }
 	}
 	cmdtest.JSON(t, &r, train...)
-	records := readCSV(t, out)
+	records := clitest.ReadCSV(t, out)
 	last := records[len(records)-1]
 	if diff := cmp.Diff([]string{"step", "training_loss", "validation_loss", "seconds"}, records[0]); diff != "" || last[0] != strconv.FormatUint(r.Steps, 10) || r.Curve != out || last[3] == "" {
 		t.Errorf("%d lines, the last %q: %s", len(records), last, diff)
 	}
 	cmdtest.JSON(t, &r, append(train, "--folds", "2")...)
-	records = readCSV(t, out)
+	records = clitest.ReadCSV(t, out)
 	if last = records[len(records)-1]; records[0][0] != "fold" || last[0] != "1" || last[1] != strconv.FormatUint(r.Folds[1].Steps, 10) || last[4] != "" {
 		t.Errorf("of folds: %q to %q", records[0], last)
 	}
@@ -181,30 +177,10 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// aCluster starts a coordinator and a worker, and makes commands ask them.
-func aCluster(t *testing.T) {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := testkit.Context(t)
-	c, err := proc.Start(ctx, proc.Config{Exe: exe, Env: []string{cmdtest.AsCommand + "=1"}, Dir: t.TempDir(), Coordinators: 1, Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Setenv("COPPICE_SERVER", c.Servers())
-}
-
 // The curve of a job of a cluster is that of --local, but for the seconds; a watch in
 // JSON lines ends with the job's last state.
 func TestCurveOfACluster(t *testing.T) {
-	aCluster(t)
+	clitest.Cluster(t)
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "x.csv", 300, 1)
 	here, there := filepath.Join(dir, "here.csv"), filepath.Join(dir, "there.csv")
@@ -212,7 +188,7 @@ func TestCurveOfACluster(t *testing.T) {
 		train := append([]string{"train", "--data", data, "--steps", "600", "--set", "leaf_batches=10", "--set", "trees=2", "--set", "depth=3"}, more...)
 		cmdtest.Works(t, append(train, "--curve-out", there)...)
 		cmdtest.Works(t, append(train, "--curve-out", here, "--local")...)
-		a, b := readCSV(t, here), readCSV(t, there)
+		a, b := clitest.ReadCSV(t, here), clitest.ReadCSV(t, there)
 		seconds := len(a[0]) - 1
 		for _, records := range [][][]string{a, b} {
 			for i := range records {

@@ -13,28 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// A deletion says how much room it makes on the disks, and when: what other jobs need as well stays.
-func TestWhatIsFreed(t *testing.T) {
-	t.Parallel()
-	const when = " on the disk of each coordinator within seconds if the files are older than 60 minutes, and otherwise when they reach that age"
-	jobs := []protocol.DeletedJob{{ID: 1, Bytes: 1 << 20}, {ID: 2, Bytes: 1 << 20}}
-	for _, test := range []struct {
-		d    protocol.Deletion
-		want string
-	}{
-		{protocol.Deletion{Jobs: jobs, Frees: 2 << 20}, "this frees 2.0 MiB" + when},
-		{protocol.Deletion{Jobs: jobs, Frees: 3 << 20, DryRun: true}, "this would free 3.0 MiB" + when},
-		{protocol.Deletion{Jobs: jobs, Frees: 1 << 20}, "this frees 1.0 MiB (other jobs need the rest)" + when},
-		{protocol.Deletion{Jobs: jobs}, "this frees no disk space: other jobs need the same models and predictions"},
-		{protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: 1}}}, "this frees no disk space"},
-		{protocol.Deletion{Jobs: []protocol.DeletedJob{{ID: 1}}, DryRun: true}, "this would free no disk space"},
-	} {
-		if got := whatIsFreed(&test.d); got != test.want {
-			t.Errorf("%+v: %q, want %q", test.d, got, test.want)
-		}
-	}
-}
-
 // What cannot be asked is wrong usage, on one line that says what would be right.
 func TestDeletionUsage(t *testing.T) {
 	testkit.WithoutRace(t)
@@ -160,45 +138,4 @@ func prune(t *testing.T) {
 		t.Errorf("left: %+v", list)
 	}
 	cmdtest.Works(t, "job", "cancel", "waits")
-}
-
-// A list is sorted, filtered and cut by the cluster; what is cut is said.
-func TestJobListFlags(t *testing.T) {
-	c := cmdtest.Start(t, 1, 1)
-	t.Setenv("COPPICE_SERVER", c.Servers())
-	data := cmdtest.ArtificialFile(t, t.TempDir(), "set.csv", 300, 1)
-	cmdtest.Works(t, cmdtest.Train(data, 20, "--name", "long")...)
-	cmdtest.Works(t, cmdtest.Train(data, 2, "--name", "short")...)
-	untested := cmdtest.Train(data, 20, "--name", "train")
-	untested[slices.Index(untested, "--test-fraction")+1] = "0"
-	cmdtest.Works(t, untested...)
-	for line, want := range map[string]string{
-		"":                                 "train short long",
-		"--sort submitted":                 "long short train",
-		"--sort=-name --state done,failed": "train short long",
-		"--state failed":                   "",
-		"--limit 2":                        "train short",
-		"--limit 1 --sort name":            "long",
-	} {
-		e := cmdtest.Run(t, append([]string{"job", "list"}, strings.Fields(line)...)...)
-		var names []string
-		for _, row := range strings.Split(strings.TrimSpace(e.Stdout), "\n")[1:] {
-			names = append(names, strings.Fields(row)[1])
-		}
-		cut := strings.Contains(line, "limit")
-		if got := strings.Join(names, " "); e.Code != ExitOK || got != want || strings.Contains(e.Stderr, "of 3 jobs") != cut {
-			t.Errorf("%q: exit code %d, %s, want %s; %s", line, e.Code, got, want, e.Stderr)
-		}
-	}
-	var list []protocol.JobInfo
-	cmdtest.JSON(t, &list, "job", "list", "--sort", "kl")
-	if len(list) != 3 || list[2].Name != "train" || list[0].Measures["kl"] > list[1].Measures["kl"] || list[0].EvaluatedOn != "test samples" {
-		t.Errorf("by kl: %+v", list)
-	}
-	text := cmdtest.Works(t, "job", "list", "--sort", "name")
-	for _, want := range []string{figure(list[0].Measures["kl"]) + " test", figure(list[2].Measures["kl"]) + " training"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q:\n%s", want, text)
-		}
-	}
 }

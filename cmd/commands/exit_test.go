@@ -106,17 +106,6 @@ func TestErrorsInJSON(t *testing.T) {
 	}
 }
 
-func TestWantsJSON(t *testing.T) {
-	for line, want := range map[string]bool{
-		"": false, "-o json": true, "-ojson": true, "-o=json": true, "--output json x": true, "--output=json": true,
-		"-o text": false, "--output": false, "x -- -o json": false, "-o json -o text": false,
-	} {
-		if wantsJSON(strings.Fields(line)) != want {
-			t.Errorf("%q", line)
-		}
-	}
-}
-
 // TestTwoWaysAreUsage: a file that can be read in two ways ends train with exit code 2, in text and in JSON, and inspect with 0.
 func TestTwoWaysAreUsage(t *testing.T) {
 	file := cmdtest.Write(t, t.TempDir(), "a.csv", "x,class\n1,7\n2,8\n3,007\n")

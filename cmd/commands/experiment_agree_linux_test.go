@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"context"
 	"errors"
 	"strings"
@@ -15,7 +17,7 @@ import (
 func TestAgree(t *testing.T) {
 	ask := func(ctx context.Context, typed string) error {
 		t.Helper()
-		screen, tty := terminal(t, 80)
+		screen, tty := clitest.Terminal(t, 80)
 		t.Cleanup(func() { tty.Close() })
 		answered := make(chan error, 1)
 		a := &app{ctx: ctx, stdin: tty, stderr: tty}

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"fmt"
 	"image/png"
 	"os"
@@ -145,7 +147,7 @@ func TestFiguresOfReport(t *testing.T) {
 // itself as well.
 func TestFiguresOfJob(t *testing.T) {
 	testkit.WithoutRace(t)
-	aCluster(t)
+	clitest.Cluster(t)
 	dir := t.TempDir()
 	args := []string{"train", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 120, 1), "--algorithm", "ldlf", "--steps", "40", "--folds", "2", "--figures"}
 	here, there, again := filepath.Join(dir, "here"), filepath.Join(dir, "there"), filepath.Join(dir, "again")
@@ -166,5 +168,19 @@ func TestFiguresOfJob(t *testing.T) {
 	}
 	if e := cmdtest.Run(t, "job", "curve", "j", "--plot", filepath.Join(dir, "curve.jpg")); e.Code != ExitUsage || !strings.Contains(e.Stderr, "must end in .svg or .png") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
+	}
+}
+
+// A figure that cannot be written fails the command, but its result is printed.
+func TestResultWithoutFigures(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	figures := filepath.Join(dir, "figures")
+	if err := os.MkdirAll(filepath.Join(figures, "learning-curve.svg"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	e := cmdtest.Run(t, "train", "--local", "--data", cmdtest.ArtificialFile(t, dir, "set.csv", 60, 1), "--algorithm", "structrf", "--set", "trees=3", "--figures", figures)
+	if e.Code != ExitFailed || !strings.Contains(e.Stderr, "learning-curve.svg") || !strings.Contains(e.Stdout, "model digest") {
+		t.Errorf("exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 	}
 }

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,16 +22,16 @@ import (
 // and have the rows' numbers, names, folds and true labels.
 func TestPredictionsOut(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(90)
-	for i := range m.rows {
-		m.rows[i] = append(m.rows[i], fmt.Sprint("row ", i))
+	dir, m := t.TempDir(), clitest.NewMoods(90)
+	for i := range m.Rows {
+		m.Rows[i] = append(m.Rows[i], fmt.Sprint("row ", i))
 	}
-	data := m.file(t, dir, "moods.csv", append(m.header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
+	data := m.File(t, dir, "moods.csv", append(m.Header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
 	out, model, split := filepath.Join(dir, "p.csv"), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "s.csv")
 	var r result
-	cmdtest.JSON(t, &r, trainArgs(data, "--folds", "3", "--model-out", model, "--predictions-out", out, "--split-out", split)...)
-	lists := heldOutIn(t, split)
-	records := readCSV(t, out)
+	cmdtest.JSON(t, &r, clitest.TrainArgs(data, "--folds", "3", "--model-out", model, "--predictions-out", out, "--split-out", split)...)
+	lists := clitest.HeldOut(t, split)
+	records := clitest.ReadCSV(t, out)
 	want := []string{"row", "name", "fold", "true_happy", "true_sad", "true_angry", "predicted_happy", "predicted_sad", "predicted_angry"}
 	if diff := cmp.Diff(want, records[0]); diff != "" || len(records) != 91 || r.Predictions != out {
 		t.Fatalf("%d lines at %q: %s", len(records), r.Predictions, diff)
@@ -37,9 +39,9 @@ func TestPredictionsOut(t *testing.T) {
 	var byFold [3][][]string
 	for fold := range byFold {
 		cmdtest.Works(t, "predict", "--model", filepath.Join(dir, fmt.Sprintf("m-fold%d.coppice", fold)), "--data", data, "--out", filepath.Join(dir, "all.csv"))
-		byFold[fold] = readCSV(t, filepath.Join(dir, "all.csv"))
+		byFold[fold] = clitest.ReadCSV(t, filepath.Join(dir, "all.csv"))
 	}
-	truth := readCSV(t, data)
+	truth := clitest.ReadCSV(t, data)
 	for i, record := range records[1:] {
 		fold, err := strconv.Atoi(record[2])
 		if err != nil || record[0] != strconv.Itoa(i) || record[1] != "row "+record[0] || !slices.Contains(lists[fold], i) {
@@ -48,26 +50,26 @@ func TestPredictionsOut(t *testing.T) {
 		if diff := cmp.Diff(byFold[fold][i+1][1:], record[6:]); diff != "" {
 			t.Errorf("row %d: predicted otherwise: %s", i, diff)
 		}
-		for c, v := range numbers(t, truth[i+1][4:7]) {
-			if got := numbers(t, record[3:6])[c]; float32(got) != float32(v) {
+		for c, v := range clitest.Numbers(t, truth[i+1][4:7]) {
+			if got := clitest.Numbers(t, record[3:6])[c]; float32(got) != float32(v) {
 				t.Errorf("row %d: label %d is %v, not %v", i, c, got, v)
 			}
 		}
 	}
 	npz := filepath.Join(dir, "p.npz")
-	cmdtest.Works(t, trainArgs(data, "--folds", "3", "--predictions-out", npz)...)
-	values, texts := arrays(t, npz)
+	cmdtest.Works(t, clitest.TrainArgs(data, "--folds", "3", "--predictions-out", npz)...)
+	values, texts := clitest.Arrays(t, npz)
 	if len(values["rows"]) != 90 || values["rows"][89] != 89 || len(values["folds"]) != 90 || len(values["labels"]) != 270 || len(values["predictions"]) != 270 ||
 		texts["row_names"][89] != "row 89" || texts["label_names"][2] != "angry" {
 		t.Errorf("in .npz: %d rows, %d folds, %v", len(values["rows"]), len(values["folds"]), texts)
 	}
-	cmdtest.JSON(t, &r, trainArgs(data, "--test-fraction", "0.1", "--predictions-out", out, "--split-out", split)...)
+	cmdtest.JSON(t, &r, clitest.TrainArgs(data, "--test-fraction", "0.1", "--predictions-out", out, "--split-out", split)...)
 	var held []string
-	for _, row := range heldOutIn(t, split)[0] {
+	for _, row := range clitest.HeldOut(t, split)[0] {
 		held = append(held, strconv.Itoa(row))
 	}
 	var rows []string
-	for _, record := range readCSV(t, out)[1:] {
+	for _, record := range clitest.ReadCSV(t, out)[1:] {
 		rows = append(rows, record[0])
 	}
 	if diff := cmp.Diff(held, rows); diff != "" || len(rows) != 9 {
@@ -89,7 +91,7 @@ func TestPredictionsRefusals(t *testing.T) {
 	} {
 		cmdtest.Refused(t, nil, "train --local --steps 2 --data "+data+" "+args, ExitUsage, []string{says})
 	}
-	if text := cmdtest.Works(t, trainArgs(data, "--folds", "2", "--set", "keep_predictions=2999")...); !strings.Contains(text, "not kept (keep_predictions)") {
+	if text := cmdtest.Works(t, clitest.TrainArgs(data, "--folds", "2", "--set", "keep_predictions=2999")...); !strings.Contains(text, "not kept (keep_predictions)") {
 		t.Errorf("got\n%s", text)
 	}
 }
@@ -98,11 +100,11 @@ func TestPredictionsRefusals(t *testing.T) {
 // of a split, of folds and of listed folds; also where units are computed twice.
 func TestClusterPredictions(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(90)
-	for i := range m.rows {
-		m.rows[i] = append(m.rows[i], fmt.Sprint("row ", i))
+	dir, m := t.TempDir(), clitest.NewMoods(90)
+	for i := range m.Rows {
+		m.Rows[i] = append(m.Rows[i], fmt.Sprint("row ", i))
 	}
-	data := m.file(t, dir, "moods.csv", append(m.header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
+	data := m.File(t, dir, "moods.csv", append(m.Header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
 	large := filepath.Join(dir, "large.npz")
 	cmdtest.Works(t, "dataset", "generate", "--kind", "random", "--rows", "20000", "--features", "2", "--labels", "30", "--out", large)
 	var list strings.Builder
@@ -113,9 +115,9 @@ func TestClusterPredictions(t *testing.T) {
 	c := cmdtest.Start(t, 1, 2)
 	t.Setenv("COPPICE_SERVER", c.Servers())
 	for name, args := range map[string][]string{
-		"single": trainArgs(data, "--test-fraction", "0.2")[3:],
-		"folds":  trainArgs(data, "--folds", "3")[3:],
-		"listed": trainArgs(data, "--split", split)[3:],
+		"single": clitest.TrainArgs(data, "--test-fraction", "0.2")[3:],
+		"folds":  clitest.TrainArgs(data, "--folds", "3")[3:],
+		"listed": clitest.TrainArgs(data, "--split", split)[3:],
 		"forest": {data, "--algorithm", "rf", "--folds", "2", "--set", "trees=3"},
 		"large":  {large, "--test-fraction", "0.9", "--steps", "2", "--set", "trees=1", "--set", "depth=2"},
 	} {
@@ -141,52 +143,20 @@ func TestClusterPredictions(t *testing.T) {
 	if text := cmdtest.Works(t, "job", "show", "single"); !strings.Contains(text, "coppice job predictions single --out FILE") {
 		t.Errorf("shown as\n%s", text)
 	}
-	cmdtest.Works(t, append([]string{"train", "--name", "none", "--data"}, trainArgs(data)[3:]...)...)
+	cmdtest.Works(t, append([]string{"train", "--name", "none", "--data"}, clitest.TrainArgs(data)[3:]...)...)
 	cmdtest.Refused(t, nil, "job predictions none --out @/p.csv", ExitFailed, []string{"job none held out no samples"})
-	cmdtest.Works(t, append([]string{"train", "--name", "few", "--test-fraction", "0.1", "--set", "keep_predictions=1", "--data"}, trainArgs(data)[3:]...)...)
+	cmdtest.Works(t, append([]string{"train", "--name", "few", "--test-fraction", "0.1", "--set", "keep_predictions=1", "--data"}, clitest.TrainArgs(data)[3:]...)...)
 	cmdtest.Refused(t, nil, "job predictions few --out @/p.csv", ExitFailed, []string{"job few kept no predictions"})
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 13 {
 		t.Errorf("%d files, %v", len(left), err)
 	}
 }
 
-// heldOutIn lists the rows of each fold or split of a split file.
-func heldOutIn(t *testing.T, path string) (lists [][]int) {
-	t.Helper()
-	records := readCSV(t, path)
-	for _, record := range records[1:] {
-		row, err := strconv.Atoi(record[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for k, field := range record[1:] {
-			switch records[0][1] {
-			case "fold":
-				if field == "" {
-					continue
-				}
-				if k, err = strconv.Atoi(field); err != nil {
-					t.Fatal(err)
-				}
-			default:
-				if field != "1" {
-					continue
-				}
-			}
-			for len(lists) <= k {
-				lists = append(lists, nil)
-			}
-			lists[k] = append(lists[k], row)
-		}
-	}
-	return lists
-}
-
 // TestSplitOut: --split holds out what --split-out wrote again, with the same models, also where rows are left out.
 func TestSplitOut(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, list := cmdtest.Write(t, dir, "s.csv", survey(40)), filepath.Join(dir, "split.csv")
+	data, list := cmdtest.Write(t, dir, "s.csv", clitest.Survey(40)), filepath.Join(dir, "split.csv")
 	columns := "row,a,b\n"
 	for i := range 40 {
 		columns += fmt.Sprintf("%d,%d,%d\n", i, btoi(i%3 == 0), btoi(i%5 < 2))
@@ -197,14 +167,14 @@ func TestSplitOut(t *testing.T) {
 	}{
 		{"row,fold", []string{"--folds", "3", "--seed", "5"}},
 		{"row,fold", []string{"--folds", "sklearn:4"}},
-		{"row,fold", []string{"--split", surveyFolds(t, t.TempDir())}},
+		{"row,fold", []string{"--split", clitest.SurveyFolds(t, t.TempDir())}},
 		{"row,test0,test1", []string{"--split", cmdtest.Write(t, dir, "columns.csv", columns)}},
 		{"row,test", []string{"--test-fraction", "0.3", "--seed", "5"}},
 		{"row,test", []string{"--folds", "4", "--fold", "2"}},
 	} {
 		args := []string{"--missing", "drop", "--drop", "id"}
 		var want, got result
-		cmdtest.JSON(t, &want, trainArgs(data, slices.Concat(args, c.how, []string{"--split-out", list})...)...)
+		cmdtest.JSON(t, &want, clitest.TrainArgs(data, slices.Concat(args, c.how, []string{"--split-out", list})...)...)
 		lines := strings.Split(cmdtest.Read(t, list), "\n")
 		if empty := "3" + strings.Repeat(",", strings.Count(c.header, ",")); lines[0] != c.header || len(lines) != 42 || lines[4] != empty || lines[41] != "" {
 			t.Errorf("%q: %q", c.how, lines)
@@ -213,7 +183,7 @@ func TestSplitOut(t *testing.T) {
 			args = append(args, c.how[i:]...)
 		}
 		again := filepath.Join(dir, "again.csv")
-		cmdtest.JSON(t, &got, trainArgs(data, slices.Concat(args, []string{"--split", list, "--split-out", again})...)...)
+		cmdtest.JSON(t, &got, clitest.TrainArgs(data, slices.Concat(args, []string{"--split", list, "--split-out", again})...)...)
 		digest := got.ModelDigest
 		if len(want.Folds) == 0 && len(got.Folds) == 1 {
 			digest = got.Folds[0].ModelDigest

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"bytes"
 	"os"
 	"path/filepath"
@@ -129,44 +131,10 @@ func refusedImages(t *testing.T, dir string) {
 // TestModelWithoutPatches: a model of rows that are no images labels none.
 func TestModelWithoutPatches(t *testing.T) {
 	dir := t.TempDir()
-	data, model := cmdtest.Write(t, dir, "x.csv", kinds()), filepath.Join(dir, "m")
+	data, model := cmdtest.Write(t, dir, "x.csv", clitest.Kinds()), filepath.Join(dir, "m")
 	cmdtest.Works(t, "train", "--local", "--data", data, "--labels", "class", "--algorithm", "rf", "--set", "trees=2", "--model-out", model)
 	if e := cmdtest.Run(t, "predict", "--model", model, "--image", data, "--out", filepath.Join(dir, "map.png")); e.Code != ExitFailed || !strings.Contains(e.Stderr, "does not read patches") {
 		t.Errorf("%d, %s", e.Code, e.Stderr)
-	}
-}
-
-// TestGeneratedImages: ages are read back with the flags that generate tells, and textures are a
-// folder of images and maps.
-func TestGeneratedImages(t *testing.T) {
-	testkit.WithoutRace(t)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "ages.npz")
-	var made written
-	cmdtest.JSON(t, &made, "dataset", "generate", "--kind", "ages", "--rows", "40", "--out", file)
-	if made.Rows != 40 || made.Shape != "1x32x32" || made.Read != "--range 0:69 --values value" {
-		t.Errorf("%+v", made)
-	}
-	var inspected struct {
-		Rows      int    `json:"samples"`
-		LabelsAre string `json:"labels_are"`
-	}
-	cmdtest.JSON(t, &inspected, append([]string{"dataset", "inspect", file}, strings.Fields(made.Read)...)...)
-	if inspected.Rows != 40 || inspected.LabelsAre != "numeric labels from 0 to 69, with exact numbers" {
-		t.Errorf("%+v", inspected)
-	}
-	folder := filepath.Join(dir, "t")
-	cmdtest.Works(t, "dataset", "generate", "--kind", "textures", "--out", folder)
-	if e := cmdtest.Run(t, "dataset", "generate", "--kind", "textures", "--out", folder); e.Code != ExitFailed || !strings.Contains(e.Stderr, "not empty") {
-		t.Errorf("into a folder that is not empty: %d, %s", e.Code, e.Stderr)
-	}
-	if e := cmdtest.Run(t, "dataset", "generate", "--kind", "textures", "--out", folder, "--rows", "3"); e.Code != ExitUsage {
-		t.Errorf("rows of textures: %d", e.Code)
-	}
-	var cut cutImages
-	cmdtest.JSON(t, &cut, "dataset", "patches", "--images", filepath.Join(folder, "images"), "--maps", filepath.Join(folder, "maps"), "--out", filepath.Join(dir, "p.npz"), "--stride", "40")
-	if cut.Images != 60 || cut.Train.Rows != 240 || len(cut.Classes) != 4 {
-		t.Errorf("%+v, %+v", cut, cut.Train)
 	}
 }
 

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"fmt"
 	"math"
 	"path/filepath"
@@ -28,16 +30,6 @@ func people() string {
 	return b.String()
 }
 
-// kinds is a file of three classes that follow from the features.
-func kinds() string {
-	var b strings.Builder
-	b.WriteString("x,y,class\n")
-	for i := range 120 {
-		fmt.Fprintf(&b, "%d,%d,%s\n", i*5%13, i%7, []string{"ash", "elm", "oak"}[i*5%13/5])
-	}
-	return b.String()
-}
-
 // inPeople are the flags that people is read with.
 var inPeople = []string{"--labels", "age", "--sigma", "2", "--range", "0:21", "--values", "age", "--intervals", "from,to", "--groups", "who"}
 
@@ -51,7 +43,7 @@ func byRF(data string, more ...string) []string {
 func TestClassesFromTrainingToPrediction(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, model, out := cmdtest.Write(t, dir, "kinds.csv", kinds()), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
+	data, model, out := cmdtest.Write(t, dir, "kinds.csv", clitest.Kinds()), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
 	var r result
 	cmdtest.JSON(t, &r, byRF(data, "--labels", "class", "--model-out", model)...)
 	var e evaluation
@@ -60,13 +52,13 @@ func TestClassesFromTrainingToPrediction(t *testing.T) {
 		t.Error(d)
 	}
 	cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", out)
-	records, truth := readCSV(t, out), readCSV(t, data)
+	records, truth := clitest.ReadCSV(t, out), clitest.ReadCSV(t, data)
 	if d := cmp.Diff([]string{"row", "ash", "elm", "oak", "predicted_class"}, records[0]); d != "" {
 		t.Fatal(d)
 	}
 	right := 0.0
 	for i, record := range records[1:] {
-		shares := numbers(t, record[1:4])
+		shares := clitest.Numbers(t, record[1:4])
 		if best := slices.Max(shares); shares[slices.Index(records[0], record[4])-1] != best {
 			t.Errorf("row %d: %q", i, record)
 		}
@@ -88,7 +80,7 @@ func TestClassesFromTrainingToPrediction(t *testing.T) {
 	}
 	npz := filepath.Join(dir, "p.npz")
 	cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", npz)
-	values, _ := arrays(t, npz)
+	values, _ := clitest.Arrays(t, npz)
 	for i, v := range values["predicted_class"] {
 		if records[0][int(v)+1] != records[i+1][4] {
 			t.Errorf("row %d: class %v in .npz, %s in CSV", i, v, records[i+1][4])
@@ -107,7 +99,7 @@ func TestScaleFromTrainingToPrediction(t *testing.T) {
 	var r result
 	cmdtest.JSON(t, &r, byRF(data, append(inPeople, "--model-out", model)...)...)
 	cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", out)
-	records, truth := readCSV(t, out), readCSV(t, data)
+	records, truth := clitest.ReadCSV(t, out), clitest.ReadCSV(t, data)
 	header := records[0]
 	if d := cmp.Diff([]string{"21", "expected", "median", "mode"}, header[len(header)-4:]); d != "" {
 		t.Fatal(d)
@@ -115,7 +107,7 @@ func TestScaleFromTrainingToPrediction(t *testing.T) {
 	var errors [3]float64
 	within := 0.0
 	for i, record := range records[1:] {
-		predicted, age := numbers(t, record[len(record)-3:]), numbers(t, truth[i+1][3:4])[0]
+		predicted, age := clitest.Numbers(t, record[len(record)-3:]), clitest.Numbers(t, truth[i+1][3:4])[0]
 		for k, v := range predicted {
 			errors[k] += math.Abs(v-age) / 90
 		}
@@ -163,7 +155,7 @@ func TestFoldsOfGroups(t *testing.T) {
 	if len(r.Folds) != 15 {
 		t.Fatalf("%d folds", len(r.Folds))
 	}
-	lists := heldOutIn(t, split)
+	lists := clitest.HeldOut(t, split)
 	for k, f := range r.Folds {
 		person, err := strconv.Atoi(strings.TrimPrefix(f.Group, "p"))
 		if err != nil || f.HeldOut != 6 || len(lists[k]) != 6 || lists[k][0] != 6*person || lists[k][5] != 6*person+5 {
@@ -174,9 +166,9 @@ func TestFoldsOfGroups(t *testing.T) {
 	if listed.ModelDigest != r.ModelDigest {
 		t.Errorf("the digest of folds of groups is %s, of listed ones %s", r.ModelDigest, listed.ModelDigest)
 	}
-	records := readCSV(t, out)
+	records := clitest.ReadCSV(t, out)
 	at := slices.Index(records[0], "true_number")
-	if at < 0 || len(records) != 91 || records[8][at] != readCSV(t, data)[8][3] {
+	if at < 0 || len(records) != 91 || records[8][at] != clitest.ReadCSV(t, data)[8][3] {
 		t.Errorf("predictions %q", records[0])
 	}
 }
@@ -184,7 +176,7 @@ func TestFoldsOfGroups(t *testing.T) {
 // TestOverlappingSplits: each column is a split of its own, whose rows are tested.
 func TestOverlappingSplits(t *testing.T) {
 	dir := t.TempDir()
-	data, out, again := cmdtest.Write(t, dir, "kinds.csv", kinds()), filepath.Join(dir, "p.csv"), filepath.Join(dir, "again.csv")
+	data, out, again := cmdtest.Write(t, dir, "kinds.csv", clitest.Kinds()), filepath.Join(dir, "p.csv"), filepath.Join(dir, "again.csv")
 	split := "row,first,second\n"
 	for i := range 120 {
 		split += fmt.Sprintf("%d,%d,%d\n", i, btoi(i%3 == 0), btoi(i%3 == 0 || i%5 == 0))
@@ -197,7 +189,7 @@ func TestOverlappingSplits(t *testing.T) {
 	if diff := cmp.Diff(strings.Replace(split, "first,second", "test0,test1", 1), cmdtest.Read(t, again)); diff != "" {
 		t.Errorf("the split file is another one: %s", diff)
 	}
-	records := readCSV(t, out)
+	records := clitest.ReadCSV(t, out)
 	if len(records) != 97 || records[1][0] != "0" || records[2][0] != "0" || records[1][1] != "0" || records[2][1] != "1" || records[1][5+1] == "" {
 		t.Errorf("%d rows: %q", len(records), records[:3])
 	}
@@ -279,7 +271,7 @@ func TestTypesOnACluster(t *testing.T) {
 	for i := range 120 {
 		split += fmt.Sprintf("%d,%d,%d\n", i, btoi(i%3 == 0), btoi(i%4 == 0))
 	}
-	kinds, list := cmdtest.Write(t, dir, "kinds.csv", kinds()), cmdtest.Write(t, dir, "s.csv", split)
+	kinds, list := cmdtest.Write(t, dir, "kinds.csv", clitest.Kinds()), cmdtest.Write(t, dir, "s.csv", split)
 	cmdtest.JSON(t, &here, byRF(kinds, "--labels", "class", "--split", list)...)
 	cmdtest.JSON(t, &there, "train", "--data", kinds, "--labels", "class", "--algorithm", "rf", "--set", "trees=5", "--split", list)
 	if d := cmp.Diff(here.Added, there.Added, cmpopts.EquateNaNs()); d != "" || here.ModelDigest != there.ModelDigest {

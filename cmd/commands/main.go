@@ -43,12 +43,8 @@ func runAs(ctx context.Context, g grammar, again command, args []string, stdin i
 		}
 	}()
 	c, from := g.all(), &outside{}
-	parser := kong.Must(g, kong.Bind(from), kong.Resolvers(from), kong.WithBeforeResolve(readConfig),
-		kong.Name("coppice"), kong.Description(description), kong.Writers(text, notes),
-		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
-		groups, kong.PostBuild(plainSubcommands), decimalNumbers(),
-	)
+	parser := newParser(g, kong.Bind(from), kong.Resolvers(from), kong.WithBeforeResolve(readConfig), kong.Writers(text, notes),
+		kong.Exit(func(code int) { panic(exited(code)) }))
 	parsed, err := parser.Parse(withNegatives(args))
 	if err != nil && out.err != nil {
 		return report(ctx, stderr, wantsJSON(args), out.err)
@@ -74,6 +70,12 @@ func runAs(ctx context.Context, g grammar, again command, args []string, stdin i
 		err = a.cluster.explained(err)
 	}
 	return report(ctx, stderr, a.json || c.Output == outputJSONL, err)
+}
+
+// newParser returns a parser of the command lines of a grammar.
+func newParser(g grammar, options ...kong.Option) *kong.Kong {
+	return kong.Must(g, append(options, kong.Name("coppice"), kong.Description(description), kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
+		groups, kong.PostBuild(plainSubcommands), decimalNumbers())...)
 }
 
 // exited carries an exit code out of flags of kong, such as --help.

@@ -1,8 +1,9 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,74 +19,15 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// moods is a table whose labels follow from its features a to d, which differ in scale.
-type moods struct {
-	header []string
-	rows   [][]string
-}
-
-func newMoods(n int) *moods {
-	m := &moods{header: []string{"a", "b", "c", "d", "label_happy", "label_sad", "label_angry"}}
-	r := rand.New(rand.NewPCG(1, 1))
-	for range n {
-		x := []float64{r.Float64(), r.Float64(), r.Float64(), r.Float64()}
-		happy, sad, angry := x[0]+.1, x[1]*x[1]+.1, x[2]/2+.1
-		sum := happy + sad + angry
-		var row []string
-		for _, v := range []float64{3 * x[0], x[1], 10 * x[2], x[3], happy / sum, sad / sum, angry / sum} {
-			row = append(row, fmt.Sprint(v))
-		}
-		m.rows = append(m.rows, row)
-	}
-	return m
-}
-
-// file writes the columns, called as header says, or without a header.
-func (m *moods) file(t interface {
-	Helper()
-	Fatal(...any)
-}, dir, name string, header []string, columns ...int) string {
-	t.Helper()
-	var b strings.Builder
-	if header != nil {
-		fmt.Fprintln(&b, strings.Join(header, ","))
-	}
-	for _, row := range m.rows {
-		var cells []string
-		for _, c := range columns {
-			cells = append(cells, row[c])
-		}
-		fmt.Fprintln(&b, strings.Join(cells, ","))
-	}
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// trained writes the table as it is, trains a model on it and returns both files.
-func (m *moods) trained(t *testing.T, dir string) (data, model string) {
-	t.Helper()
-	data, model = m.file(t, dir, "moods.csv", m.header, 0, 1, 2, 3, 4, 5, 6), filepath.Join(dir, "m.coppice")
-	cmdtest.Works(t, trainArgs(data, "--model-out", model)...)
-	return data, model
-}
-
-func predictedBy(t *testing.T, model, data string, more ...string) string {
-	t.Helper()
-	return cmdtest.Works(t, append([]string{"predict", "--model", model, "--data", data, "--out", "-"}, more...)...)
-}
-
 // Columns and labels in another order, under any names by which a model knows them,
 // give the same predictions and measures.
 func TestMatchedByName(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(120)
-	data, model := m.trained(t, dir)
+	dir, m := t.TempDir(), clitest.NewMoods(120)
+	data, model := m.Trained(t, dir)
 	var want evaluation
 	cmdtest.JSON(t, &want, "evaluate", "--model", model, "--data", data)
-	predicted := predictedBy(t, model, data)
+	predicted := clitest.Predicted(t, model, data)
 	for _, c := range []struct {
 		name    string
 		header  []string
@@ -99,7 +41,7 @@ func TestMatchedByName(t *testing.T) {
 		{"labels listed in another order", []string{"a", "b", "c", "d", "happy", "sad", "angry"}, []int{0, 1, 2, 3, 4, 5, 6}, []string{"--label-columns", "sad, happy,angry"}, 0},
 		{"blanks around names", []string{" b", "a\t", " c ", "d", "label_happy ", " label_sad", "angry"}, []int{1, 0, 2, 3, 4, 5, 6}, nil, 2},
 	} {
-		path := m.file(t, dir, "x.csv", c.header, c.columns...)
+		path := m.File(t, dir, "x.csv", c.header, c.columns...)
 		var got evaluation
 		cmdtest.JSON(t, &got, append([]string{"evaluate", "--model", model, "--data", path}, c.flags...)...)
 		if diff := cmp.Diff([]any{want.Measures, want.MeanPredictor}, []any{got.Measures, got.MeanPredictor}); diff != "" {
@@ -108,7 +50,7 @@ func TestMatchedByName(t *testing.T) {
 		if f := got.Matched; f.Features.By != dataset.ByName || f.Labels.By != dataset.ByName || f.Features.Moved != c.moved {
 			t.Errorf("%s: features %+v, labels %+v", c.name, f.Features, f.Labels)
 		}
-		if diff := cmp.Diff(predicted, predictedBy(t, model, path, c.flags...)); diff != "" {
+		if diff := cmp.Diff(predicted, clitest.Predicted(t, model, path, c.flags...)); diff != "" {
 			t.Errorf("%s: predictions differ: %s", c.name, diff)
 		}
 	}
@@ -118,9 +60,9 @@ func TestMatchedByName(t *testing.T) {
 // same, bit for bit.
 func TestPermutedColumns(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(40)
-	data, model := m.trained(t, dir)
-	want := predictedBy(t, model, data)
+	dir, m := t.TempDir(), clitest.NewMoods(40)
+	data, model := m.Trained(t, dir)
+	want := clitest.Predicted(t, model, data)
 	columns := []int{0, 1, 2, 3, 4, 5, 6}
 	rapid.Check(t, func(r *rapid.T) {
 		order := rapid.Permutation(columns).Draw(r, "order")
@@ -129,9 +71,9 @@ func TestPermutedColumns(t *testing.T) {
 		}
 		var header []string
 		for _, c := range order {
-			header = append(header, m.header[c])
+			header = append(header, m.Header[c])
 		}
-		e := cmdtest.Run(t, "predict", "--model", model, "--data", m.file(r, dir, "x.csv", header, order...), "--out", "-")
+		e := cmdtest.Run(t, "predict", "--model", model, "--data", m.File(r, dir, "x.csv", header, order...), "--out", "-")
 		if e.Code != ExitOK || e.Stdout != want {
 			r.Fatalf("exit code %d, %s; want\n%s, got\n%s", e.Code, e.Stderr, want, e.Stdout)
 		}
@@ -141,8 +83,8 @@ func TestPermutedColumns(t *testing.T) {
 // Other names are refused; the message names the first, and how many.
 func TestOtherNamesAreRefused(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(30)
-	_, model := m.trained(t, dir)
+	dir, m := t.TempDir(), clitest.NewMoods(30)
+	_, model := m.Trained(t, dir)
 	all := []int{0, 1, 2, 3, 4, 5, 6}
 	for _, c := range []struct {
 		header  []string
@@ -157,7 +99,7 @@ func TestOtherNamesAreRefused(t *testing.T) {
 		{[]string{"a", "b", "c", "d", "happy", "sad"}, all[:6], "", `missing from the file: 1 ("angry")`},
 		{[]string{"a", "b", "c", "a", "happy", "sad", "angry"}, all, `columns 0 and 3 (counted from 0) are both named "a"`, "both named"},
 	} {
-		path := m.file(t, dir, "x.csv", c.header, c.columns...)
+		path := m.File(t, dir, "x.csv", c.header, c.columns...)
 		before, code := cmdtest.Contents(t, dir), ExitFailed
 		if c.says == "both named" {
 			code = ExitUsage // --drop says which to read
@@ -183,7 +125,7 @@ func TestOtherNamesAreRefused(t *testing.T) {
 // What training was told about labels, prediction knows.
 func TestPassedOverLabels(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(30)
+	dir, m := t.TempDir(), clitest.NewMoods(30)
 	all := []int{0, 1, 2, 3, 4, 5, 6}
 	for _, c := range []struct {
 		name   string
@@ -199,14 +141,14 @@ func TestPassedOverLabels(t *testing.T) {
 		if c.header != nil {
 			columns = all[:len(c.header)]
 		}
-		data, model := m.file(t, dir, "x.csv", c.header, columns...), filepath.Join(dir, "m.coppice")
-		cmdtest.Works(t, trainArgs(data, append(c.flags, "--model-out", model)...)...)
-		got := predictedBy(t, model, data)
+		data, model := m.File(t, dir, "x.csv", c.header, columns...), filepath.Join(dir, "m.coppice")
+		cmdtest.Works(t, clitest.TrainArgs(data, append(c.flags, "--model-out", model)...)...)
+		got := clitest.Predicted(t, model, data)
 		header := c.header
 		if header != nil {
 			header = header[:4]
 		}
-		if want := predictedBy(t, model, m.file(t, dir, "y.csv", header, 0, 1, 2, 3)); got != want {
+		if want := clitest.Predicted(t, model, m.File(t, dir, "y.csv", header, 0, 1, 2, 3)); got != want {
 			t.Errorf("%s: with labels %s\nwithout %s", c.name, got, want)
 		}
 		if c.name == "the last is an age" {
@@ -221,9 +163,9 @@ func TestPassedOverLabels(t *testing.T) {
 // A match by position is said, in text and in JSON.
 func TestMatchedByPosition(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(30)
-	_, model := m.trained(t, dir)
-	data := m.file(t, dir, "x.csv", nil, 0, 1, 2, 3, 4, 5, 6)
+	dir, m := t.TempDir(), clitest.NewMoods(30)
+	_, model := m.Trained(t, dir)
+	data := m.File(t, dir, "x.csv", nil, 0, 1, 2, 3, 4, 5, 6)
 	labels := []string{"--label-columns", "4,5,6"}
 	const says = "features are matched with the model by position: the file does not have the names of features\n"
 	text := cmdtest.Works(t, append([]string{"evaluate", "--model", model, "--data", data}, labels...)...)
@@ -249,8 +191,8 @@ func TestMatchedByPosition(t *testing.T) {
 // The names of a model's columns are shown, the first of them to people.
 func TestShownNames(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(30)
-	_, model := m.trained(t, dir)
+	dir, m := t.TempDir(), clitest.NewMoods(30)
+	_, model := m.Trained(t, dir)
 	if text := cmdtest.Works(t, "model", "show", model); !strings.Contains(text, "a, b, c, d\n") || !strings.Contains(text, "happy, sad, angry\n") {
 		t.Errorf("got\n%s", text)
 	}
@@ -297,7 +239,7 @@ func TestReadingOnClusters(t *testing.T) {
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 1, 1)
 	server := c.Servers()
-	data := cmdtest.Write(t, dir, "people.csv", peopleFile([]string{"id", "x1", "mood", "word", "x2"}, ",", ".", true))
+	data := cmdtest.Write(t, dir, "people.csv", clitest.PeopleFile([]string{"id", "x1", "mood", "word", "x2"}, ",", ".", true))
 	flags := []string{"--labels", "class", "--label-columns", "mood", "--drop", "id", "--categories", "word"}
 	cmdtest.Works(t, append([]string{"dataset", "import", "--data", data, "--name", "people", "--server", server}, flags...)...)
 	cmdtest.Works(t, "train", "--dataset", "people", "--algorithm", "aa-knn", "--set", "k=1", "--name", "first", "--server", server)
@@ -316,7 +258,7 @@ func TestReadingOnClusters(t *testing.T) {
 		t.Fatalf("%d models, error %v", len(models), err)
 	}
 	local := filepath.Join(dir, "local.model")
-	cmdtest.Works(t, append(knn(data, local), flags...)...)
+	cmdtest.Works(t, append(clitest.NearestNeighbour(data, local), flags...)...)
 	b, err := os.ReadFile(local)
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +272,7 @@ func TestReadingOnClusters(t *testing.T) {
 		if accuracy := e.Added.Model.Classes.Accuracy.Mean; e.Rows != 24 || m == model && accuracy != 1 {
 			t.Errorf("%s: %d rows, accuracy %v", m, e.Rows, accuracy)
 		}
-		if lines := strings.Count(predictedBy(t, m, data), "\n"); lines != 25 {
+		if lines := strings.Count(clitest.Predicted(t, m, data), "\n"); lines != 25 {
 			t.Errorf("%s: %d lines", m, lines)
 		}
 	}
@@ -342,7 +284,7 @@ func TestUnseen(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	data, model, out := cmdtest.Write(t, dir, "t.csv", "color,x,label_a,label_b\nred,1,.25,.75\nblue,1,.5,.5\nred,3,.125,.875\ngreen,3,1,0\n"), filepath.Join(dir, "m.model"), filepath.Join(dir, "p.csv")
-	cmdtest.Works(t, knn(data, model, "--categories", "color")...)
+	cmdtest.Works(t, clitest.NearestNeighbour(data, model, "--categories", "color")...)
 	new := cmdtest.Write(t, dir, "new.csv", "x,color,label_a,label_b\n1,blue,.5,.5\n3,violet,.125,.875\n1,,.5,.5\n")
 	for _, command := range [][]string{{"predict", "--out", out}, {"evaluate"}} {
 		args := append(command, "--model", model, "--data", new, "--missing", "drop")
@@ -377,9 +319,9 @@ func TestUnseen(t *testing.T) {
 func TestRepeatAsRead(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data := cmdtest.Write(t, dir, "people.csv", strings.ReplaceAll(peopleFile([]string{"id", "x1", "mood", "word", "x2"}, ";", ",", true), "word", "the 'word'"))
+	data := cmdtest.Write(t, dir, "people.csv", strings.ReplaceAll(clitest.PeopleFile([]string{"id", "x1", "mood", "word", "x2"}, ";", ",", true), "word", "the 'word'"))
 	model, again := filepath.Join(dir, "m.model"), filepath.Join(dir, "n.model")
-	cmdtest.Works(t, knn(data, model, "--labels", "class", "--label-columns", "mood", "--drop", "id", "--categories", "the 'word'", "--delimiter", ";", "--decimal", ",")...)
+	cmdtest.Works(t, clitest.NearestNeighbour(data, model, "--labels", "class", "--label-columns", "mood", "--drop", "id", "--categories", "the 'word'", "--delimiter", ";", "--decimal", ",")...)
 	var shown, repeated modelShown
 	cmdtest.JSON(t, &shown, "model", "show", model)
 	e := exec.Command("sh", "-c", "printf '%s\\n' "+strings.Replace(shown.Repeat, "--data FILE", "--data '"+data+"'", 1))
@@ -457,7 +399,7 @@ func TestMeanAsTrained(t *testing.T) {
 		}
 		f := shown.Fill
 		full := cmdtest.Write(t, dir, "full.csv", fmt.Sprintf("x,y,word=u,word=v\n%v,%v,%v,%v\n1,2,1,0\n", f[0], f[1], f[2], f[3]))
-		if want, got := predictedBy(t, here, full), predictedBy(t, here, empty); want != got {
+		if want, got := clitest.Predicted(t, here, full), clitest.Predicted(t, here, empty); want != got {
 			t.Errorf("%s: predictions %s, want %s", by, got, want)
 		}
 		var ev evaluation
@@ -466,7 +408,7 @@ func TestMeanAsTrained(t *testing.T) {
 		}
 	}
 	plain := filepath.Join(dir, "plain.model")
-	cmdtest.Works(t, knn(data, plain, "--missing", "0", "--categories", "word")...)
+	cmdtest.Works(t, clitest.NearestNeighbour(data, plain, "--missing", "0", "--categories", "word")...)
 	if e := cmdtest.Run(t, "predict", "--model", plain, "--data", data, "--out", "-", "--missing", "mean"); e.Code != ExitUsage || !strings.Contains(e.Stderr, "the model does not have the mean") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -87,85 +85,6 @@ func TestEvenMajorities(t *testing.T) {
 	for voters, want := range map[int]int{1: 1, 2: 2, 3: 2, 4: 3, 5: 3} {
 		if o := (&outlook{Voters: voters}); o.majority() != want {
 			t.Errorf("of %d voters %d are a majority", voters, o.majority())
-		}
-	}
-}
-
-// A job's table row has what it waits for in place of an end that nobody knows.
-func TestWaitingRow(t *testing.T) {
-	now := time.Unix(1000, 0)
-	j := &protocol.JobInfo{State: protocol.Running, Since: 990, Started: 990, Progress: progressAt(10, 100)}
-	if text := stateOf(j); text != "running" || secondsOf(j, now).left == "-" {
-		t.Errorf("a job that runs: %q, ETA %s", text, secondsOf(j, now).left)
-	}
-	j.WaitingFor, j.Waiting = protocol.WaitNoWorker, "no worker"
-	if text := stateOf(j); text != "running, no worker" || secondsOf(j, now).left != "-" {
-		t.Errorf("one that waits: %q, ETA %s", text, secondsOf(j, now).left)
-	}
-	for _, r := range protocol.WaitReasons() {
-		if r.Short() == "" || r.Short() == string(r) {
-			t.Errorf("%s is called %q", r, r.Short())
-		}
-	}
-}
-
-// What a job waits for is said within a second or so, again when it changes, and now and
-// then; what follows is shown at once.
-func TestMeterWaiting(t *testing.T) {
-	m, out, pass := slowMeter(false)
-	job := func(waiting string) {
-		j := &protocol.JobInfo{Name: "x", State: protocol.Running, Waiting: waiting, Progress: progressAt(5, 10)}
-		if waiting != "" {
-			j.WaitingFor = protocol.WaitNoWorker
-		}
-		m.job(j)
-	}
-	said := func(after time.Duration, want int, last string) {
-		t.Helper()
-		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-		if out.Len() == 0 {
-			lines = nil
-		}
-		if len(lines) != want || want > 0 && !strings.Contains(lines[want-1], last) {
-			t.Fatalf("after %v: %q, want %d lines, the last with %q", after, lines, want, last)
-		}
-	}
-	job("no worker")
-	said(0, 0, "")
-	pass(time.Second)
-	job("no worker")
-	said(time.Second, 1, "job x is running and waits: no worker")
-	for range 9 {
-		pass(time.Second)
-		job("no worker")
-	}
-	said(10*time.Second, 1, "no worker")
-	pass(time.Second)
-	job("no worker")
-	said(11*time.Second, 2, "no worker")
-	job("none with memory")
-	said(11*time.Second, 3, "memory")
-	pass(2 * time.Second)
-	job("")
-	said(13*time.Second, 4, "step 5 of 10")
-}
-
-func progressAt(step, of uint64) *round.Progress {
-	return &round.Progress{Step: step, Steps: of, Loss: 0.5}
-}
-
-// What the coordinators said explains an error for some seconds; of a command that fails
-// long after, they are asked anew.
-func TestOldAnswersExplainNothing(t *testing.T) {
-	now, surveys := time.Unix(1000, 0), 0
-	l := &looks{survey: func() *outlook { surveys++; return &outlook{Voters: surveys} }, now: func() time.Time { return now }}
-	for _, test := range []struct {
-		later time.Duration
-		want  int // the survey that explains
-	}{{0, 1}, {protocol.ClientRead - lookAfter, 1}, {time.Minute, 2}, {time.Second, 2}} {
-		now = now.Add(test.later)
-		if o := l.look(); o.Voters != test.want {
-			t.Errorf("%v later survey %d explains, want %d", test.later, o.Voters, test.want)
 		}
 	}
 }

@@ -1,7 +1,8 @@
 package commands
 
 import (
-	"archive/zip"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"compress/gzip"
 	"context"
 	"errors"
@@ -13,44 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
-
-// arrays reads the numbers and strings of a .npz file.
-func arrays(t *testing.T, path string) (numbers map[string][]float64, texts map[string][]string) {
-	t.Helper()
-	z, err := zip.OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	numbers, texts = make(map[string][]float64), make(map[string][]string)
-	for _, f := range z.File {
-		in, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := npy.NewReader(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := strings.TrimSuffix(f.Name, ".npy")
-		if r.Kind == 'U' {
-			texts[name], err = r.ReadStrings()
-		} else {
-			rows, columns, _ := r.Dims()
-			numbers[name] = make([]float64, rows*columns)
-			err = r.ReadFloats(numbers[name])
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return numbers, texts
-}
 
 func gunzip(t *testing.T, path string) string {
 	t.Helper()
@@ -73,12 +40,12 @@ func gunzip(t *testing.T, path string) string {
 // Predictions and measures of each row are the same in every format and on stdout.
 func TestOutputFormats(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(30)
-	_, model := m.trained(t, dir)
-	for i := range m.rows {
-		m.rows[i] = append(m.rows[i], "row "+m.rows[i][0])
+	dir, m := t.TempDir(), clitest.NewMoods(30)
+	_, model := m.Trained(t, dir)
+	for i := range m.Rows {
+		m.Rows[i] = append(m.Rows[i], "row "+m.Rows[i][0])
 	}
-	data := m.file(t, dir, "named.csv", append(m.header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
+	data := m.File(t, dir, "named.csv", append(m.Header, "name"), 0, 1, 2, 3, 4, 5, 6, 7)
 	for _, c := range []struct {
 		args    []string
 		array   string
@@ -100,8 +67,8 @@ func TestOutputFormats(t *testing.T) {
 		if got := cmdtest.Works(t, append(c.args, "--out", "-")...); got != csv {
 			t.Errorf("%s: stdout has\n%s\n.csv\n%s", c.args[0], got, csv)
 		}
-		values, texts := arrays(t, out("o.npz"))
-		records := readCSV(t, filepath.Join(dir, "o.csv"))
+		values, texts := clitest.Arrays(t, out("o.npz"))
+		records := clitest.ReadCSV(t, filepath.Join(dir, "o.csv"))
 		names := texts["label_names"]
 		if c.array == "measures" {
 			names = texts["measure_names"]
@@ -113,7 +80,7 @@ func TestOutputFormats(t *testing.T) {
 			if record[0] != texts["row_names"][i] || !strings.HasPrefix(record[0], "row ") {
 				t.Errorf("%s: row %q, in .npz %q", c.args[0], record[0], texts["row_names"][i])
 			}
-			for j, want := range numbers(t, record[1:]) {
+			for j, want := range clitest.Numbers(t, record[1:]) {
 				got := values[c.array][i*len(c.columns)+j]
 				if c.array == "predictions" {
 					got, want = float64(float32(got)), float64(float32(want))
@@ -137,8 +104,8 @@ func TestOutputFormats(t *testing.T) {
 // What cannot be written as asked is refused before anything is done.
 func TestOutputRefusals(t *testing.T) {
 	testkit.WithoutRace(t)
-	dir, m := t.TempDir(), newMoods(20)
-	data, model := m.trained(t, dir)
+	dir, m := t.TempDir(), clitest.NewMoods(20)
+	data, model := m.Trained(t, dir)
 	for _, command := range []string{
 		"predict --model " + model + " --data " + data,
 		"evaluate --per-sample --model " + model + " --data " + data,
@@ -163,8 +130,8 @@ func TestFailedWrites(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no /dev/full")
 	}
-	dir, m := t.TempDir(), newMoods(30)
-	data, model := m.trained(t, dir)
+	dir, m := t.TempDir(), clitest.NewMoods(30)
+	data, model := m.Trained(t, dir)
 	for _, args := range []string{
 		"predict --model " + model + " --data " + data,
 		"evaluate --per-sample --model " + model + " --data " + data,
@@ -175,8 +142,8 @@ func TestFailedWrites(t *testing.T) {
 		}
 	}
 	cmdtest.Refused(t, nil, "train --local --steps 2 --model-out /dev/full --data "+data, ExitFailed, []string{"/dev/full: cannot be written: no space left on device"})
-	m.rows[29][2] = "nan" // found only when the others are written
-	bad := m.file(t, dir, "bad.csv", m.header, 0, 1, 2, 3, 4, 5, 6)
+	m.Rows[29][2] = "nan" // found only when the others are written
+	bad := m.File(t, dir, "bad.csv", m.Header, 0, 1, 2, 3, 4, 5, 6)
 	for _, name := range []string{"p.csv", "p.csv.gz", "p.npz"} {
 		cmdtest.Refused(t, map[string]string{name: "before"}, "predict --model "+model+" --data "+bad+" --out @/"+name, ExitFailed, []string{"bad.csv: row 29"})
 	}
@@ -199,8 +166,8 @@ func (b *broken) Write(p []byte) (int, error) {
 
 // Whatever a command prints, a stdout that cannot be written fails it.
 func TestBrokenStdout(t *testing.T) {
-	dir, m := t.TempDir(), newMoods(20)
-	data, model := m.trained(t, dir)
+	dir, m := t.TempDir(), clitest.NewMoods(20)
+	data, model := m.Trained(t, dir)
 	for _, args := range []string{
 		"version", "version -o json", "--help", "train --settings", "model show " + model, "dataset generate --out " + filepath.Join(dir, "g.csv"),
 		"predict --out - --model " + model + " --data " + data, "evaluate --model " + model + " --data " + data,

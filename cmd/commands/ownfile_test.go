@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"encoding/json"
 	"fmt"
 	"math"
@@ -13,36 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// knn are the arguments that train a model of the nearest neighbour, which predicts of each row of
-// its file the row's own distribution.
-func knn(data, model string, more ...string) []string {
-	return append([]string{"train", "--local", "--algorithm", "aa-knn", "--set", "k=1", "--data", data, "--model-out", model}, more...)
-}
-
-// peopleFile is a table with much that is no feature: ids, names, groups, a word, ages.
-func peopleFile(columns []string, delimiter, decimal string, header bool) string {
-	var b strings.Builder
-	if header {
-		fmt.Fprintln(&b, strings.Join(columns, delimiter))
-	}
-	for i := range 24 {
-		share := float64(1+i%7) / 8
-		of := map[string]string{
-			"id": fmt.Sprint(1000 - i), "who": fmt.Sprintf("person-%d", i), "family": fmt.Sprintf("f%d", i%4), "word": "w" + strings.Repeat("x", i%3),
-			"x1": fmt.Sprint(float64(i*5%24) / 4), "x2": fmt.Sprint(float64(i*7%24) + .5), "age": fmt.Sprint(20 + i%9), "mood": []string{"calm", "sad", "wild"}[i%3],
-			"label_a": fmt.Sprint(share), "label_b": fmt.Sprint(1 - share), "n_a": fmt.Sprint(1 + i%3), "n_b": fmt.Sprint(2 + i%2), "half": fmt.Sprint(float64(20+i%9) + .5), "big": fmt.Sprintf("%d,%03d", 1+i%5, i*37%1000),
-		}
-		for k, c := range columns {
-			if k > 0 {
-				b.WriteString(delimiter)
-			}
-			b.WriteString(strings.ReplaceAll(of[strings.TrimRight(c, "'")], ".", decimal))
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
 // TestOwnFile: predict and evaluate read the file that a model was trained on as training did,
 // without a flag, and find each row again.
 func TestOwnFile(t *testing.T) {
@@ -52,28 +24,28 @@ func TestOwnFile(t *testing.T) {
 		flags              []string
 		note               string
 	}{
-		{"dropped by name", peopleFile([]string{"id", "x1", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--drop", "id"}, "--drop id"},
-		{"dropped words by position", peopleFile([]string{"who", "word", "x1", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--drop", "0:1"}, "--drop who,word"},
-		{"dropped twins", peopleFile([]string{"x1'", "x1", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--drop", "0"}, ""},
-		{"row names", peopleFile([]string{"x1", "who", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--row-names", "who"}, "--row-names who"},
-		{"chosen features", peopleFile([]string{"id", "who", "x1", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--feature-columns", "x2,x1"}, "--drop id,who"},
-		{"classes", peopleFile([]string{"id", "x1", "mood", "x2"}, ",", ".", true), "csv", []string{"--labels", "class", "--label-columns", "mood", "--drop", "id"}, "--labels class --drop id"},
-		{"ages", peopleFile([]string{"age", "x1", "family", "x2", "half"}, ",", ".", true), "csv",
+		{"dropped by name", clitest.PeopleFile([]string{"id", "x1", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--drop", "id"}, "--drop id"},
+		{"dropped words by position", clitest.PeopleFile([]string{"who", "word", "x1", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--drop", "0:1"}, "--drop who,word"},
+		{"dropped twins", clitest.PeopleFile([]string{"x1'", "x1", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--drop", "0"}, ""},
+		{"row names", clitest.PeopleFile([]string{"x1", "who", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--row-names", "who"}, "--row-names who"},
+		{"chosen features", clitest.PeopleFile([]string{"id", "who", "x1", "x2", "label_a", "label_b"}, ",", ".", true), "csv", []string{"--feature-columns", "x2,x1"}, "--drop id,who"},
+		{"classes", clitest.PeopleFile([]string{"id", "x1", "mood", "x2"}, ",", ".", true), "csv", []string{"--labels", "class", "--label-columns", "mood", "--drop", "id"}, "--labels class --drop id"},
+		{"ages", clitest.PeopleFile([]string{"age", "x1", "family", "x2", "half"}, ",", ".", true), "csv",
 			[]string{"--labels", "age", "--sigma", "2", "--range", "15:40", "--label-columns", "age", "--values", "half", "--groups", "family"}, "--labels age --sigma 2 --range 15:40 --values half"},
-		{"counts", peopleFile([]string{"n_a", "n_b", "x1", "x2"}, ",", ".", true), "csv", []string{"--labels", "counts", "--label-prefix", "n_"}, "--labels counts"},
-		{"divided", peopleFile([]string{"n_a", "n_b", "x1", "x2"}, ",", ".", true), "csv", []string{"--normalize", "--label-columns", "n_a,n_b"}, "--normalize"},
-		{"decimal commas in quotes", strings.ReplaceAll(peopleFile([]string{"x1", "x2", "label_a", "label_b"}, "@", ",", true), "@", ";"), "csv", []string{"--decimal", ",", "--delimiter", ";"}, "--delimiter ';' --decimal ,"},
-		{"thousands", peopleFile([]string{"x1", "big", "label_a", "label_b"}, ";", ".", true), "csv", []string{"--thousands", ","}, "--thousands ,"},
-		{"thousands and decimals", strings.NewReplacer(",", "'", ".", ",").Replace(peopleFile([]string{"x1", "big", "label_a", "label_b"}, ";", ".", true)), "csv", []string{"--decimal", ",", "--thousands", "'"}, "--decimal , --thousands "},
-		{"a category", peopleFile([]string{"x1", "word", "x2", "mood"}, ",", ".", true), "csv", []string{"--labels", "class", "--label-columns", "mood", "--categories", "word"}, "--labels class --categories word"},
-		{"without a header", peopleFile([]string{"id", "x1", "family", "x2", "label_a", "label_b"}, ",", ".", false), "csv",
+		{"counts", clitest.PeopleFile([]string{"n_a", "n_b", "x1", "x2"}, ",", ".", true), "csv", []string{"--labels", "counts", "--label-prefix", "n_"}, "--labels counts"},
+		{"divided", clitest.PeopleFile([]string{"n_a", "n_b", "x1", "x2"}, ",", ".", true), "csv", []string{"--normalize", "--label-columns", "n_a,n_b"}, "--normalize"},
+		{"decimal commas in quotes", strings.ReplaceAll(clitest.PeopleFile([]string{"x1", "x2", "label_a", "label_b"}, "@", ",", true), "@", ";"), "csv", []string{"--decimal", ",", "--delimiter", ";"}, "--delimiter ';' --decimal ,"},
+		{"thousands", clitest.PeopleFile([]string{"x1", "big", "label_a", "label_b"}, ";", ".", true), "csv", []string{"--thousands", ","}, "--thousands ,"},
+		{"thousands and decimals", strings.NewReplacer(",", "'", ".", ",").Replace(clitest.PeopleFile([]string{"x1", "big", "label_a", "label_b"}, ";", ".", true)), "csv", []string{"--decimal", ",", "--thousands", "'"}, "--decimal , --thousands "},
+		{"a category", clitest.PeopleFile([]string{"x1", "word", "x2", "mood"}, ",", ".", true), "csv", []string{"--labels", "class", "--label-columns", "mood", "--categories", "word"}, "--labels class --categories word"},
+		{"without a header", clitest.PeopleFile([]string{"id", "x1", "family", "x2", "label_a", "label_b"}, ",", ".", false), "csv",
 			[]string{"--label-columns", "4:5", "--drop", "0", "--groups", "2", "--header", "no"}, "--header no --drop 0"},
-		{"libsvm", libsvmOf(peopleFile([]string{"id", "x1", "x2", "label_a", "label_b"}, ",", ".", false)), "svm", []string{"--drop", "0"}, "--drop 0"},
+		{"libsvm", libsvmOf(clitest.PeopleFile([]string{"id", "x1", "x2", "label_a", "label_b"}, ",", ".", false)), "svm", []string{"--drop", "0"}, "--drop 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			data, model, out := cmdtest.Write(t, dir, "people."+c.ending, strings.ReplaceAll(c.text, "x1'", "x1")), filepath.Join(dir, "m.model"), filepath.Join(dir, "p.csv")
-			cmdtest.Works(t, knn(data, model, c.flags...)...)
+			cmdtest.Works(t, clitest.NearestNeighbour(data, model, c.flags...)...)
 			for _, args := range [][]string{{"predict", "--model", model, "--data", data, "--out", out}, {"evaluate", "--model", model, "--data", data}} {
 				e := cmdtest.Run(t, append(args, "-o", "json")...)
 				if e.Code != ExitOK {
@@ -140,13 +112,13 @@ func TestNewFileAsTrained(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.Write(t, dir, "train.csv", "id,x1,x2,label_a,label_b\n901,1,2,0.2,0.8\n14,2,3,0.3,0.7\n55,3,1,0.5,0.5\n7,4,4,0.1,0.9\n")
 	model := filepath.Join(dir, "m.model")
-	cmdtest.Works(t, knn(data, model, "--drop", "id")...)
+	cmdtest.Works(t, clitest.NearestNeighbour(data, model, "--drop", "id")...)
 	want := "row,a,b\n0,0.2,0.8\n1,0.5,0.5\n"
 	for name, text := range map[string]string{
 		"as the file": "id,x1,x2\n1001,1,2\n1002,3,1\n", "without it": "x1,x2\n1,2\n3,1\n", "elsewhere": "x2,id,x1\n2,7,1\n1,8,3\n", "a word": "x2,id,x1\n2,q7,1\n1,q8,3\n",
 	} {
 		new := cmdtest.Write(t, dir, "new.csv", text)
-		if got := predictedBy(t, model, new); got != want {
+		if got := clitest.Predicted(t, model, new); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -155,7 +127,7 @@ func TestNewFileAsTrained(t *testing.T) {
 	if e.Code == ExitOK || !strings.Contains(e.Stderr, `unknown to the model: 1 ("nr"); --drop leaves columns out`) {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
-	if got := predictedBy(t, model, other, "--drop", "nr"); got != want {
+	if got := clitest.Predicted(t, model, other, "--drop", "nr"); got != want {
 		t.Errorf("following the advice: %s", got)
 	}
 }
@@ -165,13 +137,13 @@ func TestThousandsOfModels(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.Write(t, dir, "t.csv", "a;label_x;label_y\n1.234,5;0,25;0,75\n7;0,5;0,5\n12.000;1;0\n")
 	model := filepath.Join(dir, "m.model")
-	cmdtest.Works(t, knn(data, model, "--thousands", ".")...)
+	cmdtest.Works(t, clitest.NearestNeighbour(data, model, "--thousands", ".")...)
 	want := "row,x,y\n0,1,0\n"
-	if got := predictedBy(t, model, cmdtest.Write(t, dir, "same.csv", "a\n12.000\n")); got != want {
+	if got := clitest.Predicted(t, model, cmdtest.Write(t, dir, "same.csv", "a\n12.000\n")); got != want {
 		t.Errorf("as for training: %s", got)
 	}
 	for _, flags := range [][]string{{"--thousands", ","}, {"--decimal", "."}} {
-		if got := predictedBy(t, model, cmdtest.Write(t, dir, "other.csv", "a;b\n12000.0;1\n"), append(flags, "--drop", "b")...); got != want {
+		if got := clitest.Predicted(t, model, cmdtest.Write(t, dir, "other.csv", "a;b\n12000.0;1\n"), append(flags, "--drop", "b")...); got != want {
 			t.Errorf("with %s: %s", flags, got)
 		}
 	}
@@ -188,7 +160,7 @@ func TestColumnOfTheModel(t *testing.T) {
 		file := func(name, column string) string {
 			return cmdtest.Write(t, dir, name, "a,b,"+column+"\n1,2,0\n3,1,1\n2,2,0\n5,1,1\n")
 		}
-		cmdtest.Works(t, knn(file("train.csv", c.column), model, strings.Fields(c.flags)...)...)
+		cmdtest.Works(t, clitest.NearestNeighbour(file("train.csv", c.column), model, strings.Fields(c.flags)...)...)
 		other := file("other.csv", c.other)
 		e := cmdtest.Run(t, "evaluate", "--model", model, "--data", other)
 		for _, part := range []string{"other.csv", fmt.Sprintf("%q", c.column), "--label-columns", c.other} {
@@ -212,7 +184,7 @@ func TestMissingWordsOfNewFiles(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	model := filepath.Join(dir, "m.model")
-	cmdtest.Works(t, knn(cmdtest.Write(t, dir, "a.csv", "x1,x2,label_a,label_b\n1,2,.5,.5\n2,3,.25,.75\n4,4,.1,.9\n"), model, "--missing", "drop")...)
+	cmdtest.Works(t, clitest.NearestNeighbour(cmdtest.Write(t, dir, "a.csv", "x1,x2,label_a,label_b\n1,2,.5,.5\n2,3,.25,.75\n4,4,.1,.9\n"), model, "--missing", "drop")...)
 	for name, text := range map[string]string{
 		"b.csv": "x1,x2,label_a,label_b\nnone,2,.5,.5\n2,3,.25,.75\n4,N/A,.1,.9\n", "b.svm": ".5,.5 1:none 2:2\n.25,.75 1:2 2:3\n.1,.9 1:4 2:N/A\n",
 	} {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
@@ -30,7 +32,7 @@ func TestNamesOfPredictions(t *testing.T) {
 		cmdtest.Works(t, "train", "--local", "--data", data, "--labels", "class", "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model, "--test-fraction", "0.25", "--predictions-out", held)
 		cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", out)
 		for path, want := range map[string]string{out: c.header, held: c.heldOut} {
-			if got := strings.Join(readCSV(t, path)[0], ","); got != want {
+			if got := strings.Join(clitest.ReadCSV(t, path)[0], ","); got != want {
 				t.Errorf("%s, %s: %s, want %s", c.a, c.b, got, want)
 			}
 		}
@@ -54,7 +56,7 @@ func TestNamesOfPredictions(t *testing.T) {
 	model, out := filepath.Join(dir, "s"), filepath.Join(dir, "s.out.csv")
 	cmdtest.Works(t, "train", "--local", "--data", scale, "--label-columns", "expected,median", "--range", "0:1", "--algorithm", "aa-knn", "--set", "k=1", "--model-out", model)
 	cmdtest.Works(t, "predict", "--model", model, "--data", scale, "--out", out)
-	if got := strings.Join(readCSV(t, out)[0], ","); got != "row,label_expected,label_median,expected,median,mode" {
+	if got := strings.Join(clitest.ReadCSV(t, out)[0], ","); got != "row,label_expected,label_median,expected,median,mode" {
 		t.Errorf("a scale: %s", got)
 	}
 }
@@ -75,18 +77,57 @@ func TestPredictedNumbersInFull(t *testing.T) {
 		cmdtest.Works(t, append(train, "--folds", "3", "--predictions-out", held)...)
 		cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", out)
 		for _, path := range []string{out, held} {
-			for _, record := range readCSV(t, path) {
+			for _, record := range clitest.ReadCSV(t, path) {
 				if strings.Contains(strings.Join(record, ","), "e+") {
 					t.Fatalf("%s: %s", path, record)
 				}
 			}
 		}
 	}
-	if records := readCSV(t, filepath.Join(dir, "aa-knn.csv")); records[1][len(records[1])-1] != "1000000" {
+	if records := clitest.ReadCSV(t, filepath.Join(dir, "aa-knn.csv")); records[1][len(records[1])-1] != "1000000" {
 		t.Errorf("mode %q", records[1])
 	}
 	shown := cmdtest.Works(t, "dataset", "inspect", cmdtest.Write(t, dir, "b.csv", "t,label_x,label_y\n1700000000,.5,.5\n1700000601,.5,.5\n1700000302,0,1\n"))
 	if !strings.Contains(shown, "1700000000  1700000601") {
 		t.Errorf("inspect: %s", shown)
+	}
+}
+
+// A command that goes through a file in a format whose number of rows only its end tells says
+// how much of it is done, more often than its blocks of rows end; one that is quick says nothing.
+func TestPredictProgress(t *testing.T) {
+	dir := t.TempDir()
+	data := cmdtest.ArtificialFile(t, dir, "set.csv", 3000, 1)
+	src, err := dataset.Open(data, dataset.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, out, pass := slowMeter(false)
+	o := m.reading(t.Context(), "predicting", dataset.Checks{})
+	show := o.Progress
+	o.Progress = func(p dataset.Progress) { pass(lineEvery); show(p) }
+	if err := dataset.Blocks(src, blockRows, o, func(*dataset.Rows, []string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+	if len(lines) < 3000/512 {
+		t.Errorf("%d lines for 3,000 samples", len(lines))
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, " %  predicting: ") || !strings.HasSuffix(strings.Fields(line)[0], "0") && len(strings.Fields(line)) < 4 {
+			t.Errorf("got %q", line)
+		}
+	}
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "100 %") {
+		t.Errorf("at the end %q", last)
+	}
+	model := cmdtest.Write(t, dir, "m.coppice", "")
+	cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--model-out", model}, cmdtest.Small...)...)
+	for _, args := range [][]string{
+		{"predict", "--model", model, "--data", data, "--out", dir + "/out.csv"}, {"evaluate", "--model", model, "--data", data},
+	} {
+		if e := cmdtest.Run(t, args...); e.Code != ExitOK || bytes.Contains([]byte(e.Stderr), []byte("rows/s")) {
+			t.Errorf("%v: exit code %d, %s", args, e.Code, e.Stderr)
+		}
 	}
 }

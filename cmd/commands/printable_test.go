@@ -8,12 +8,10 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
-	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -107,26 +105,5 @@ func TestNothingIsObeyed(t *testing.T) {
 	e = cmdtest.Run(t, "train", "--local", "--data", text, "-o", "json")
 	if err := json.Unmarshal([]byte(e.Stderr), &failed); err != nil || !strings.Contains(failed.Error, `\x1b[31m`) || obeyed(e.Stderr) {
 		t.Errorf("an error in JSON: %q, error %v", e.Stderr, err)
-	}
-}
-
-// TestMeterObeysItself: a terminal obeys the sequences of the meter, and none in the texts that it shows.
-func TestMeterObeysItself(t *testing.T) {
-	var out bytes.Buffer
-	m := newMeter(&app{stderr: printable.NewWriter(&out)})
-	m.terminal, m.size = true, func() (columns, lines int) { return 300, 20 }
-	now := time.Unix(1, 0)
-	m.now, m.start = func() time.Time { return now }, now.Add(-time.Hour)
-	m.waiting("job j waits for " + escape + "a\nb")
-	now = now.Add(time.Hour)
-	m.live = true
-	m.showAll("first"+escape, func(int, int) []string { return []string{"second" + escape} })
-	m.warn("third" + escape)
-	text := `\x1b[31m\u009b2J\u202e\x07`
-	want := "\r\x1b[Kjob j waits for " + text + `a\nb` +
-		"\r\x1b[Jfirst" + text + "\r\nsecond" + text + "\r\x1b[1A" +
-		"\r\x1b[Jwarning: third" + text + "\n"
-	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
-	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/google/go-cmp/cmp"
 )
 
 // slowMeter returns a meter and what moves its clock.
@@ -82,31 +81,6 @@ func TestMeterJob(t *testing.T) {
 		m.job(&test.job)
 		if got := strings.TrimSuffix(out.String(), "\n"); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
-		}
-	}
-}
-
-func TestWriting(t *testing.T) {
-	for got, want := range map[string]string{
-		units.Count(0): "0", units.Count(-1234): "-1,234", units.Count(999): "999", units.Count(1000): "1,000", units.Count(uint64(1234567)): "1,234,567",
-		units.Format(999): "999 B", units.Format(1536): "1.5 KiB", units.Format(3 << 30): "3.0 GiB",
-		units.Duration(0.0421): "42 ms", units.Duration(3.21): "3.2 s", units.Duration(185): "3m05s", units.Duration(7500): "2h05m",
-		figure(0): "0.00000", figure(1.1e-16): "1.1e-16", figure(-4e-9): "-4.0e-09", figure(0.12345678): "0.12346", figure(0.0000333): "0.0000333",
-		units.Plural(1, "row"): "1 row", units.Plural(2, "row"): "2 rows", units.Plural(1500, "entry"): "1,500 entries",
-	} {
-		if got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-func TestDatasetName(t *testing.T) {
-	for path, want := range map[string]string{
-		"/a/Yeast_alpha.mat": "Yeast_alpha", "digits.csv.gz": "digits", "my data (2).csv": "my_data_2_",
-		"2024.csv": "data_2024", ".csv": "data_", "ä.csv": "data__",
-	} {
-		if got := datasetName(path); got != want {
-			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
 }
@@ -234,41 +208,71 @@ func TestReadingPhases(t *testing.T) {
 	}
 }
 
-// A command that goes through a file in a format whose number of rows only its end tells says
-// how much of it is done, more often than its blocks of rows end; one that is quick says nothing.
-func TestPredictProgress(t *testing.T) {
-	dir := t.TempDir()
-	data := cmdtest.ArtificialFile(t, dir, "set.csv", 3000, 1)
-	src, err := dataset.Open(data, dataset.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+// What a job waits for is said within a second or so, again when it changes, and now and
+// then; what follows is shown at once.
+func TestMeterWaiting(t *testing.T) {
 	m, out, pass := slowMeter(false)
-	o := m.reading(t.Context(), "predicting", dataset.Checks{})
-	show := o.Progress
-	o.Progress = func(p dataset.Progress) { pass(lineEvery); show(p) }
-	if err := dataset.Blocks(src, blockRows, o, func(*dataset.Rows, []string) error { return nil }); err != nil {
-		t.Fatal(err)
+	job := func(waiting string) {
+		j := &protocol.JobInfo{Name: "x", State: protocol.Running, Waiting: waiting, Progress: progressAt(5, 10)}
+		if waiting != "" {
+			j.WaitingFor = protocol.WaitNoWorker
+		}
+		m.job(j)
 	}
-	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	if len(lines) < 3000/512 {
-		t.Errorf("%d lines for 3,000 samples", len(lines))
-	}
-	for _, line := range lines {
-		if !strings.Contains(line, " %  predicting: ") || !strings.HasSuffix(strings.Fields(line)[0], "0") && len(strings.Fields(line)) < 4 {
-			t.Errorf("got %q", line)
+	said := func(after time.Duration, want int, last string) {
+		t.Helper()
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if out.Len() == 0 {
+			lines = nil
+		}
+		if len(lines) != want || want > 0 && !strings.Contains(lines[want-1], last) {
+			t.Fatalf("after %v: %q, want %d lines, the last with %q", after, lines, want, last)
 		}
 	}
-	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "100 %") {
-		t.Errorf("at the end %q", last)
+	job("no worker")
+	said(0, 0, "")
+	pass(time.Second)
+	job("no worker")
+	said(time.Second, 1, "job x is running and waits: no worker")
+	for range 9 {
+		pass(time.Second)
+		job("no worker")
 	}
-	model := cmdtest.Write(t, dir, "m.coppice", "")
-	cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--model-out", model}, cmdtest.Small...)...)
-	for _, args := range [][]string{
-		{"predict", "--model", model, "--data", data, "--out", dir + "/out.csv"}, {"evaluate", "--model", model, "--data", data},
-	} {
-		if e := cmdtest.Run(t, args...); e.Code != ExitOK || bytes.Contains([]byte(e.Stderr), []byte("rows/s")) {
-			t.Errorf("%v: exit code %d, %s", args, e.Code, e.Stderr)
-		}
+	said(10*time.Second, 1, "no worker")
+	pass(time.Second)
+	job("no worker")
+	said(11*time.Second, 2, "no worker")
+	job("none with memory")
+	said(11*time.Second, 3, "memory")
+	pass(2 * time.Second)
+	job("")
+	said(13*time.Second, 4, "step 5 of 10")
+}
+
+// TestMeterObeysItself: a terminal obeys the sequences of the meter, and none in the texts that it shows.
+func TestMeterObeysItself(t *testing.T) {
+	var out bytes.Buffer
+	m := newMeter(&app{stderr: printable.NewWriter(&out)})
+	m.terminal, m.size = true, func() (columns, lines int) { return 300, 20 }
+	now := time.Unix(1, 0)
+	m.now, m.start = func() time.Time { return now }, now.Add(-time.Hour)
+	m.waiting("job j waits for " + escape + "a\nb")
+	now = now.Add(time.Hour)
+	m.live = true
+	m.showAll("first"+escape, func(int, int) []string { return []string{"second" + escape} })
+	m.warn("third" + escape)
+	text := `\x1b[31m\u009b2J\u202e\x07`
+	want := "\r\x1b[Kjob j waits for " + text + `a\nb` +
+		"\r\x1b[Jfirst" + text + "\r\nsecond" + text + "\r\x1b[1A" +
+		"\r\x1b[Jwarning: third" + text + "\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+func TestTrainingLine(t *testing.T) {
+	p := round.Progress{Step: 10, Steps: 100, MostSteps: 100, Samples: 640, Loss: -1}
+	if got, want := trainingLine(p, round.Progress{}, 10*time.Second), " 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"bytes"
 	"context"
 	"fmt"
@@ -8,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,24 +33,9 @@ func fed(t *testing.T, stdin string, args ...string) cmdtest.Ended {
 	return cmdtest.Ended{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
 }
 
-// survey is a file as people have it, of rows with an id; rows 3 and 8 lack a value.
-func survey(rows int) string {
-	var b strings.Builder
-	b.WriteString("id;height;label_oak;label_elm\r\n")
-	for i := range rows {
-		height := strings.Replace(strconv.FormatFloat(float64(i*7%11)/8, 'g', -1, 64), ".", ",", 1)
-		if i == 3 || i == 8 {
-			height = "NA"
-		}
-		d := float64(i*7%11) / 16
-		fmt.Fprintf(&b, "%d;%s;%s;%s\r\n", i, height, strings.Replace(fmt.Sprint(d), ".", ",", 1), strings.Replace(fmt.Sprint(1-d), ".", ",", 1))
-	}
-	return b.String()
-}
-
 func TestInspectCommand(t *testing.T) {
 	dir := t.TempDir()
-	data := cmdtest.Write(t, dir, "s.csv", survey(40))
+	data := cmdtest.Write(t, dir, "s.csv", clitest.Survey(40))
 	text := cmdtest.Works(t, "dataset", "inspect", data)
 	for _, part := range []string{"samples     40", "2 features in 2 samples", "label sums  1 to 1", `";" between columns, a comma before decimals`, `warning: feature "id"`, `feature "height" is label "oak" or follows from it`} {
 		if !strings.Contains(text, part) {
@@ -61,7 +47,7 @@ func TestInspectCommand(t *testing.T) {
 	if f.Rows != 40 || f.Features != 2 || f.FeatureColumns[0].Name != "id" || *f.FeatureColumns[0].Most != 39 || f.Missing.Rows != 2 || len(f.Suspects) != 2 {
 		t.Errorf("%+v", f)
 	}
-	piped := fed(t, survey(40), "dataset", "inspect", "-", "--data-format", "csv")
+	piped := fed(t, clitest.Survey(40), "dataset", "inspect", "-", "--data-format", "csv")
 	commands := regexp.MustCompile(`(?m)^  coppice .*\n`)
 	if got, want := commands.ReplaceAllString(piped.Stdout, ""), strings.ReplaceAll(commands.ReplaceAllString(text, ""), data, "stdin"); got != want {
 		t.Errorf("of stdin it says\n%s", piped.Stdout)
@@ -91,18 +77,18 @@ func TestInspectFaults(t *testing.T) {
 func TestMissingAsTrained(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, model, out := cmdtest.Write(t, dir, "s.csv", survey(40)), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
+	data, model, out := cmdtest.Write(t, dir, "s.csv", clitest.Survey(40)), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
 	folds := "row,fold\n"
 	for i := range 40 {
 		folds += fmt.Sprintf("%d,%d\n", i, i%2)
 	}
-	cmdtest.Works(t, trainArgs(data, "--missing", "drop", "--split", cmdtest.Write(t, dir, "f.csv", folds))...)
-	e := cmdtest.Run(t, trainArgs(data, "--missing", "drop", "--drop", "id", "--model-out", model)...)
+	cmdtest.Works(t, clitest.TrainArgs(data, "--missing", "drop", "--split", cmdtest.Write(t, dir, "f.csv", folds))...)
+	e := cmdtest.Run(t, clitest.TrainArgs(data, "--missing", "drop", "--drop", "id", "--model-out", model)...)
 	if e.Code != ExitOK || !strings.Contains(e.Stderr, "s.csv: 2 of 40 samples have missing values and are left out") || strings.Contains(e.Stderr, `"id"`) {
 		t.Fatalf("exit code %d: %s", e.Code, e.Stderr)
 	}
 	e = cmdtest.Run(t, "predict", "--model", model, "--data", data, "--drop", "id", "--out", out)
-	predicted := readCSV(t, out)
+	predicted := clitest.ReadCSV(t, out)
 	if !strings.Contains(e.Stderr, "2 samples (rows counted from 0: 3, 8)") || len(predicted) != 39 || predicted[4][0] != "4" || predicted[8][0] != "9" {
 		t.Errorf("%d lines, row %s: %s", len(predicted), predicted[4][0], e.Stderr)
 	}
@@ -139,15 +125,15 @@ func TestStdin(t *testing.T) {
 	}
 	model, out, want := filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv"), filepath.Join(dir, "q.csv")
 	var trained result
-	cmdtest.JSON(t, &trained, trainArgs(data)...)
+	cmdtest.JSON(t, &trained, clitest.TrainArgs(data)...)
 	piped := []string{"--data-format", "csv"}
-	e := fed(t, string(b), append(trainArgs("-", "--model-out", model, "-o", "json"), piped...)...)
+	e := fed(t, string(b), append(clitest.TrainArgs("-", "--model-out", model, "-o", "json"), piped...)...)
 	if !strings.Contains(e.Stdout, trained.ModelDigest) || !strings.Contains(e.Stdout, `"dataset": "stdin"`) {
 		t.Errorf("the file's model is %s:\n%s", trained.ModelDigest, e.Stdout)
 	}
 	fed(t, string(b), append([]string{"predict", "--model", model, "--data", "-", "--out", out}, piped...)...)
 	cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", want)
-	if diff := cmp.Diff(readCSV(t, want), readCSV(t, out)); diff != "" {
+	if diff := cmp.Diff(clitest.ReadCSV(t, want), clitest.ReadCSV(t, out)); diff != "" {
 		t.Error(diff)
 	}
 	e = fed(t, string(b), append([]string{"evaluate", "--model", model, "--data", "-"}, piped...)...)
@@ -190,10 +176,10 @@ func TestZeroBasedAsTrained(t *testing.T) {
 		fmt.Fprintf(&table, "0,%d,1\n", b)
 	}
 	model, out, want := filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv"), filepath.Join(dir, "q.csv")
-	cmdtest.Works(t, trainArgs(cmdtest.Write(t, dir, "t.svm", train.String()), "--labels", "class", "--model-out", model)...)
+	cmdtest.Works(t, clitest.TrainArgs(cmdtest.Write(t, dir, "t.svm", train.String()), "--labels", "class", "--model-out", model)...)
 	cmdtest.Works(t, "predict", "--model", model, "--data", cmdtest.Write(t, dir, "s.svm", some.String()), "--out", out)
 	cmdtest.Works(t, "predict", "--model", model, "--data", cmdtest.Write(t, dir, "s.csv", table.String()), "--out", want)
-	if diff := cmp.Diff(readCSV(t, want), readCSV(t, out)); diff != "" {
+	if diff := cmp.Diff(clitest.ReadCSV(t, want), clitest.ReadCSV(t, out)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -207,7 +193,7 @@ func TestCountedFromOne(t *testing.T) {
 		fmt.Fprintf(&train, "%d 1:%d 2:%d 3:1\n", i%2, i%5, i%3)
 	}
 	model := filepath.Join(dir, "m.coppice")
-	cmdtest.Works(t, trainArgs(cmdtest.Write(t, dir, "t.svm", train.String()), "--labels", "class", "--model-out", model)...)
+	cmdtest.Works(t, clitest.TrainArgs(cmdtest.Write(t, dir, "t.svm", train.String()), "--labels", "class", "--model-out", model)...)
 	args := "predict --model " + model + " --data @/s.svm --out @/p.csv"
 	cmdtest.Refused(t, map[string]string{"s.svm": "0:1 1:2 2:3\n"}, args, ExitFailed, []string{"s.svm", "from 0", "from 1", "--zero-based"})
 	cmdtest.Works(t, strings.Fields(strings.ReplaceAll(args+" --zero-based", "@", filepath.Dir(cmdtest.Write(t, dir, "s.svm", "0:1 1:2 2:3\n"))))...)
@@ -215,8 +201,8 @@ func TestCountedFromOne(t *testing.T) {
 
 // TestImportWarns: what an inspection warns of is said when the data is used.
 func TestImportWarns(t *testing.T) {
-	data := cmdtest.Write(t, t.TempDir(), "s.csv", survey(40))
-	e := cmdtest.Run(t, trainArgs(data, "--missing", "0")...)
+	data := cmdtest.Write(t, t.TempDir(), "s.csv", clitest.Survey(40))
+	e := cmdtest.Run(t, clitest.TrainArgs(data, "--missing", "0")...)
 	for _, part := range []string{`s.csv: ";" between columns`, `warning: ` + data + `: feature "id" has the name of a row number; --drop id leaves it out`} {
 		if e.Code != ExitOK || !strings.Contains(e.Stderr, part) {
 			t.Errorf("exit code %d, it lacks %q:\n%s", e.Code, part, e.Stderr)

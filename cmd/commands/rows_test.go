@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -35,7 +37,7 @@ func ofSurvey(t *testing.T, what string, rows []int, names []string, oak func(i 
 // ofSurvey.
 func rowsOfCSV(t *testing.T, path string) (rows, folds []int) {
 	t.Helper()
-	records := readCSV(t, path)
+	records := clitest.ReadCSV(t, path)
 	column := func(name string) (values []string) {
 		at := slices.Index(records[0], name)
 		for _, r := range records[1:] {
@@ -45,8 +47,8 @@ func rowsOfCSV(t *testing.T, path string) (rows, folds []int) {
 		}
 		return values
 	}
-	oak := numbers(t, column("true_oak"))
-	rows, folds = ints(numbers(t, column("row"))), ints(numbers(t, column("fold")))
+	oak := clitest.Numbers(t, column("true_oak"))
+	rows, folds = ints(clitest.Numbers(t, column("row"))), ints(clitest.Numbers(t, column("fold")))
 	ofSurvey(t, path, rows, column("name"), func(i int) float64 { return oak[i] })
 	return rows, folds
 }
@@ -83,16 +85,6 @@ func countsHeldOut(t *testing.T, r *result, rows, folds []int) {
 	}
 }
 
-// surveyFolds assigns the survey's rows to two folds.
-func surveyFolds(t *testing.T, dir string) string {
-	var b strings.Builder
-	b.WriteString("row,fold\n")
-	for i := range 40 {
-		fmt.Fprintf(&b, "%d,%d\n", i, i/2%2)
-	}
-	return cmdtest.Write(t, dir, "split.csv", b.String())
-}
-
 // surveyNames gives the survey's rows names.
 func surveyNames(t *testing.T, dir string) string {
 	var names []string
@@ -106,8 +98,8 @@ func surveyNames(t *testing.T, dir string) string {
 // one process and on a cluster, of a file and of a dataset that was imported before.
 func TestHeldOutRowsOfTheFile(t *testing.T) {
 	dir := t.TempDir()
-	reading := []string{"--data", cmdtest.Write(t, dir, "s.csv", survey(40)), "--missing", "drop", "--drop", "id", "--names", surveyNames(t, dir)}
-	split := surveyFolds(t, dir)
+	reading := []string{"--data", cmdtest.Write(t, dir, "s.csv", clitest.Survey(40)), "--missing", "drop", "--drop", "id", "--names", surveyNames(t, dir)}
+	split := clitest.SurveyFolds(t, dir)
 	c := cmdtest.Start(t, 1, 1)
 	t.Setenv("COPPICE_SERVER", c.Servers())
 	cmdtest.Works(t, slices.Concat([]string{"dataset", "import", "--name", "before"}, reading)...)
@@ -126,7 +118,7 @@ func TestHeldOutRowsOfTheFile(t *testing.T) {
 			if first == nil {
 				first = rows
 			}
-			if diff := cmp.Diff(heldOutByFold(rows, folds), heldOutIn(t, list)); diff != "" || !slices.Equal(rows, first) {
+			if diff := cmp.Diff(heldOutByFold(rows, folds), clitest.HeldOut(t, list)); diff != "" || !slices.Equal(rows, first) {
 				t.Errorf("%s, %q: rows %v and %v; in the split file: %s", name, args, rows, first, diff)
 			}
 			countsHeldOut(t, &r, rows, folds)
@@ -165,7 +157,7 @@ func jobOfSurvey(t *testing.T, dir, name string) {
 	cmdtest.Works(t, "job", "predictions", name, "--out", csv)
 	cmdtest.Works(t, "job", "predictions", name, "--out", npz)
 	rows, folds := rowsOfCSV(t, csv)
-	values, texts := arrays(t, npz)
+	values, texts := clitest.Arrays(t, npz)
 	ofSurvey(t, npz, ints(values["rows"]), texts["row_names"], func(i int) float64 { return values["labels"][2*i] })
 	if diff := cmp.Diff(rows, ints(values["rows"])); diff != "" {
 		t.Error(diff)
@@ -214,10 +206,10 @@ func TestSameRowsOfOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	c := cmdtest.Start(t, 1, 1)
 	t.Setenv("COPPICE_SERVER", c.Servers())
-	lines := strings.SplitAfter(survey(40), "\n")
+	lines := strings.SplitAfter(clitest.Survey(40), "\n")
 	without := strings.Join(slices.Concat(lines[:4], lines[5:9], lines[10:]), "")
 	reading := []string{"--missing", "drop", "--drop", "id"}
-	whole, short := cmdtest.Write(t, dir, "whole.csv", survey(40)), cmdtest.Write(t, dir, "short.csv", without)
+	whole, short := cmdtest.Write(t, dir, "whole.csv", clitest.Survey(40)), cmdtest.Write(t, dir, "short.csv", without)
 	cmdtest.Works(t, append([]string{"dataset", "import", "--name", "whole", "--data", short}, reading...)...)
 	e := cmdtest.Run(t, append([]string{"dataset", "import", "--name", "whole", "--data", whole}, reading...)...)
 	if e.Code != ExitFailed || !strings.Contains(e.Stderr, "(0 rows, in the new dataset 2)") || !strings.Contains(e.Stderr, "choose another name") {
@@ -236,8 +228,8 @@ func TestSameRowsOfOtherFiles(t *testing.T) {
 func TestRowsOfTheFile(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	data, model := cmdtest.Write(t, dir, "s.csv", survey(40)), filepath.Join(dir, "m.coppice")
-	cmdtest.Works(t, trainArgs(data, "--missing", "drop", "--drop", "id", "--model-out", model)...)
+	data, model := cmdtest.Write(t, dir, "s.csv", clitest.Survey(40)), filepath.Join(dir, "m.coppice")
+	cmdtest.Works(t, clitest.TrainArgs(data, "--missing", "drop", "--drop", "id", "--model-out", model)...)
 	list := surveyNames(t, dir)
 	var kept []int
 	for i := range 40 {
@@ -251,11 +243,11 @@ func TestRowsOfTheFile(t *testing.T) {
 			csv, npz := filepath.Join(dir, "o.csv"), filepath.Join(dir, "o.npz")
 			cmdtest.Works(t, slices.Concat(args, more, []string{"--out", csv})...)
 			cmdtest.Works(t, slices.Concat(args, more, []string{"--out", npz})...)
-			values, texts := arrays(t, npz)
+			values, texts := clitest.Arrays(t, npz)
 			if diff := cmp.Diff(kept, ints(values["rows"])); diff != "" {
 				t.Errorf("%s %q: rows of .npz: %s", command[0], more, diff)
 			}
-			for i, record := range readCSV(t, csv)[1:] {
+			for i, record := range clitest.ReadCSV(t, csv)[1:] {
 				want := strconv.Itoa(kept[i])
 				if more != nil {
 					want = "row " + want
@@ -268,7 +260,7 @@ func TestRowsOfTheFile(t *testing.T) {
 	}
 	npz := filepath.Join(dir, "all.npz")
 	cmdtest.Works(t, "predict", "--model", model, "--data", data, "--drop", "id", "--missing", "0", "--out", npz)
-	if values, _ := arrays(t, npz); len(values["rows"]) != 40 || values["rows"][39] != 39 {
+	if values, _ := clitest.Arrays(t, npz); len(values["rows"]) != 40 || values["rows"][39] != 39 {
 		t.Errorf("rows %v", values["rows"])
 	}
 }

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"bytes"
 	"context"
 	"errors"
@@ -22,23 +24,6 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// lastLineOf returns the last line of a log, with its time cut off.
-func lastLineOf(t *testing.T, path string) string {
-	t.Helper()
-	lines := strings.Split(strings.TrimSpace(readFile(t, path)), "\n")
-	_, line, _ := strings.Cut(lines[len(lines)-1], " ")
-	return line
-}
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 // Services outlive SIGHUP and say so, the last line of their logs says why they ended, and
 // nobody but their user may read their files.
 func TestServices(t *testing.T) {
@@ -48,12 +33,12 @@ func TestServices(t *testing.T) {
 		if signal.Ignored(syscall.SIGHUP) { // these tests were started with nohup, and so were the services
 			continue
 		}
-		testkit.Until(t, n.Name+" to log", func() bool { return readFile(t, n.Log) != "" }) // a cluster is ready without its third
+		testkit.Until(t, n.Name+" to log", func() bool { return cmdtest.Read(t, n.Log) != "" }) // a cluster is ready without its third
 		if err := n.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Until(t, n.Name+" to ignore SIGHUP", func() bool {
-			return strings.Contains(readFile(t, n.Log), `msg="SIGHUP is ignored: there is nothing to reload"`)
+			return strings.Contains(cmdtest.Read(t, n.Log), `msg="SIGHUP is ignored: there is nothing to reload"`)
 		})
 	}
 	cmdtest.Leader(t, c)
@@ -75,7 +60,7 @@ func TestServices(t *testing.T) {
 		if err := n.Quit(testkit.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := lastLineOf(t, n.Log), fmt.Sprintf(`level=INFO msg="the %s ends" reason="received SIGTERM"`, what); got != want || n.Err() != nil {
+		if got, want := clitest.LastLine(t, n.Log), fmt.Sprintf(`level=INFO msg="the %s ends" reason="received SIGTERM"`, what); got != want || n.Err() != nil {
 			t.Errorf("%s ended with %v, and its last line is %s", n.Name, n.Err(), got)
 		}
 	}
@@ -83,7 +68,7 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the warning of an open folder", func() bool {
-		return strings.Contains(readFile(t, c.Coordinators[0].Log), "(mode 0755); to prevent that: chmod 700 "+c.Coordinators[0].Dir)
+		return strings.Contains(cmdtest.Read(t, c.Coordinators[0].Log), "(mode 0755); to prevent that: chmod 700 "+c.Coordinators[0].Dir)
 	})
 }
 
@@ -183,7 +168,7 @@ func TestLastLine(t *testing.T) {
 		loggers.Wait()
 		cancel(nil)
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if last := lines[len(lines)-1]; !strings.Contains(last, test.says) || report(t.Context(), new(bytes.Buffer), false, err) != test.code {
+		if last := lines[len(lines)-1]; !strings.Contains(last, test.says) || (err == nil) != (test.code == ExitOK) {
 			t.Errorf("%v, %v: %v, and the last of %d lines is %s", test.cause, test.err, err, len(lines), last)
 		}
 	}

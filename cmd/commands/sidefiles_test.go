@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"encoding/binary"
 	"path/filepath"
 	"strconv"
@@ -31,7 +33,7 @@ func saved(text string) map[string]string {
 func TestSideFilesOfCommands(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	content := strings.ReplaceAll(kinds(), "oak", "größe")
+	content := strings.ReplaceAll(clitest.Kinds(), "oak", "größe")
 	data := cmdtest.Write(t, dir, "kinds.csv", content)
 	rows := strings.Count(content, "\n") - 1
 	var split strings.Builder

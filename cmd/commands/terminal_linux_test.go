@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +18,7 @@ import (
 // while the terminal is there.
 func TestServiceEndsWithItsTerminal(t *testing.T) {
 	dir := t.TempDir()
-	master, slave := terminal(t, 80)
+	master, slave := clitest.Terminal(t, 80)
 	log := filepath.Join(dir, "log")
 	stderr, err := os.Create(log)
 	if err != nil {
@@ -31,7 +33,9 @@ func TestServiceEndsWithItsTerminal(t *testing.T) {
 	}
 	slave.Close()
 	defer time.AfterFunc(testkit.Limit, func() { cmd.Process.Kill() }).Stop()
-	has := func(text string) func() bool { return func() bool { return strings.Contains(readFile(t, log), text) } }
+	has := func(text string) func() bool {
+		return func() bool { return strings.Contains(cmdtest.Read(t, log), text) }
+	}
 	testkit.Until(t, "the worker to look for its cluster", has("no coordinator answers"))
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -41,7 +45,7 @@ func TestServiceEndsWithItsTerminal(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if got := lastLineOf(t, log); got != `level=INFO msg="the worker ends" reason="received SIGHUP"` {
+	if got := clitest.LastLine(t, log); got != `level=INFO msg="the worker ends" reason="received SIGHUP"` {
 		t.Errorf("its last line is %s", got)
 	}
 }

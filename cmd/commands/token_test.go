@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -9,24 +8,6 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
-
-// TestOwnerColumn: a list has a column of owners only if something in it has an owner.
-func TestOwnerColumn(t *testing.T) {
-	for _, c := range []struct {
-		owners []string
-		want   string
-	}{{[]string{"", ""}, "name\na\nb\n"}, {[]string{"", "ana"}, "name  owner\na     -\nb     ana\n"}, {nil, "name\n"}} {
-		var b bytes.Buffer
-		header, owned := ownerColumn([]string{"name"}, len(c.owners), func(i int) string { return c.owners[i] })
-		table := newTable(&b, header)
-		for i := range c.owners {
-			table.AppendRow(owned(i, rowOf(string(rune('a'+i)))))
-		}
-		if table.Render(); b.String() != c.want {
-			t.Errorf("%q:\n%s", c.owners, b.String())
-		}
-	}
-}
 
 // TestTokenState: what the list says of a token.
 func TestTokenState(t *testing.T) {

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
+
 	"fmt"
 	"io"
 	"os"
@@ -10,42 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// terminal opens a pseudo-terminal of a width: what is written to tty is read from
-// screen.
-func terminal(t *testing.T, columns uint16) (screen, tty *os.File) {
-	t.Helper()
-	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { screen.Close() })
-	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(screen.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
-		t.Fatal(err)
-	}
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	return screen, tty
-}
-
 // Progress on a narrow terminal is one line that never wraps.
 func TestProgressFitsTheTerminal(t *testing.T) {
 	const columns = 40
-	screen, tty := terminal(t, columns)
+	screen, tty := clitest.Terminal(t, columns)
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1)
 	cmd, _, _ := cmdtest.Process(t, dir, "train", "--local", "--data", data, "--steps", "1000000000", "--set", "patience=1000000")
@@ -99,7 +73,7 @@ func TestGridOnTerminal(t *testing.T) {
 	cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1)
 	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: [set.csv]\nfolds: 2\nmeasures: [kl]\nmethods:\n  - {algorithm: ldlf, name: endless, settings: {steps: 1000000000, patience: 1000000}}\n  - aa-knn\n")
 	for _, grid := range []bool{true, false} {
-		screen, tty := terminal(t, 80)
+		screen, tty := clitest.Terminal(t, 80)
 		cmd, _, _ := cmdtest.Process(t, dir, "experiment", "run", spec, "--local", "--threads", "2", "--dir", filepath.Join(dir, fmt.Sprint("cells-", grid)))
 		cmd.Stderr = tty
 		if grid {

@@ -2,38 +2,14 @@ package commands
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
-
-// An interrupt ends local training with exit code 130 and leaves nothing behind.
-func TestInterruptLocal(t *testing.T) {
-	dir := t.TempDir()
-	data := cmdtest.ArtificialFile(t, dir, "set.csv", 2000, 1)
-	cmd, stdout, stderr := cmdtest.Process(t, dir, "train", "--local", "--data", data, "--steps", "1000000000", "--set", "patience=1000000", "--model-out", filepath.Join(dir, "m.coppice"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Until(t, "the file to be begun", func() bool { return len(cmdtest.Contents(t, dir)) == 2 })
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != ExitSignal+2 || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "coppice: interrupted\n") {
-		t.Errorf("%v: %s%s", err, stdout, stderr)
-	}
-	if diff := cmp.Diff([]string{"set.csv"}, cmdtest.Contents(t, dir)); diff != "" {
-		t.Error(diff)
-	}
-}
 
 // quickShown is the part of quickstart's JSON that the tests read.
 type quickShown struct {

@@ -1,17 +1,13 @@
 package commands
 
 import (
-	"bytes"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // An audit that cannot be is wrong usage.
@@ -78,42 +74,4 @@ func TestQuotas(t *testing.T) {
 	}
 	cmdtest.Works(t, "job", "cancel", "one")
 	cmdtest.Works(t, append(submit, "three")...)
-}
-
-// A suspect job says so wherever it is listed, and so does a distrusted worker.
-func TestSuspectIsShown(t *testing.T) {
-	j := &protocol.JobInfo{ID: 7, Name: "tainted", State: protocol.Done, Suspect: "worker w1: unit 3 differs"}
-	if row := jobRow(j, time.Now()); row[2] != "done, suspect" {
-		t.Errorf("listed as %v", row)
-	}
-	var b bytes.Buffer
-	writeJob(new(app), &b, j, new(protocol.JobCurve))
-	if !strings.Contains(b.String(), "worker w1: unit 3 differs") {
-		t.Errorf("shown as\n%s", b.String())
-	}
-	b.Reset()
-	warnSuspect(&app{stderr: &b}, j)
-	if !strings.Contains(b.String(), "warning") || !strings.Contains(b.String(), "unit 3 differs") {
-		t.Errorf("warned with %q", b.String())
-	}
-	b.Reset()
-	writeCluster(new(app), &b, &protocol.Cluster{ID: "c", Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}}, false)
-	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none at present"} {
-		if !strings.Contains(b.String(), part) {
-			t.Errorf("the cluster lacks %q:\n%s", part, b.String())
-		}
-	}
-}
-
-// A job's time leaves its pauses out, and its ETA follows.
-func TestTimesOfAPausedJob(t *testing.T) {
-	now := time.Unix(10_000, 0)
-	j := &protocol.JobInfo{State: protocol.Running, Started: 1000, Since: 9990, Ran: 20, Progress: &round.Progress{Step: 50, Steps: 100}}
-	if got := secondsOf(j, now); got != (times{"30.0 s", "30.0 s"}) {
-		t.Errorf("running: %+v", got)
-	}
-	j.State = protocol.Paused
-	if got := secondsOf(j, now); got != (times{"20.0 s", "-"}) {
-		t.Errorf("paused: %+v", got)
-	}
 }
