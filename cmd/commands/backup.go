@@ -38,7 +38,7 @@ func (c *backupCmd) Run(a *app) error {
 		return err
 	}
 	defer cl.Close()
-	f, err := createFile(path, privateFile)
+	f, err := createPrivateFile(path)
 	if err != nil {
 		return err
 	}

@@ -59,3 +59,14 @@ func TestWriteCluster(t *testing.T) {
 		t.Errorf("without a leader:\n%s", b.String())
 	}
 }
+
+// A distrusted worker is shown with the reason.
+func TestDistrustedIsShown(t *testing.T) {
+	var b strings.Builder
+	writeCluster(new(app), &b, &protocol.Cluster{ID: "c", Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}}, false)
+	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none at present"} {
+		if !strings.Contains(b.String(), part) {
+			t.Errorf("the cluster lacks %q:\n%s", part, b.String())
+		}
+	}
+}

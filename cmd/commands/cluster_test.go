@@ -21,9 +21,11 @@ func TestClusterCommands(t *testing.T) {
 	data, other := cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1), cmdtest.ArtificialFile(t, dir, "other.csv", 300, 2)
 	c := cmdtest.Start(t, 1, 1)
 	t.Setenv("COPPICE_SERVER", c.Servers())
-	var set datasetInfo
+	var set, again struct {
+		Digest string
+		Rows   int `json:"samples"`
+	}
 	cmdtest.JSON(t, &set, "dataset", "import", "--data", data, "--name", "trees")
-	var again datasetInfo
 	cmdtest.JSON(t, &again, "dataset", "import", "--data", data, "--name", "trees")
 	if set.Digest != again.Digest || set.Rows != 300 {
 		t.Errorf("imported %+v, then %+v", set, again)
@@ -78,7 +80,7 @@ func checkModel(t *testing.T, dir, data string, trained *result) {
 	t.Helper()
 	path := filepath.Join(dir, "first.coppice")
 	cmdtest.Works(t, "model", "download", "first", "--out", path)
-	var shown, onCluster modelShown
+	var shown, onCluster struct{ Digest, Repeat string }
 	cmdtest.JSON(t, &shown, "model", "show", path)
 	cmdtest.JSON(t, &onCluster, "model", "show", "first")
 	if shown.Digest != trained.ModelDigest || onCluster.Digest != trained.ModelDigest || !strings.Contains(onCluster.Repeat, "--dataset trees") {

@@ -195,11 +195,18 @@ func (d *dataFlags) belongTo(data string) error {
 	if data != "" {
 		return nil
 	}
-	plain := dataFlags{fileFlags: fileFlags{Header: "auto"}}
-	if name := differing(reflect.ValueOf(*d), reflect.ValueOf(plain)); name != "" {
+	if name := differing(reflect.ValueOf(*d), reflect.ValueOf(dataFlags{fileFlags: plainFlags})); name != "" {
 		return usagef("%s says how to read a data file: it needs {data}; for a dataset, give it to {coppice dataset import}", flagText(name))
 	}
 	return nil
+}
+
+// plainFlags are the defaults.
+var plainFlags = fileFlags{Header: "auto"}
+
+// firstGiven returns the first flag that has another value than its default, or an empty text.
+func (f *fileFlags) firstGiven() string {
+	return differing(reflect.ValueOf(*f), reflect.ValueOf(plainFlags))
 }
 
 // differing returns the flag of the first field in which two structs of flags differ, or an empty text.

@@ -304,7 +304,7 @@ func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink
 	case c.Out == "" && a.json:
 		return &jsonRows{e: e}, nil
 	case c.Out == "":
-		return newCSVRows(tableFollows{stdoutFile{a.stdout}}, rowColumns(e.plan)), nil
+		return newCSVRows(tableFollows{a.stdout}, rowColumns(e.plan)), nil
 	}
 	format, err := c.of(c.Out)
 	if err != nil {
@@ -327,12 +327,14 @@ func (c *evaluateCmd) perRow(a *app, e *evaluation, src dataset.Source) (rowSink
 }
 
 // tableFollows is an output after which a table follows: it ends with an empty line.
-type tableFollows struct{ output }
+type tableFollows struct{ io.Writer }
 
 func (t tableFollows) commit() error {
-	_, err := io.WriteString(t.output, "\n")
+	_, err := io.WriteString(t, "\n")
 	return err
 }
+
+func (tableFollows) discard() {}
 
 // jsonRows puts the measures into the JSON value.
 type jsonRows struct {

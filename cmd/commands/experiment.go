@@ -85,7 +85,7 @@ func (c *experimentRunCmd) runHere(a *app, s *experiment.Spec) error {
 		Spec: s, File: c.Spec, Folder: cmp.Or(c.Dir, folderOf(c.Spec, s.Name)), Sets: sets, Layout: layout,
 		RetryFailed: c.RetryFailed, RecordAgain: c.RecordAgain, Lanes: c.threadsFlag.count(),
 		Note: func(text string) { a.note("%s", text) }, Agree: func(p *protocol.ExperimentPlan) error { return c.agree(a, p) }, Show: func(s local.Status, grid func(columns, lines int) []string) {
-			live.told.putRuns(runsProgress{Runs: s.Runs, Done: s.Done + s.Failed, SecondsLeft: s.Estimate.Seconds})
+			live.runs(runsProgress{Runs: s.Runs, Done: s.Done + s.Failed, SecondsLeft: s.Estimate.Seconds})
 			live.showAll(s.Line(), grid)
 		},
 	}

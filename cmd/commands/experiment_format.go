@@ -50,7 +50,7 @@ func (f *reportFlags) write(a *app, t *tables.Table) error {
 		}
 		return f.writeTo(out, a.json, t)
 	}
-	out, err := createFile(f.Out, userFile)
+	out, err := createFile(f.Out)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func watchExperiment(a *app, cl *client.Client, name string) (protocol.JobState,
 		if m.live {
 			grid.See(a.ctx, x)
 		}
-		m.told.putRuns(runsProgress{Runs: x.Runs, Done: x.Done, SecondsLeft: x.SecondsLeft, Waiting: x.Waiting})
+		m.runs(runsProgress{Runs: x.Runs, Done: x.Done, SecondsLeft: x.SecondsLeft, Waiting: x.Waiting})
 		m.showAll(overview.Line(&x.Experiment), grid.Lines)
 	})
 	if client.IsNotFound(err) {
@@ -64,15 +64,6 @@ func (n *nameArg) check() error {
 		return usagef("%q: %w", n.Name, err)
 	}
 	return nil
-}
-
-// cellLines describes a job of an experiment.
-func cellLines(a *app, j *protocol.JobInfo) [][2]string {
-	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"runs", units.Count(j.CellCount)}}
-	if r, o, err := finished(j); err == nil {
-		lines = append(lines, [2]string{"failed runs", units.Count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
-	}
-	return append(lines, [2]string{"results", a.command("experiment report " + j.Experiment)})
 }
 
 type experimentListCmd struct {

@@ -35,7 +35,7 @@ func createFigure(flag, path string) (*figureFile, error) {
 	default:
 		return nil, usagef("%s %s: the name of a figure's file must end in .svg or .png", flag, path)
 	}
-	out, err := createFile(path, userFile)
+	out, err := createFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func TestSplitOut(t *testing.T) {
 	data, list := cmdtest.Write(t, dir, "s.csv", clitest.Survey(40)), filepath.Join(dir, "split.csv")
 	columns := "row,a,b\n"
 	for i := range 40 {
-		columns += fmt.Sprintf("%d,%d,%d\n", i, btoi(i%3 == 0), btoi(i%5 < 2))
+		columns += fmt.Sprintf("%d,%d,%d\n", i, max(0, 1-i%3), max(0, min(1, 2-i%5)))
 	}
 	for _, c := range []struct {
 		header string

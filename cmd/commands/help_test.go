@@ -114,7 +114,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestHelpWithoutRoom(t *testing.T) {
 	for _, args := range [][]string{{"help"}, {"help", "train"}, {"train", "--help"}} {
 		var stderr strings.Builder
-		if code := Run(t.Context(), args, strings.NewReader(""), full{}, &stderr); code != ExitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written") {
+		if code := cmdtest.RunWith(t.Context(), args, strings.NewReader(""), full{}, &stderr); code != ExitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written") {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr.String())
 		}
 	}

@@ -56,7 +56,14 @@ func TestLabelledImages(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	putImages(t, dir)
-	var cut cutImages
+	var cut struct {
+		Images      int
+		Classes     []string
+		Train, Test struct {
+			Rows  int `json:"samples"`
+			Shape string
+		}
+	}
 	cmdtest.JSON(t, &cut, "dataset", "patches", "--images", at("images"), "--maps", at("maps"), "--out", at("train.npz"), "--test-images", "1", "--test-out", at("test.csv"),
 		"--patch", "3", "--stride", "1")
 	if cut.Images != 4 || strings.Join(cut.Classes, " ") != "2 7" || cut.Train.Rows != 3*10*14 || cut.Test.Rows != 10*14 || cut.Train.Shape != "1x3x3" {

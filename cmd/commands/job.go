@@ -537,3 +537,12 @@ func rateText(rate float64) string {
 	}
 	return units.Count(uint64(rate+0.5)) + " steps/s"
 }
+
+// cellLines describes a job of an experiment.
+func cellLines(a *app, j *protocol.JobInfo) [][2]string {
+	lines := [][2]string{{"experiment", j.Experiment}, {"dataset", j.Dataset}, {"runs", units.Count(j.CellCount)}}
+	if r, o, err := finished(j); err == nil {
+		lines = append(lines, [2]string{"failed runs", units.Count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
+	}
+	return append(lines, [2]string{"results", a.command("experiment report " + j.Experiment)})
+}

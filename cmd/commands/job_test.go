@@ -33,13 +33,6 @@ func TestSuspectIsShown(t *testing.T) {
 	if !strings.Contains(b.String(), "warning") || !strings.Contains(b.String(), "unit 3 differs") {
 		t.Errorf("warned with %q", b.String())
 	}
-	b.Reset()
-	writeCluster(new(app), &b, &protocol.Cluster{ID: "c", Quarantined: []protocol.Quarantined{{Worker: "w1", Reason: "unit 3 differs", Time: 1}}}, false)
-	for _, part := range []string{"w1", "unit 3 differs", "coppice cluster trust", "none at present"} {
-		if !strings.Contains(b.String(), part) {
-			t.Errorf("the cluster lacks %q:\n%s", part, b.String())
-		}
-	}
 }
 
 // A job's time leaves its pauses out, and its ETA follows.

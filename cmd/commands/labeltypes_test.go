@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 
 	"fmt"
@@ -241,7 +242,12 @@ func TestTypesOnACluster(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.Write(t, dir, "people.csv", people())
 	cmdtest.Works(t, append([]string{"dataset", "import", "--data", data}, inPeople...)...)
-	var set datasetInfo
+	var set struct {
+		LabelType *dataset.LabelType `json:"label_type"`
+		Groups    []any
+		Intervals bool `json:"has_intervals"`
+		Values    bool `json:"has_values"`
+	}
 	cmdtest.JSON(t, &set, "dataset", "show", "people")
 	if set.LabelType == nil || set.LabelType.Scale == nil || len(set.Groups) != 15 || !set.Intervals || !set.Values {
 		t.Errorf("%+v", set)

@@ -63,7 +63,7 @@ func startLibrary(t *testing.T) *libraryClient {
 	t.Helper()
 	ours, theirs := unixPair(t)
 	c := &libraryClient{t, ours, make(chan error, 1)}
-	l := &library{start: runOfLibrary, in: frames{from: theirs}, to: theirs, running: make(map[uint64]context.CancelCauseFunc)}
+	l := &library{start: cmdtest.RunWith, in: frames{from: theirs}, to: theirs, running: make(map[uint64]context.CancelCauseFunc)}
 	go func() { c.done <- l.serve(context.Background()) }()
 	if err := ours.SetDeadline(time.Now().Add(testkit.Limit)); err != nil {
 		t.Fatal(err)

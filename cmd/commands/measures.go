@@ -65,7 +65,7 @@ func (c *measuresCmd) Run(a *app) error {
 	if err := cmp.Or(d.End(), p.End()); err != nil {
 		return err
 	}
-	out, err := createFile(c.Out, userFile)
+	out, err := createFile(c.Out)
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,9 @@ func TestMessyFiles(t *testing.T) {
 			t.Errorf("%s: %s trains on %d rows", c.name, r.Commands[0], trained.Rows.Train)
 			continue
 		}
-		var again evaluation // it reads the file as the command did
+		var again struct {
+			Rows int `json:"samples"`
+		} // it reads the file as the command did
 		if cmdtest.JSON(t, &again, "evaluate", "--model", model, "--data", path); again.Rows != r.Rows {
 			t.Errorf("%s: evaluated on %d rows", c.name, again.Rows)
 		}

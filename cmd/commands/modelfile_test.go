@@ -196,15 +196,6 @@ func TestShownNames(t *testing.T) {
 	if text := cmdtest.Works(t, "model", "show", model); !strings.Contains(text, "a, b, c, d\n") || !strings.Contains(text, "happy, sad, angry\n") {
 		t.Errorf("got\n%s", text)
 	}
-	many := make([]string, 25)
-	for i := range many {
-		many[i] = fmt.Sprint("f", i)
-	}
-	many[1], many[2] = "", "x,\ny"
-	got := nameList(many)
-	if !strings.HasPrefix(got, `f0, "", "x,\ny", f3, `) || !strings.HasSuffix(got, "f19, ... (25 in all; -o json has them)") {
-		t.Errorf("got %s", got)
-	}
 }
 
 // TestLabelsOfModels: of a file that does not have the labels of a model of classes, or of numbers, the error says

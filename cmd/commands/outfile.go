@@ -29,7 +29,12 @@ const (
 )
 
 // createFile creates a temporary file next to path, so that a wrong path is found before the work is done.
-func createFile(path string, mode fs.FileMode) (*outFile, error) {
+func createFile(path string) (*outFile, error) { return createWithMode(path, userFile) }
+
+// createPrivateFile is createFile for a file that only its user may read and write.
+func createPrivateFile(path string) (*outFile, error) { return createWithMode(path, privateFile) }
+
+func createWithMode(path string, mode fs.FileMode) (*outFile, error) {
 	switch info, err := os.Stat(path); {
 	case path == stdoutName:
 		return nil, usagef("-: this output cannot go to stdout; give the name of a file (./- for a file named -)")
@@ -120,7 +125,7 @@ func (f *outFile) discard() {
 
 // writeFile writes a complete file, or nothing.
 func writeFile(path string, b []byte) error {
-	f, err := createFile(path, userFile)
+	f, err := createFile(path)
 	if err != nil {
 		return err
 	}
@@ -143,7 +148,7 @@ func writable(path string) error {
 	if path == "" || isDirect(path) {
 		return nil
 	}
-	f, err := createFile(path, userFile)
+	f, err := createFile(path)
 	if err != nil {
 		return err
 	}
@@ -166,7 +171,7 @@ const stdoutName = "-"
 // createOutput is createFile, or stdout for "-". Stdout is refused if -o json prints there.
 func (a *app) createOutput(path string) (output, error) {
 	if path != stdoutName {
-		return createFile(path, userFile)
+		return createFile(path)
 	}
 	if a.json {
 		return nil, usagef("{out=-} and -o json both print to stdout: give only one of them")
@@ -264,7 +269,7 @@ func (o outputFlag) createCSV(what string) (*outFile, error) {
 	case o.path != stdoutName && !strings.HasSuffix(strings.ToLower(o.path), ".csv") && !isDirect(o.path):
 		return nil, usagef("%s %s: %s is written as CSV, so the name must end in .csv", o.flag, o.path, what)
 	}
-	return createFile(o.path, userFile)
+	return createFile(o.path)
 }
 
 // notAnInput refuses an output file that the command also reads.

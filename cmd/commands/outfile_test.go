@@ -174,7 +174,7 @@ func TestBrokenStdout(t *testing.T) {
 		"evaluate --per-sample --model " + model + " --data " + data,
 	} {
 		var stderr strings.Builder
-		code := Run(context.Background(), strings.Fields(args), strings.NewReader(""), &broken{left: 5}, &stderr)
+		code := cmdtest.RunWith(context.Background(), strings.Fields(args), strings.NewReader(""), &broken{left: 5}, &stderr)
 		if code != ExitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written: no space left on device") {
 			t.Errorf("%s: exit code %d: %s", args, code, &stderr)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"reflect"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -141,8 +140,7 @@ func (c *predictCmd) labelImage(a *app) error {
 	if strings.ToLower(filepath.Ext(c.Out)) != ".png" {
 		return usagef("{out=%s}: with {image}, the output is a PNG file, so the name must end in .png", c.Out)
 	}
-	plain := fileFlags{Header: "auto"}
-	if name := differing(reflect.ValueOf(c.fileFlags), reflect.ValueOf(plain)); name != "" || c.Format != "" {
+	if name := c.firstGiven(); name != "" || c.Format != "" {
 		return usagef("%s needs {data} and is not allowed with {image}", flagText(cmp.Or(name, "--format")))
 	}
 	m, err := openModel(c.Model)

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -94,40 +93,3 @@ func TestPredictedNumbersInFull(t *testing.T) {
 }
 
 // A command that goes through a file in a format whose number of rows only its end tells says
-// how much of it is done, more often than its blocks of rows end; one that is quick says nothing.
-func TestPredictProgress(t *testing.T) {
-	dir := t.TempDir()
-	data := cmdtest.ArtificialFile(t, dir, "set.csv", 3000, 1)
-	src, err := dataset.Open(data, dataset.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, out, pass := slowMeter(false)
-	o := m.reading(t.Context(), "predicting", dataset.Checks{})
-	show := o.Progress
-	o.Progress = func(p dataset.Progress) { pass(lineEvery); show(p) }
-	if err := dataset.Blocks(src, blockRows, o, func(*dataset.Rows, []string) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	if len(lines) < 3000/512 {
-		t.Errorf("%d lines for 3,000 samples", len(lines))
-	}
-	for _, line := range lines {
-		if !strings.Contains(line, " %  predicting: ") || !strings.HasSuffix(strings.Fields(line)[0], "0") && len(strings.Fields(line)) < 4 {
-			t.Errorf("got %q", line)
-		}
-	}
-	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "100 %") {
-		t.Errorf("at the end %q", last)
-	}
-	model := cmdtest.Write(t, dir, "m.coppice", "")
-	cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--model-out", model}, cmdtest.Small...)...)
-	for _, args := range [][]string{
-		{"predict", "--model", model, "--data", data, "--out", dir + "/out.csv"}, {"evaluate", "--model", model, "--data", data},
-	} {
-		if e := cmdtest.Run(t, args...); e.Code != ExitOK || bytes.Contains([]byte(e.Stderr), []byte("rows/s")) {
-			t.Errorf("%v: exit code %d, %s", args, e.Code, e.Stderr)
-		}
-	}
-}

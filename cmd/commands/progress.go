@@ -185,6 +185,9 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 	return strings.Join(parts, "  ")
 }
 
+// runs writes how many runs of an experiment have ended, with -o jsonl.
+func (m *meter) runs(p runsProgress) { m.told.putRuns(p) }
+
 // job shows a job's state.
 func (m *meter) job(j *protocol.JobInfo) {
 	m.told.putState(j)

@@ -213,7 +213,7 @@ func TestReadingPhases(t *testing.T) {
 func TestMeterWaiting(t *testing.T) {
 	m, out, pass := slowMeter(false)
 	job := func(waiting string) {
-		j := &protocol.JobInfo{Name: "x", State: protocol.Running, Waiting: waiting, Progress: progressAt(5, 10)}
+		j := &protocol.JobInfo{Name: "x", State: protocol.Running, Waiting: waiting, Progress: &round.Progress{Step: 5, Steps: 10, Loss: -1}}
 		if waiting != "" {
 			j.WaitingFor = protocol.WaitNoWorker
 		}
@@ -256,6 +256,7 @@ func TestMeterObeysItself(t *testing.T) {
 	m.terminal, m.size = true, func() (columns, lines int) { return 300, 20 }
 	now := time.Unix(1, 0)
 	m.now, m.start = func() time.Time { return now }, now.Add(-time.Hour)
+	const escape = "\x1b[31m\u009b2J\u202e\a"
 	m.waiting("job j waits for " + escape + "a\nb")
 	now = now.Add(time.Hour)
 	m.live = true
@@ -274,5 +275,43 @@ func TestTrainingLine(t *testing.T) {
 	p := round.Progress{Step: 10, Steps: 100, MostSteps: 100, Samples: 640, Loss: -1}
 	if got, want := trainingLine(p, round.Progress{}, 10*time.Second), " 10 %  step 10 of at most 100  64 samples/s  ETA at most 1m30s"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// how much of it is done, more often than its blocks of rows end; one that is quick says nothing.
+func TestPredictProgress(t *testing.T) {
+	dir := t.TempDir()
+	data := cmdtest.ArtificialFile(t, dir, "set.csv", 3000, 1)
+	src, err := dataset.Open(data, dataset.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, out, pass := slowMeter(false)
+	o := m.reading(t.Context(), "predicting", dataset.Checks{})
+	show := o.Progress
+	o.Progress = func(p dataset.Progress) { pass(lineEvery); show(p) }
+	if err := dataset.Blocks(src, 1024, o, func(*dataset.Rows, []string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+	if len(lines) < 3000/512 {
+		t.Errorf("%d lines for 3,000 samples", len(lines))
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, " %  predicting: ") || !strings.HasSuffix(strings.Fields(line)[0], "0") && len(strings.Fields(line)) < 4 {
+			t.Errorf("got %q", line)
+		}
+	}
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "100 %") {
+		t.Errorf("at the end %q", last)
+	}
+	model := cmdtest.Write(t, dir, "m.coppice", "")
+	cmdtest.Works(t, append([]string{"train", "--local", "--data", data, "--model-out", model}, cmdtest.Small...)...)
+	for _, args := range [][]string{
+		{"predict", "--model", model, "--data", data, "--out", dir + "/out.csv"}, {"evaluate", "--model", model, "--data", data},
+	} {
+		if e := cmdtest.Run(t, args...); e.Code != ExitOK || bytes.Contains([]byte(e.Stderr), []byte("rows/s")) {
+			t.Errorf("%v: exit code %d, %s", args, e.Code, e.Stderr)
+		}
 	}
 }

@@ -26,7 +26,7 @@ func fed(t *testing.T, stdin string, args ...string) cmdtest.Ended {
 	t.Helper()
 	ctx := testkit.Context(t)
 	var stdout, stderr bytes.Buffer
-	code := Run(ctx, args, strings.NewReader(stdin), &stdout, &stderr)
+	code := cmdtest.RunWith(ctx, args, strings.NewReader(stdin), &stdout, &stderr)
 	if code != ExitOK {
 		t.Fatalf("coppice %s: exit code %d\n%s", strings.Join(args, " "), code, &stderr)
 	}
@@ -67,7 +67,7 @@ func TestInspectFaults(t *testing.T) {
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	code := Run(t.Context(), []string{"dataset", "inspect", "-", "--data-format", "libsvm"}, strings.NewReader(""), &stdout, &stderr)
+	code := cmdtest.RunWith(t.Context(), []string{"dataset", "inspect", "-", "--data-format", "libsvm"}, strings.NewReader(""), &stdout, &stderr)
 	if code != ExitFailed || !strings.Contains(stderr.String(), "stdin: the file is empty") {
 		t.Errorf("of an empty stdin: exit code %d, %s", code, &stderr)
 	}
@@ -158,7 +158,7 @@ func TestStdinInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var stdout, stderr bytes.Buffer
-	code := Run(ctx, []string{"dataset", "inspect", "-", "--data-format", "csv"}, in, &stdout, &stderr)
+	code := cmdtest.RunWith(ctx, []string{"dataset", "inspect", "-", "--data-format", "csv"}, in, &stdout, &stderr)
 	if code != ExitSignal+int(syscall.SIGINT) || !strings.Contains(stderr.String(), "interrupted") || cmdtest.Contents(t, temp) != nil {
 		t.Errorf("exit code %d: %s; left behind: %v", code, &stderr, cmdtest.Contents(t, temp))
 	}

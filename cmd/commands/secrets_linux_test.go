@@ -137,7 +137,7 @@ func (s *scan) revoke(id string, admin []string) {
 			s.t.Errorf("token revoke prints %s, want %s", out, want)
 		}
 	}
-	var list []shownToken
+	var list []struct{ ID, State string }
 	cmdtest.JSON(s.t, &list, append([]string{"token", "list"}, admin...)...)
 	for _, one := range list {
 		if want := map[bool]string{true: "revoked", false: "valid"}[one.ID == id]; one.State != want {
@@ -211,7 +211,9 @@ func TestSecrets(t *testing.T) {
 	with := func(file string, args ...string) []string {
 		return append(args, "--server", s.address, "--ca-file", filepath.Join(ca, "ca.crt"), "--token-file", file)
 	}
-	var printed createdToken // its own output is the only one with a token
+	var printed struct {
+		Text string `json:"token"`
+	} // its own output is the only one with a token
 	cmdtest.JSON(t, &printed, append([]string{"token", "create", "bob", "--role", "admin"}, admin...)...)
 	bob := s.secret("bob", printed.Text)
 	unknown, _, _ := access.NewToken()

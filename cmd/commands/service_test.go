@@ -99,9 +99,12 @@ func TestModesOfFiles(t *testing.T) {
 	old := syscall.Umask(0o027)
 	defer syscall.Umask(old)
 	dir := t.TempDir()
-	for name, mode := range map[string]fs.FileMode{"model": userFile, "backup": privateFile} {
-		path := filepath.Join(dir, name)
-		f, err := createFile(path, mode)
+	for _, test := range []struct {
+		create func(path string) (*outFile, error)
+		mode   fs.FileMode
+	}{{createFile, 0o640}, {createPrivateFile, 0o600}} {
+		path := filepath.Join(dir, "file")
+		f, err := test.create(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,8 +115,11 @@ func TestModesOfFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := mode &^ 0o027; info.Mode().Perm() != want {
-			t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
+		if info.Mode().Perm() != test.mode {
+			t.Errorf("mode %v, want %v", info.Mode(), test.mode)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
 		}
 	}
 	var c backupCmd
@@ -122,7 +128,7 @@ func TestModesOfFiles(t *testing.T) {
 	if err := c.Run(&app{ctx: testkit.Context(t), stdout: new(bytes.Buffer), stderr: new(bytes.Buffer)}); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(c.File); err != nil || info.Mode().Perm() != privateFile {
+	if info, err := os.Stat(c.File); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("a backup: %v, %v", info, err)
 	}
 }

@@ -2,6 +2,8 @@ package commands
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -36,5 +38,17 @@ func TestWriting(t *testing.T) {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestNameList(t *testing.T) {
+	many := make([]string, 25)
+	for i := range many {
+		many[i] = fmt.Sprint("f", i)
+	}
+	many[1], many[2] = "", "x,\ny"
+	got := nameList(many)
+	if !strings.HasPrefix(got, `f0, "", "x,\ny", f3, `) || !strings.HasSuffix(got, "f19, ... (25 in all; -o json has them)") {
+		t.Errorf("got %s", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // threads, and rows stay in their order.
 func TestThreads(t *testing.T) {
 	dir := t.TempDir()
-	data := cmdtest.ArtificialFile(t, dir, "set.csv", 5*blockRows/2, 1)
+	data := cmdtest.ArtificialFile(t, dir, "set.csv", 2560, 1)
 	model := filepath.Join(dir, "m.model")
 	var first result
 	cmdtest.JSON(t, &first, clitest.TrainArgs(data, "--threads", "1", "--model-out", model)...)

@@ -73,7 +73,7 @@ func (c *tokenCreateCmd) Run(a *app) error {
 	text, id, hash := access.NewToken()
 	var file *outFile
 	if c.Out != "" {
-		if file, err = createFile(c.Out, privateFile); err != nil {
+		if file, err = createPrivateFile(c.Out); err != nil {
 			return err
 		}
 		defer file.discard()

@@ -302,7 +302,7 @@ func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 		return out, err
 	}
 	if c.ModelOut != "" {
-		if out.model, err = createFile(c.ModelOut, userFile); err != nil {
+		if out.model, err = createFile(c.ModelOut); err != nil {
 			return out, err
 		}
 	}
@@ -310,7 +310,7 @@ func (c *trainCmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 		if out.format, err = new(formatFlag).of(c.PredictionsOut); err != nil {
 			return out, err
 		}
-		if out.predictions, err = createFile(c.PredictionsOut, userFile); err != nil {
+		if out.predictions, err = createFile(c.PredictionsOut); err != nil {
 			return out, err
 		}
 	}

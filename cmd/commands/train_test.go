@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -148,7 +149,10 @@ func TestTrainFolds(t *testing.T) {
 	if len(r.Folds) != 3 || r.Folds[0].ModelDigest == r.Folds[1].ModelDigest || r.Folds[0].Rows.Test != 100 {
 		t.Errorf("got %+v", r.Folds)
 	}
-	var shown modelShown
+	var shown struct {
+		*pipeline.Provenance
+		Digest, Repeat string
+	}
 	cmdtest.JSON(t, &shown, "model", "show", filepath.Join(dir, "m-fold2.coppice"))
 	if shown.Digest != r.Folds[2].ModelDigest || shown.Job.Split.Fold != 2 {
 		t.Errorf("the third file holds %s of fold %d", shown.Digest, shown.Job.Split.Fold)
@@ -186,7 +190,9 @@ func TestVersionAndSettings(t *testing.T) {
 	if cmdtest.JSON(t, &v, "version"); v.Version == "" {
 		t.Error("no version")
 	}
-	var keys struct{ Settings []settingInfo }
+	var keys struct {
+		Settings []struct{ Key, Values, Default, Doc string }
+	}
 	cmdtest.JSON(t, &keys, "train", "--algorithm", "ldlf", "--settings")
 	have := make(map[string]bool)
 	for _, s := range keys.Settings {
