@@ -82,64 +82,6 @@ func TestTrainSpec(t *testing.T) {
 	}
 }
 
-// Names travel from the file into model, predictions and measures of each row.
-func TestNames(t *testing.T) {
-	dir := t.TempDir()
-	var b strings.Builder
-	b.WriteString("name,height,width,label_oak,label_elm\n")
-	for i := range 40 {
-		x := float64(i) / 40
-		b.WriteString(strings.Join([]string{"tree " + strconv.Itoa(i), strconv.FormatFloat(x, 'g', -1, 64), "1", strconv.FormatFloat(x, 'g', -1, 64), strconv.FormatFloat(1-x, 'g', -1, 64)}, ",") + "\n")
-	}
-	data, model, out := cmdtest.Write(t, dir, "trees.csv", b.String()), filepath.Join(dir, "m.coppice"), filepath.Join(dir, "p.csv")
-	cmdtest.Works(t, clitest.TrainArgs(data, "--model-out", model)...)
-	cmdtest.Works(t, "predict", "--model", model, "--data", data, "--out", out)
-	predicted := clitest.ReadCSV(t, out)
-	if diff := cmp.Diff([]string{"row", "oak", "elm"}, predicted[0]); diff != "" || predicted[8][0] != "tree 7" {
-		t.Errorf("row %q; %s", predicted[8][0], diff)
-	}
-	var shown modelShown
-	cmdtest.JSON(t, &shown, "model", "show", model)
-	if diff := cmp.Diff([]string{"height", "width"}, shown.FeatureNames); diff != "" {
-		t.Error(diff)
-	}
-	var e evaluation
-	cmdtest.JSON(t, &e, "evaluate", "--model", model, "--data", data, "--per-sample")
-	if e.PerSample[3].Row != "tree 3" {
-		t.Errorf("row %q", e.PerSample[3].Row)
-	}
-}
-
-// Classes and ages become distributions, in training and in evaluation alike.
-func TestLabelKinds(t *testing.T) {
-	dir := t.TempDir()
-	var classes, ages strings.Builder
-	classes.WriteString("x0,x1,class\n")
-	ages.WriteString("x0,x1,age\n")
-	for i := range 60 {
-		classes.WriteString(strconv.Itoa(i%3) + ",1," + []string{"ash", "elm", "oak"}[i%3] + "\n")
-		ages.WriteString(strconv.Itoa(i%7) + ",1," + strconv.Itoa(i%7+2) + "\n")
-	}
-	for _, test := range []struct {
-		name, text string
-		flags      []string
-		labels     int
-	}{
-		{"classes.csv", classes.String(), []string{"--labels", "class"}, 3},
-		{"ages.csv", ages.String(), []string{"--labels", "age", "--sigma", "2", "--range", "0:10"}, 11},
-	} {
-		data, model := cmdtest.Write(t, dir, test.name, test.text), filepath.Join(dir, test.name+".coppice")
-		cmdtest.Works(t, clitest.TrainArgs(data, append(test.flags, "--model-out", model)...)...)
-		var e evaluation
-		cmdtest.JSON(t, &e, append([]string{"evaluate", "--model", model, "--data", data}, test.flags...)...)
-		var shown modelShown
-		cmdtest.JSON(t, &shown, "model", "show", model)
-		if e.Rows != 60 || shown.Labels != test.labels || e.Measures[0].Mean >= e.MeanPredictor[0].Mean {
-			t.Errorf("%s: %d rows, %d labels, K-L %v against %v", test.name, e.Rows, shown.Labels, e.Measures[0].Mean, e.MeanPredictor[0].Mean)
-		}
-	}
-}
-
 // Folds are one job; each has a model file.
 func TestTrainFolds(t *testing.T) {
 	dir := t.TempDir()
@@ -168,20 +110,6 @@ func TestTrainFolds(t *testing.T) {
 	cmdtest.JSON(t, &r, clitest.TrainArgs(data, "--split", cmdtest.Write(t, dir, "folds.csv", list.String()))...)
 	if len(r.Folds) != 2 || r.Folds[0].Rows.Test != 150 {
 		t.Errorf("listed folds: %+v", r.Folds)
-	}
-}
-
-// The command that model show gives makes the same model.
-func TestRepeat(t *testing.T) {
-	dir := t.TempDir()
-	data, model := cmdtest.ArtificialFile(t, dir, "set.csv", 300, 1), filepath.Join(dir, "m.coppice")
-	cmdtest.Works(t, clitest.TrainArgs(data, "--model-out", model, "--seed", "5", "--test-fraction", "0.1", "--set", "optimizer=adam")...)
-	var shown modelShown
-	cmdtest.JSON(t, &shown, "model", "show", model)
-	var r result
-	cmdtest.JSON(t, &r, strings.Fields(strings.Replace(shown.Repeat, "FILE", data, 1))[1:]...)
-	if r.ModelDigest != shown.Digest {
-		t.Errorf("%s\ngave %s, not %s", shown.Repeat, r.ModelDigest, shown.Digest)
 	}
 }
 
