@@ -1,66 +1,77 @@
 package commands
 
-// cli is the grammar of the command line.
-type cli struct {
-	globals
+import (
+	"github.com/coppice-ldl/coppice/cmd/benchcmd"
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/clustercmd"
+	"github.com/coppice-ldl/coppice/cmd/datasetcmd"
+	"github.com/coppice-ldl/coppice/cmd/experimentcmd"
+	"github.com/coppice-ldl/coppice/cmd/jobcmd"
+	"github.com/coppice-ldl/coppice/cmd/modelcmd"
+	"github.com/coppice-ldl/coppice/cmd/traincmd"
+)
 
-	Quickstart quickstartCmd `cmd:"" group:"models" help:"Start a cluster on this machine and train on it."`
+// root is the grammar of the command line.
+type root struct {
+	cli.Globals
+
+	Quickstart benchcmd.QuickstartCmd `cmd:"" group:"models" help:"Start a cluster on this machine and train on it."`
 
 	modelCommands
 
-	Algorithm algorithmCmd `cmd:"" group:"models" help:"List the algorithms; show one and its settings."`
+	Algorithm traincmd.AlgorithmCmd `cmd:"" group:"models" help:"List the algorithms; show one and its settings."`
 
-	Inspect inspectWhatCmd `cmd:"" group:"models" help:"Show what an algorithm computed while it trained a model."`
+	Inspect traincmd.InspectCmd `cmd:"" group:"models" help:"Show what an algorithm computed while it trained a model."`
 
-	Experiment experimentCmd `cmd:"" group:"models" help:"Run methods on datasets and compare their results in a report."`
+	Experiment experimentcmd.Cmd `cmd:"" group:"models" help:"Run methods on datasets and compare their results in a report."`
 
-	Dataset datasetCmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
-	Job     jobCmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`
-	Model   modelCmd   `cmd:"" group:"things" help:"List, show, download and delete models."`
+	Dataset datasetcmd.Cmd `cmd:"" group:"things" help:"Import, list, show, inspect, delete and generate datasets."`
+	Job     jobcmd.Cmd     `cmd:"" group:"things" help:"Submit, list, show, watch, pause, resume, cancel and delete jobs."`
+	Model   modelcmd.Cmd   `cmd:"" group:"things" help:"List, show, download and delete models."`
 
 	serviceCommands
 
-	Bench      benchCmd      `cmd:"" group:"other" help:"Measure the speed of one core and the overhead of a cluster."`
-	Chaos      chaosCmd      `cmd:"" group:"other" help:"Inject faults into a cluster and check that nothing is lost."`
-	Context    contextCmd    `cmd:"" group:"other" help:"Name the clusters that commands use."`
-	Completion completionCmd `cmd:"" group:"other" help:"Print a script with which a shell completes commands and flags."`
-	Config     configCmd     `cmd:"" group:"other" help:"Show the values of flags and where each value comes from."`
-	Help       helpCmd       `cmd:"" group:"other" help:"Show the help of a command."`
-	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
+	Bench      benchcmd.Cmd          `cmd:"" group:"other" help:"Measure the speed of one core and the overhead of a cluster."`
+	Chaos      benchcmd.ChaosCmd     `cmd:"" group:"other" help:"Inject faults into a cluster and check that nothing is lost."`
+	Context    clustercmd.ContextCmd `cmd:"" group:"other" help:"Name the clusters that commands use."`
+	Completion completionCmd         `cmd:"" group:"other" help:"Print a script with which a shell completes commands and flags."`
+	Config     cli.ConfigCmd         `cmd:"" group:"other" help:"Show the values of flags and where each value comes from."`
+	Help       cli.HelpCmd           `cmd:"" group:"other" help:"Show the help of a command."`
+	Version    cli.VersionCmd        `cmd:"" group:"other" help:"Print the version."`
 
 	hiddenCommands
 }
 
 // modelGrammar is the part of cli with modelCommands. It is built in a fraction of the time.
 type modelGrammar struct {
-	globals
+	cli.Globals
 	modelCommands
 }
 
 // modelCommands train and use models. A library runs them often.
 type modelCommands struct {
-	Train    trainCmd    `cmd:"" group:"models" help:"Train a model, on a cluster or with --local in this process."`
-	Predict  predictCmd  `cmd:"" group:"models" help:"Predict label distributions with a model."`
-	Evaluate evaluateCmd `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
+	Train    traincmd.Cmd         `cmd:"" group:"models" help:"Train a model, on a cluster or with --local in this process."`
+	Predict  modelcmd.PredictCmd  `cmd:"" group:"models" help:"Predict label distributions with a model."`
+	Evaluate modelcmd.EvaluateCmd `cmd:"" group:"models" help:"Compare a model's predictions with the true label distributions."`
 }
 
 // serviceCommands run and manage a cluster.
 type serviceCommands struct {
-	Coordinator coordinatorCmd `cmd:"" group:"services" help:"Run a coordinator; a cluster has one, three or five of them."`
-	Worker      workerCmd      `cmd:"" group:"services" help:"Run a worker."`
-	Cluster     clusterCmd     `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
-	Certs       certsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
-	Audit       auditCmd       `cmd:"" group:"services" help:"Show who asked a cluster for which change, and what was refused."`
-	Token       tokenCmd       `cmd:"" group:"services" help:"Create, list and revoke tokens of users."`
-	Backup      backupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
-	Restore     restoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
+	Coordinator clustercmd.CoordinatorCmd `cmd:"" group:"services" help:"Run a coordinator; a cluster has one, three or five of them."`
+	Worker      clustercmd.WorkerCmd      `cmd:"" group:"services" help:"Run a worker."`
+	Cluster     clustercmd.Cmd            `cmd:"" group:"services" help:"Show coordinators and workers; add and remove coordinators."`
+	Certs       clustercmd.CertsCmd       `cmd:"" group:"services" help:"Make the certificates of a cluster, and check them."`
+	Audit       clustercmd.AuditCmd       `cmd:"" group:"services" help:"Show who asked a cluster for which change, and what was refused."`
+	Token       clustercmd.TokenCmd       `cmd:"" group:"services" help:"Create, list and revoke tokens of users."`
+	Backup      clustercmd.BackupCmd      `cmd:"" group:"services" help:"Write a backup of a cluster's state and blobs."`
+	Restore     clustercmd.RestoreCmd     `cmd:"" group:"services" help:"Make a coordinator's folder for a new cluster from a backup."`
 }
 
 // hiddenCommands are started by other commands and by shells.
 type hiddenCommands struct {
-	NATS     natsCmd     `cmd:"" group:"other" name:"nats" hidden:"" help:"Run only the NATS server of a coordinator."`
-	Echo     echoCmd     `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
-	Library  libraryCmd  `cmd:"" group:"other" hidden:"" help:"Run the commands of a library of another language."`
-	Measures measuresCmd `cmd:"" group:"other" hidden:"" help:"Compare two arrays of label distributions."`
-	Complete completeCmd `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print the possible completions of a command line."`
+	NATS     clustercmd.NatsCmd   `cmd:"" group:"other" name:"nats" hidden:"" help:"Run only the NATS server of a coordinator."`
+	Echo     benchcmd.EchoCmd     `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
+	Library  cli.LibraryCmd       `cmd:"" group:"other" hidden:"" help:"Run the commands of a library of another language."`
+	Measures modelcmd.MeasuresCmd `cmd:"" group:"other" hidden:"" help:"Compare two arrays of label distributions."`
+	Complete completeCmd          `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print the possible completions of a command line."`
 }

@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
-
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/internal/version"
 )
@@ -21,7 +21,7 @@ import (
 // TestCommandsPage: the table of docs/reference/commands.md has every command with its help.
 func TestCommandsPage(t *testing.T) {
 	clitest.Generated(t, "../../docs/reference/commands.md", "<!-- commands from the code -->\n", "<!-- end of commands -->\n",
-		commandTables(newParser(&cli{}).Model))
+		commandTables(cli.NewParser(&root{}).Model))
 }
 
 // commandTables writes a section for each group of commands, in the order of --help.
@@ -100,7 +100,7 @@ func TestCommandsInText(t *testing.T) {
 					continue
 				}
 				checked++
-				parser := newParser(&cli{}, kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
+				parser := cli.NewParser(&root{}, kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
 				if _, err := parser.Parse(args[1:]); err != nil && noCommand.MatchString(err.Error()) {
 					t.Errorf("%s:%d: %s: %v", page, i+1, m[1], err)
 				}

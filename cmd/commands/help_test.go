@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -17,7 +18,7 @@ func TestShortHelp(t *testing.T) {
 	if n := strings.Count(help, "\n"); n > 48 {
 		t.Errorf("%d lines:\n%s", n, help)
 	}
-	for _, command := range newParser(&cli{}).Model.Children {
+	for _, command := range cli.NewParser(&root{}).Model.Children {
 		if listed := strings.Count(help, "\n  "+command.Name+"  "); (listed == 1) == command.Hidden {
 			t.Errorf("%s is listed %d times", command.Name, listed)
 		}
@@ -47,7 +48,7 @@ func TestHelpAndVersion(t *testing.T) {
 		t.Errorf("behind a command: %q", a)
 	}
 	e := cmdtest.Run(t, "help", "job", "lst")
-	if e.Code != ExitUsage || !strings.Contains(e.Stderr, `did you mean "list"?`) || strings.Count(e.Stderr, "\n") != 1 {
+	if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, `did you mean "list"?`) || strings.Count(e.Stderr, "\n") != 1 {
 		t.Errorf("help of an unknown command: exit code %d, %s", e.Code, e.Stderr)
 	}
 }
@@ -74,7 +75,7 @@ func TestTrainHelp(t *testing.T) {
 		t.Errorf("train --help has %d lines:\n%s", n, help)
 	}
 	left := 0
-	for _, group := range child(newParser(&cli{}).Model.Node, "train").AllFlags(true) {
+	for _, group := range cli.Subcommand(cli.NewParser(&root{}).Model.Node, "train").AllFlags(true) {
 		for _, f := range group {
 			if !strings.Contains(all, "--"+f.Name) {
 				t.Errorf("train --help-all has no --%s", f.Name)
@@ -114,7 +115,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestHelpWithoutRoom(t *testing.T) {
 	for _, args := range [][]string{{"help"}, {"help", "train"}, {"train", "--help"}} {
 		var stderr strings.Builder
-		if code := cmdtest.RunWith(t.Context(), args, strings.NewReader(""), full{}, &stderr); code != ExitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written") {
+		if code := cmdtest.RunWith(t.Context(), args, strings.NewReader(""), full{}, &stderr); code != cli.ExitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written") {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr.String())
 		}
 	}

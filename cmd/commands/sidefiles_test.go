@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
-
 	"encoding/binary"
 	"path/filepath"
 	"strconv"
@@ -10,7 +8,10 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
@@ -47,7 +48,7 @@ func TestSideFilesOfCommands(t *testing.T) {
 	for kind := range specs {
 		in := t.TempDir()
 		cmdtest.Write(t, in, "kinds.csv", content)
-		var r result
+		var r results.Result
 		cmdtest.JSON(t, &r, "train", "--local", "--data", data, "--labels", "class", "--spec", cmdtest.Write(t, in, "s.yaml", specs[kind]),
 			"--names", cmdtest.Write(t, in, "n.json", names[kind]), "--split", cmdtest.Write(t, in, "f.csv", splits[kind]))
 		if len(r.Folds) != 2 {
@@ -61,7 +62,7 @@ func TestSideFilesOfCommands(t *testing.T) {
 		"c.yaml": {"train", "--local", "--data", data, "--labels", "class", "--config"}, "e.yaml": {"experiment", "run", "--local"},
 	} {
 		path := cmdtest.Write(t, dir, file, "\n# gr\xf6\xdfe\n")
-		if e := cmdtest.Run(t, append(command, path)...); e.Code == ExitOK || !strings.Contains(e.Stderr, filepath.Base(path)) || !strings.Contains(e.Stderr, "line 2") || !strings.Contains(e.Stderr, "UTF-8") {
+		if e := cmdtest.Run(t, append(command, path)...); e.Code == cli.ExitOK || !strings.Contains(e.Stderr, filepath.Base(path)) || !strings.Contains(e.Stderr, "line 2") || !strings.Contains(e.Stderr, "UTF-8") {
 			t.Errorf("%s: exit code %d, %s", file, e.Code, e.Stderr)
 		}
 	}

@@ -1,0 +1,108 @@
+// Package commands has the commands of coppice: their flags, calls and output.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/printable"
+)
+
+// Main runs the command line of this process, and ends the process with the exit code of the command.
+func Main(run Program) {
+	ctx, stop := untilSignal()
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Run runs a command line of a grammar, without the name of the program, and returns its exit code. The command stops if
+// ctx ends. again runs the command lines of a library.
+func Run(ctx context.Context, g Grammar, again Program, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	out := &checkedWriter{w: stdout}
+	text, notes := printable.NewWriter(out), printable.NewWriter(stderr)
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case exited:
+			code = int(r)
+		default:
+			panic(r)
+		}
+		text.Flush() // out.err has its error
+		notes.Flush()
+		if code == ExitOK {
+			code = report(ctx, stderr, wantsJSON(args), out.err)
+		}
+	}()
+	c, from := g.all(), &outside{}
+	parser := NewParser(g, kong.Bind(from), kong.Resolvers(from), kong.WithBeforeResolve(readConfig), kong.Writers(text, notes),
+		kong.Exit(func(code int) { panic(exited(code)) }))
+	parsed, err := parser.Parse(withNegatives(args))
+	if err != nil && out.err != nil {
+		return report(ctx, stderr, wantsJSON(args), out.err)
+	}
+	if err != nil {
+		wrong := wrongLine(err)
+		if ctx.Value(jsonErrors{}) == nil { // a library has its own help
+			wrong = errtext.Errorf(errtext.WrongOption, "%w; see \"%s --help\"", wrong, at(err))
+		}
+		return report(ctx, stderr, wantsJSON(args), Usage(wrong))
+	}
+	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
+		return report(ctx, stderr, wantsJSON(args), err)
+	}
+	a := &App{Ctx: ctx, Stdin: stdin, Stdout: text, Stderr: notes, Data: out, Output: c.Output, Json: c.Output == JSON, given: givenIn(parsed), again: again}
+	defer func() {
+		for _, f := range a.atEnd {
+			f()
+		}
+	}()
+	err = parsed.Run(a)
+	if a.Cluster != nil {
+		err = a.Cluster.Explained(err)
+	}
+	return report(ctx, stderr, a.Json || c.Output == JSONL, err)
+}
+
+// NewParser returns a parser of the command lines of a grammar.
+func NewParser(g Grammar, options ...kong.Option) *kong.Kong {
+	return kong.Must(g, append(options, kong.Name("coppice"), kong.Description(description), kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
+		Groups, kong.PostBuild(plainSubcommands), decimalNumbers())...)
+}
+
+// exited carries an exit code out of flags of kong, such as --help.
+type exited int
+
+// at returns the command that a wrong command line names.
+func at(err error) string {
+	var p *kong.ParseError
+	if errors.As(err, &p) && p.Context.Selected() != nil {
+		return p.Context.Selected().FullPath()
+	}
+	return "coppice"
+}
+
+// wantsJSON reports whether a command line that could not be parsed asks for errors in JSON.
+func wantsJSON(args []string) bool {
+	isJSON := func(output string) bool { return output == JSON || output == JSONL }
+	asked := isJSON(os.Getenv(Variable("output")))
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return asked
+		case arg == "-o" || arg == "--output":
+			asked = i+1 < len(args) && isJSON(args[i+1])
+		case strings.HasPrefix(arg, "-o") || strings.HasPrefix(arg, "--output="):
+			asked = strings.HasSuffix(arg, JSON) || strings.HasSuffix(arg, JSONL)
+		}
+	}
+	return asked
+}

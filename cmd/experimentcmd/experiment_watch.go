@@ -1,0 +1,298 @@
+package experimentcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/connect"
+	"github.com/coppice-ldl/coppice/cmd/progress"
+	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/overview"
+	"github.com/coppice-ldl/coppice/experiment/remote"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how.
+func watchExperiment(a *cli.App, cl *client.Client, name string) (protocol.JobState, error) {
+	m, grid := progress.NewLive(a), remote.NewGrid(cl, name)
+	defer m.Clear()
+	cl.Faithful = true // the cluster keeps the jobs, however long it is away
+	x, err := cl.Experiments().Watch(a.Ctx, name, m.Live, func(x *protocol.ExperimentLine) {
+		if x.Ended() {
+			return // the report follows
+		}
+		if m.Live {
+			grid.See(a.Ctx, x)
+		}
+		m.Experiment(progress.Runs{Runs: x.Runs, Done: x.Done, SecondsLeft: x.SecondsLeft, Waiting: x.Waiting})
+		m.ShowAll(overview.Line(&x.Experiment), grid.Lines)
+	})
+	if client.IsNotFound(err) {
+		return "", noExperiment(name)
+	}
+	if err != nil {
+		return "", leftExperiment(a, name, err)
+	}
+	for _, text := range x.Errors {
+		a.Note("%s", text)
+	}
+	return x.State, nil
+}
+
+func leftExperiment(a *cli.App, name string, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return cli.Interrupted(fmt.Sprintf("experiment %s continues without this command; to watch it: %s; to cancel it: %s", name, a.Command("experiment watch "+name), a.Command("experiment cancel "+name)))
+}
+
+// nameArg names an experiment on a cluster.
+type nameArg struct {
+	Name string `arg:"" help:"Name of the experiment."`
+}
+
+// check refuses a spec in the place of a name, and a text that cannot be a name.
+func (n *nameArg) check() error {
+	if _, err := os.Stat(n.Name); err == nil && namedAsSpec(n.Name) {
+		return cli.Usagef("%s is a file; give the name of the experiment, which is in the key name of its spec", n.Name)
+	}
+	if err := protocol.CheckName(n.Name); err != nil {
+		return cli.Usagef("%q: %w", n.Name, err)
+	}
+	return nil
+}
+
+type experimentListCmd struct {
+	Shipped bool `help:"List the specs that are part of this program instead; experiment run takes their names."`
+	connect.ServerFlags
+}
+
+// Run implements `coppice experiment list`.
+func (c *experimentListCmd) Run(a *cli.App) error {
+	if c.Shipped {
+		return listShipped(a)
+	}
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	all, err := cl.Experiments().List(a.Ctx)
+	if err != nil {
+		return err
+	}
+	return a.Print(all, func(w io.Writer) {
+		header, owned := cli.OwnerColumn([]string{"experiment", "state", "runs", "done", "jobs", "submitted"}, len(all), func(i int) string { return cli.Owner(all[i].Owner, all[i].Private) })
+		t := cli.NewTable(w, header, 3, 4, 5)
+		for i, p := range all {
+			t.AppendRow(owned(i, cli.Row(p.Name, string(p.State), units.Count(p.Runs), units.Count(p.Done), units.Count(p.Jobs), cli.Time(p.Submitted))))
+		}
+		t.Render()
+	})
+}
+
+type experimentWatchCmd struct {
+	nameArg
+	reportFlags
+	connect.ServerFlags
+}
+
+// Run implements `coppice experiment watch`.
+func (c *experimentWatchCmd) Run(a *cli.App) error {
+	if err := cmp.Or(c.nameArg.check(), c.reportFlags.check()); err != nil {
+		return err
+	}
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	a.Cluster.Patient(protocol.ClientRead)
+	return watchAndReport(a, cl, c.Name, "", &c.ServerFlags, &c.reportFlags)
+}
+
+// watchAndReport waits for the end of an experiment and reports it as readThere reads it.
+func watchAndReport(a *cli.App, cl *client.Client, name, spec string, server *connect.ServerFlags, f *reportFlags) error {
+	end, err := watchExperiment(a, cl, name)
+	if err != nil {
+		return err
+	}
+	e, err := readThere(a, server, cl, name, false, spec)
+	if err != nil {
+		return err
+	}
+	noteAll(a, e.Notes)
+	if err := f.write(a, e.Table); err != nil {
+		return err
+	}
+	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
+		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", units.Plural(n, "run"), name)
+	}
+	noteGaps(a, e.Table)
+	return nil
+}
+
+// changedExperiment is a command that changes an experiment.
+type changedExperiment struct {
+	nameArg
+	connect.ChangeFlags
+}
+
+// open checks the name and connects to the cluster.
+func (c *changedExperiment) open(a *cli.App) (*client.Client, error) {
+	if err := c.nameArg.check(); err != nil {
+		return nil, err
+	}
+	return c.Connect(a)
+}
+
+// ask sends a request about the jobs that have not ended, and prints its answer.
+func (c *changedExperiment) ask(a *cli.App, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, purpose, then string) error {
+	cl, err := c.open(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	x, err := change(cl.Experiments(), a.Ctx, c.Name)
+	if client.IsNotFound(err) {
+		return noExperiment(c.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return a.Print(x, func(w io.Writer) {
+		if len(x.Changed) == 0 {
+			fmt.Fprintf(w, "experiment %s is %s; no job was %s\n", c.Name, x.State, done)
+			return
+		}
+		if purpose != "" {
+			purpose += ": " + a.Command("experiment "+then+" "+c.Name)
+		}
+		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, units.Plural(len(x.Changed), "job"), done, purpose)
+	})
+}
+
+type experimentCancelCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment cancel`.
+func (c *experimentCancelCmd) Run(a *cli.App) error {
+	return c.ask(a, client.Experiments.Cancel, "cancelled", "", "")
+}
+
+type experimentShareCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment share`.
+func (c *experimentShareCmd) Run(a *cli.App) error {
+	return c.ask(a, client.Experiments.Share, "shared", "", "")
+}
+
+type experimentPauseCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment pause`.
+func (c *experimentPauseCmd) Run(a *cli.App) error {
+	return c.ask(a, client.Experiments.Pause, "paused", "; to go on", "resume")
+}
+
+type experimentResumeCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment resume`.
+func (c *experimentResumeCmd) Run(a *cli.App) error {
+	return c.ask(a, client.Experiments.Resume, "resumed", "; to watch it", "watch")
+}
+
+type experimentRetryCmd struct {
+	changedExperiment
+	Failed bool `help:"Repeat only runs that failed (default: also submit runs without a result that no job will do)."`
+}
+
+// Run implements `coppice experiment retry`.
+func (c *experimentRetryCmd) Run(a *cli.App) error {
+	cl, err := c.open(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	p, err := cl.Experiments().Retry(a.Ctx, c.Name, c.Failed)
+	if client.IsNotFound(err) {
+		return noExperiment(c.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return a.Print(submitted{c.Name, p.Runs}, func(w io.Writer) {
+		if p.Runs == 0 {
+			fmt.Fprintf(w, "experiment %s has no run to repeat\n", c.Name)
+			return
+		}
+		fmt.Fprintf(w, "%s submitted; to watch them: %s\n", units.Plural(p.Runs, "run"), a.Command("experiment watch "+c.Name))
+	})
+}
+
+// submitted says how many runs were submitted, as JSON has it.
+type submitted struct {
+	Name string `json:"name"`
+	Runs int    `json:"runs"`
+}
+
+type experimentDeleteCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment delete`.
+func (c *experimentDeleteCmd) Run(a *cli.App) error {
+	cl, err := c.open(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d, err := cl.Experiments().Delete(a.Ctx, c.Name)
+	if client.IsNotFound(err) {
+		return noExperiment(c.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return a.Print(d, func(w io.Writer) {
+		fmt.Fprintf(w, "experiment %s was deleted, with %s\n", c.Name, units.Plural(len(d.Jobs), "job"))
+		fmt.Fprintln(w, connect.Freed(d))
+	})
+}
+
+type experimentExtendCmd struct {
+	specArg
+	cellFlags
+	connect.ChangeFlags
+}
+
+// Run implements `coppice experiment extend`.
+func (c *experimentExtendCmd) Run(a *cli.App) error {
+	s, err := c.readFor(a, &c.cellFlags, false)
+	if err != nil {
+		return err
+	}
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if _, err := cl.Experiments().Show(a.Ctx, s.Name); client.IsNotFound(err) {
+		return noExperiment(s.Name)
+	} else if err != nil {
+		return err
+	}
+	p, err := c.submit(a, cl, s, &c.cellFlags, false)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return printPlan(a, p)
+	}
+	return a.Print(submitted{s.Name, p.Runs}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s added; to watch them: %s\n", units.Plural(p.Runs, "run"), a.Command("experiment watch "+s.Name))
+	})
+}
