@@ -224,8 +224,8 @@ func (t *ThreadsFlag) Check() error {
 	return nil
 }
 
-// Count returns the number of threads.
-func (t *ThreadsFlag) Count() int {
+// Number returns the number of threads.
+func (t *ThreadsFlag) Number() int {
 	if t.Threads == 0 {
 		return runtime.GOMAXPROCS(0)
 	}

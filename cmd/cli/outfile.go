@@ -293,8 +293,8 @@ type FormatFlag struct {
 	Format string `enum:",csv,csv.gz,npz" default:"" placeholder:"F" help:"Format of --out: csv, csv.gz or npz (default: from the end of the file's name; csv for stdout, devices and descriptors)."`
 }
 
-// Of returns the format of a file to write; errors are usage errors.
-func (f *FormatFlag) Of(path string) (dataset.Format, error) {
+// FormatOf returns the format of a file to write; errors are usage errors.
+func (f *FormatFlag) FormatOf(path string) (dataset.Format, error) {
 	ending, ok := dataset.FormatOf(path)
 	given := dataset.Format(f.Format)
 	switch {

@@ -16,18 +16,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-type Cmd struct {
-	Import   importCmd        `cmd:"" help:"Import a data file into a cluster."`
-	List     datasetListCmd   `cmd:"" help:"List the datasets of a cluster."`
-	Show     datasetShowCmd   `cmd:"" help:"Describe a dataset of a cluster."`
-	Inspect  inspectCmd       `cmd:"" help:"Describe a data file and warn of possible mistakes; nothing is imported."`
-	Share    datasetShareCmd  `cmd:"" help:"Let all users of a cluster read one of your datasets."`
-	Delete   datasetDeleteCmd `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs the dataset."`
-	Convert  convertCmd       `cmd:"" help:"Write a data file as .npz, without changes to its dataset."`
-	Generate generateCmd      `cmd:"" help:"Write a generated dataset to a file."`
-	Patches  patchesCmd       `cmd:"" help:"Cut images with a class for each pixel into patches; each patch is a sample."`
-}
-
 type importCmd struct {
 	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
 	Name string `placeholder:"NAME" help:"Name of the dataset (default: the name of the file)."`

@@ -93,7 +93,7 @@ func (r *written) text(w io.Writer) {
 
 // writeData writes samples to a data file.
 func writeData(a *cli.App, path string, f *cli.FormatFlag, src dataset.Source) error {
-	format, err := f.Of(path)
+	format, err := f.FormatOf(path)
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (c *patchesCmd) Run(a *cli.App) error {
 		if path == "" {
 			continue
 		}
-		if _, err := c.Of(path); err != nil {
+		if _, err := c.FormatOf(path); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -260,4 +261,38 @@ func Division(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, er
 		}
 	}
 	return &dataset.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
+}
+
+type submitCmd struct {
+	SpecFlags
+	SubmitFlags
+
+	connect.ChangeFlags
+	dataflags.DataFlags
+}
+
+// Run implements `coppice job submit`.
+func (c *submitCmd) Run(a *cli.App) error {
+	if c.Settings {
+		return c.PrintSettings(a)
+	}
+	file, err := c.Read()
+	if err != nil {
+		return err
+	}
+	if err := c.BelongTo(c.Data); err != nil {
+		return err
+	}
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	job, _, err := Submit(a, cl, &c.SpecFlags, &c.DataFlags, file, c.SubmitFlags, false, 0)
+	if err != nil {
+		return err
+	}
+	return a.Print(job, func(w io.Writer) {
+		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", job.Name, job.State, a.Command("job watch "+job.Name))
+	})
 }

@@ -66,7 +66,7 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	m.Threads = c.ThreadsFlag.Count()
+	m.Threads = c.ThreadsFlag.Number()
 	o, checks, err := optionsFor(m, &c.FileFlags, &c.DataFlags)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (c *EvaluateCmd) plan(m *predict.Model, e *evaluation, info dataset.Info) e
 	case labels > measures.MaxConfusion:
 		return cli.Usagef("{confusion}: the model has %d classes; want at most %d", labels, measures.MaxConfusion)
 	}
-	e.confusion = m.Classes()
+	e.confusion = m.Labels()
 	return nil
 }
 
@@ -311,7 +311,7 @@ func (c *EvaluateCmd) perRow(a *cli.App, e *evaluation, src dataset.Source) (row
 	case c.Out == "":
 		return newCSVRows(tableFollows{a.Stdout}, rowColumns(e.plan)), nil
 	}
-	format, err := c.Of(c.Out)
+	format, err := c.FormatOf(c.Out)
 	if err != nil {
 		return nil, err
 	}

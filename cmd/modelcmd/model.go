@@ -26,13 +26,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-type Cmd struct {
-	List     modelListCmd     `cmd:"" help:"List the models of a cluster."`
-	Show     modelShowCmd     `cmd:"" help:"Describe a model file, or a model of a cluster."`
-	Download modelDownloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
-	Delete   modelDeleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
-}
-
 type modelListCmd struct {
 	Limit int `default:"100" placeholder:"N" help:"List only the N newest models. 0: all models."`
 

@@ -55,7 +55,7 @@ func (c *PredictCmd) Run(a *cli.App) error {
 	case c.Image != "":
 		return c.labelImage(a)
 	}
-	format, err := c.Of(c.Out)
+	format, err := c.FormatOf(c.Out)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *PredictCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	m.Threads, m.Store = c.ThreadsFlag.Count(), cli.IsDescriptor(c.Out)
+	m.Threads, m.Store = c.ThreadsFlag.Number(), cli.IsDescriptor(c.Out)
 	o, _, err := optionsFor(m, &c.FileFlags, nil)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (c *PredictCmd) Run(a *cli.App) error {
 		LeftOut     dataflags.LeftOut `json:"left_out,omitempty"` // rows of the file
 		Unseen      *dataflags.Unseen `json:"unseen,omitempty"`   // with --unseen ignore
 		Notes       []string          `json:"notes,omitempty"`    // how the file was read
-	}{rows, c.Out, m.File.Digest, m.Classes(), m.Header()[1:], matched, dropped, unseen, errtext.Strings(src.Info().Said())}
+	}{rows, c.Out, m.File.Digest, m.Labels(), m.Header()[1:], matched, dropped, unseen, errtext.Strings(src.Info().Said())}
 	if text := dropped.String(); text != "" {
 		a.Note("%s: %s", src.Info().File, text)
 	}
@@ -154,7 +154,7 @@ func (c *PredictCmd) labelImage(a *cli.App) error {
 	if m.Output() == algorithms.Number {
 		return errtext.Errorf(errtext.WrongRequest, "%s: the model predicts numbers, but {image} needs a model of classes", c.Model)
 	}
-	m.Threads = c.ThreadsFlag.Count()
+	m.Threads = c.ThreadsFlag.Number()
 	src, img, err := m.PatchesOf(c.Image)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (c *PredictCmd) labelImage(a *cli.App) error {
 	if img.Turned {
 		a.Note("%s: the image was rotated as its EXIF orientation says; the map of classes matches the rotated image", c.Image)
 	}
-	palette, err := images.NewPalette(m.Classes())
+	palette, err := images.NewPalette(m.Labels())
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
@@ -185,7 +185,7 @@ func (c *PredictCmd) labelImage(a *cli.App) error {
 	if err := cli.WriteFile(c.Out, b.Bytes()); err != nil {
 		return err
 	}
-	r := &imageMap{c.Out, m.File.Digest, img.Width, img.Height, shares(m.Classes(), classes)}
+	r := &imageMap{c.Out, m.File.Digest, img.Width, img.Height, shares(m.Labels(), classes)}
 	return a.Print(r, r.text)
 }
 

@@ -183,7 +183,7 @@ func (c *Cmd) trainHere(a *cli.App, file *spec.File, out io.Writer) (*results.Re
 		}
 	}
 	start, shown := time.Now(), progress.StartPulse(m)
-	o, err := local.Run(a.Ctx, j, data, local.Options{Lanes: c.ThreadsFlag.Count(), Memory: int64(c.Memory), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.Training, Model: out, Points: curve.JobPoints, Timed: true})
+	o, err := local.Run(a.Ctx, j, data, local.Options{Lanes: c.ThreadsFlag.Number(), Memory: int64(c.Memory), Kept: engine.NewDerivedMemory(int(c.KeptMemory)), Spend: true, Progress: shown.Training, Model: out, Points: curve.JobPoints, Timed: true})
 	shown.Stop()
 	if err != nil {
 		return nil, nil, err
@@ -315,7 +315,7 @@ func (c *Cmd) createOutputs(file *spec.File) (out *trainOut, err error) {
 		}
 	}
 	if c.PredictionsOut != "" {
-		if out.format, err = new(cli.FormatFlag).Of(c.PredictionsOut); err != nil {
+		if out.format, err = new(cli.FormatFlag).FormatOf(c.PredictionsOut); err != nil {
 			return out, err
 		}
 		if out.predictions, err = cli.Create(c.PredictionsOut); err != nil {

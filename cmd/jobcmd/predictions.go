@@ -29,7 +29,7 @@ type jobPredictionsCmd struct {
 
 // Run implements `coppice job predictions`.
 func (c *jobPredictionsCmd) Run(a *cli.App) error {
-	format, err := c.Of(c.Out)
+	format, err := c.FormatOf(c.Out)
 	if err = cmp.Or(err, results.CheckFigures("--figures", c.Figures)); err != nil {
 		return err
 	}

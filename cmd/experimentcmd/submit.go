@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -174,4 +175,13 @@ func (f *cellFlags) agree(a *cli.App, p *protocol.ExperimentPlan) error {
 		fmt.Fprintln(a.Stderr)
 		return cli.Interrupted("interrupted; nothing was submitted")
 	}
+}
+
+// printPlan prints what a submission would add.
+func printPlan(a *cli.App, p *protocol.ExperimentPlan) error {
+	return a.Print(p, func(w io.Writer) {
+		for _, line := range overview.Plan(p) {
+			fmt.Fprintln(w, line)
+		}
+	})
 }

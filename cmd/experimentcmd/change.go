@@ -1,9 +1,7 @@
 package experimentcmd
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,47 +9,9 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
-	"github.com/coppice-ldl/coppice/cmd/progress"
-	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/experiment/overview"
-	"github.com/coppice-ldl/coppice/experiment/remote"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
-
-// watchExperiment shows how far an experiment is until all of its jobs have ended, and returns how.
-func watchExperiment(a *cli.App, cl *client.Client, name string) (protocol.JobState, error) {
-	m, grid := progress.NewLive(a), remote.NewGrid(cl, name)
-	defer m.Clear()
-	cl.Faithful = true // the cluster keeps the jobs, however long it is away
-	x, err := cl.Experiments().Watch(a.Ctx, name, m.Live, func(x *protocol.ExperimentLine) {
-		if x.Ended() {
-			return // the report follows
-		}
-		if m.Live {
-			grid.See(a.Ctx, x)
-		}
-		m.Experiment(progress.Runs{Runs: x.Runs, Done: x.Done, SecondsLeft: x.SecondsLeft, Waiting: x.Waiting})
-		m.ShowAll(overview.Line(&x.Experiment), grid.Lines)
-	})
-	if client.IsNotFound(err) {
-		return "", noExperiment(name)
-	}
-	if err != nil {
-		return "", leftExperiment(a, name, err)
-	}
-	for _, text := range x.Errors {
-		a.Note("%s", text)
-	}
-	return x.State, nil
-}
-
-func leftExperiment(a *cli.App, name string, err error) error {
-	if !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return cli.Interrupted(fmt.Sprintf("experiment %s continues without this command; to watch it: %s; to cancel it: %s", name, a.Command("experiment watch "+name), a.Command("experiment cancel "+name)))
-}
 
 // nameArg names an experiment on a cluster.
 type nameArg struct {
@@ -66,76 +26,6 @@ func (n *nameArg) check() error {
 	if err := protocol.CheckName(n.Name); err != nil {
 		return cli.Usagef("%q: %w", n.Name, err)
 	}
-	return nil
-}
-
-type experimentListCmd struct {
-	Shipped bool `help:"List the specs that are part of this program instead; experiment run takes their names."`
-	connect.ServerFlags
-}
-
-// Run implements `coppice experiment list`.
-func (c *experimentListCmd) Run(a *cli.App) error {
-	if c.Shipped {
-		return listShipped(a)
-	}
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	all, err := cl.Experiments().List(a.Ctx)
-	if err != nil {
-		return err
-	}
-	return a.Print(all, func(w io.Writer) {
-		header, owned := cli.OwnerColumn([]string{"experiment", "state", "runs", "done", "jobs", "submitted"}, len(all), func(i int) string { return cli.Owner(all[i].Owner, all[i].Private) })
-		t := cli.NewTable(w, header, 3, 4, 5)
-		for i, p := range all {
-			t.AppendRow(owned(i, cli.Row(p.Name, string(p.State), units.Count(p.Runs), units.Count(p.Done), units.Count(p.Jobs), cli.Time(p.Submitted))))
-		}
-		t.Render()
-	})
-}
-
-type experimentWatchCmd struct {
-	nameArg
-	reportFlags
-	connect.ServerFlags
-}
-
-// Run implements `coppice experiment watch`.
-func (c *experimentWatchCmd) Run(a *cli.App) error {
-	if err := cmp.Or(c.nameArg.check(), c.reportFlags.check()); err != nil {
-		return err
-	}
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	a.Cluster.Patient(protocol.ClientRead)
-	return watchAndReport(a, cl, c.Name, "", &c.ServerFlags, &c.reportFlags)
-}
-
-// watchAndReport waits for the end of an experiment and reports it as readThere reads it.
-func watchAndReport(a *cli.App, cl *client.Client, name, spec string, server *connect.ServerFlags, f *reportFlags) error {
-	end, err := watchExperiment(a, cl, name)
-	if err != nil {
-		return err
-	}
-	e, err := readThere(a, server, cl, name, false, spec)
-	if err != nil {
-		return err
-	}
-	noteAll(a, e.Notes)
-	if err := f.write(a, e.Table); err != nil {
-		return err
-	}
-	if n := experiment.Count(e.Table).Missing; n > 0 && end != protocol.Done {
-		return fmt.Errorf("%s of experiment %s missing, because a job failed or was cancelled; coppice experiment run submits them again", units.Plural(n, "run"), name)
-	}
-	noteGaps(a, e.Table)
 	return nil
 }
 

@@ -1,79 +1,19 @@
 package jobcmd
 
 import (
-	"bytes"
-	"cmp"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
-	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
-	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
-
-type Cmd struct {
-	Submit submitCmd   `cmd:"" help:"Submit a job and return at once."`
-	List   jobListCmd  `cmd:"" help:"List jobs."`
-	Show   jobShowCmd  `cmd:"" help:"Describe a job."`
-	Watch  jobWatchCmd `cmd:"" help:"Show a job's progress until it ends, then its result."`
-
-	Curve       jobCurveCmd       `cmd:"" help:"Show a job's losses step by step, as text, CSV or JSON."`
-	Predictions jobPredictionsCmd `cmd:"" help:"Write the predictions of a done job for the samples that it held out."`
-
-	Share  jobShareCmd  `cmd:"" help:"Let all users of a cluster read the models and predictions of one of your jobs."`
-	Pause  jobPauseCmd  `cmd:"" help:"Pause a job; its last checkpoint is kept."`
-	Resume jobResumeCmd `cmd:"" help:"Resume a paused job from its last checkpoint."`
-	Cancel jobCancelCmd `cmd:"" help:"Cancel a job; it will have no model."`
-	Delete jobDeleteCmd `cmd:"" help:"Delete jobs that have ended, with their models."`
-	Prune  jobPruneCmd  `cmd:"" help:"Delete jobs that ended before a certain time."`
-}
-
-type submitCmd struct {
-	SpecFlags
-	SubmitFlags
-
-	connect.ChangeFlags
-	dataflags.DataFlags
-}
-
-// Run implements `coppice job submit`.
-func (c *submitCmd) Run(a *cli.App) error {
-	if c.Settings {
-		return c.PrintSettings(a)
-	}
-	file, err := c.Read()
-	if err != nil {
-		return err
-	}
-	if err := c.BelongTo(c.Data); err != nil {
-		return err
-	}
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	job, _, err := Submit(a, cl, &c.SpecFlags, &c.DataFlags, file, c.SubmitFlags, false, 0)
-	if err != nil {
-		return err
-	}
-	return a.Print(job, func(w io.Writer) {
-		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", job.Name, job.State, a.Command("job watch "+job.Name))
-	})
-}
 
 // jobRow returns a job as a row of the list. A done job has its K-L divergence among the measures. Other jobs show
 // their last training loss.
@@ -133,13 +73,6 @@ func percent(j *protocol.JobInfo) string {
 		return fmt.Sprintf("%.0f %%", 100*float64(j.Gathered)/float64(j.Tasks))
 	}
 	return "-"
-}
-
-// jobArg names one job.
-type jobArg struct {
-	Job string `arg:"" help:"Number or name of the job."`
-
-	connect.ServerFlags
 }
 
 type jobShowCmd struct{ jobArg }
@@ -232,72 +165,6 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	r.Text(w)
 }
 
-type jobWatchCmd struct {
-	jobArg
-	Timeout time.Duration `placeholder:"DURATION" help:"End with an error if the job has not ended after this time. The job continues. A coordinator has at least 1s to answer (default: wait until the job ends)."`
-}
-
-// firstAnswer is the time in which a coordinator may tell the state of a job, also if --timeout is shorter.
-const firstAnswer = time.Second
-
-func (*jobWatchCmd) Outputs() []string { return []string{cli.JSONL} }
-
-// Run implements `coppice job watch`.
-func (c *jobWatchCmd) Run(a *cli.App) error {
-	if c.Timeout < 0 {
-		return cli.Usagef("{timeout=%v}: want 0 or more", c.Timeout)
-	}
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	first, whole, patience := a.Ctx, a.Ctx, protocol.ClientRead
-	if c.Timeout > 0 {
-		patience = min(patience, max(c.Timeout, firstAnswer))
-		asking, answered := context.WithTimeout(a.Ctx, patience)
-		defer answered()
-		watching, stop := context.WithTimeout(a.Ctx, c.Timeout)
-		defer stop()
-		first, whole = asking, watching
-	}
-	a.Cluster.Patient(patience)
-	cl.Faithful = true
-	j, err := cl.Job(first, c.Job) // an unknown job is an error at once
-	switch {
-	case c.Timeout > 0 && errors.Is(err, context.DeadlineExceeded):
-		return cli.OfKind(cli.KindTimeout, fmt.Errorf("no coordinator has answered within %v", patience))
-	case patience < protocol.ClientRead && errors.Is(err, client.ErrUnavailable):
-		return cli.OfKind(cli.KindTimeout, err)
-	}
-	if err != nil {
-		return jobContinues(a, c.Job, err)
-	}
-	if !j.State.Final() { // a job that has ended is shown, also after --timeout
-		a.Ctx = whole
-	}
-	if a.Output == cli.JSONL {
-		return watchLines(a, cl, j)
-	}
-	last, err := Watch(a, cl, j)
-	if _, limited := a.Ctx.Deadline(); limited && errors.Is(err, context.DeadlineExceeded) {
-		return timedOut(a, cmp.Or(last, j))
-	}
-	if j = last; err != nil {
-		return err
-	}
-	r, _, err := results.Finished(j)
-	if err != nil {
-		return err
-	}
-	WarnSuspect(a, j)
-	if j.CellCount > 0 {
-		return a.Print(j, func(w io.Writer) { cli.WritePairs(w, cellLines(a, j)) })
-	}
-	r.Model = ModelHint(a, j)
-	return a.Print(r, r.Text)
-}
-
 type jobListCmd struct {
 	State []string `placeholder:"STATES" help:"List only jobs in these states: queued, paused, running, done, failed, cancelled."`
 	Owner string   `placeholder:"NAME" help:"List only jobs of this user."`
@@ -354,110 +221,6 @@ func (c *jobListCmd) Run(a *cli.App) error {
 		}
 		t.Render()
 	})
-}
-
-// changedJob names one job that a command changes.
-type changedJob struct {
-	Job string `arg:"" help:"Number or name of the job."`
-
-	connect.ChangeFlags
-}
-
-// wish is a change of a job that a user asks for.
-type wish func(*client.Client, context.Context, string) (*protocol.JobInfo, error)
-
-// ask asks for the change and prints the job after it.
-func (c *changedJob) ask(a *cli.App, what wish, say func(w io.Writer, j *protocol.JobInfo)) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	j, err := what(cl, a.Ctx, c.Job)
-	if err != nil {
-		return err
-	}
-	return a.Print(j, func(w io.Writer) { say(w, j) })
-}
-
-type jobCancelCmd struct{ changedJob }
-
-// Run implements `coppice job cancel`.
-func (c *jobCancelCmd) Run(a *cli.App) error {
-	return c.ask(a, (*client.Client).Cancel, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "job %s is %s\n", j.Name, j.State)
-	})
-}
-
-type jobShareCmd struct{ changedJob }
-
-// Run implements `coppice job share`.
-func (c *jobShareCmd) Run(a *cli.App) error {
-	return c.ask(a, (*client.Client).Share, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "all users may read the models and predictions of job %s\n", j.Name)
-	})
-}
-
-type jobPauseCmd struct{ changedJob }
-
-// Run implements `coppice job pause`.
-func (c *jobPauseCmd) Run(a *cli.App) error {
-	return c.ask(a, (*client.Client).Pause, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "job %s is %s; to resume it: %s\n", j.Name, j.State, a.Command("job resume "+j.Name))
-	})
-}
-
-type jobResumeCmd struct{ changedJob }
-
-// Run implements `coppice job resume`.
-func (c *jobResumeCmd) Run(a *cli.App) error {
-	return c.ask(a, (*client.Client).Resume, func(w io.Writer, j *protocol.JobInfo) {
-		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", j.Name, j.State, a.Command("job watch "+j.Name))
-	})
-}
-
-// changes writes a job as a line of JSON after each change.
-type changes struct {
-	w    io.Writer
-	last []byte // the job without its log index
-	err  error
-	stop func() // called after an error
-}
-
-// see writes the job if it has changed.
-func (c *changes) see(j *protocol.JobInfo) {
-	same := *j
-	same.Index = 0
-	now, err := json.Marshal(&same)
-	if err != nil || c.err != nil || bytes.Equal(now, c.last) {
-		return
-	}
-	c.last = now
-	line, err := json.Marshal(j)
-	if err == nil {
-		_, err = c.w.Write(append(line, '\n'))
-	}
-	if err != nil {
-		c.err = err
-		c.stop()
-	}
-}
-
-// watchLines writes a job as a line of JSON after each change, until it ends. A job that failed or was cancelled is
-// then an error.
-func watchLines(a *cli.App, cl *client.Client, j *protocol.JobInfo) error {
-	ctx, cancel := context.WithCancel(a.Ctx)
-	defer cancel()
-	c := &changes{w: printable.NewJSONWriter(a.Data), stop: cancel}
-	last, err := cl.Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
-	if _, limited := a.Ctx.Deadline(); limited && errors.Is(err, context.DeadlineExceeded) {
-		return timedOut(a, cmp.Or(last, j))
-	}
-	if err = cmp.Or(c.err, jobContinues(a, j.Name, err)); err != nil {
-		return err
-	}
-	_, _, err = results.Finished(last)
-	return err
 }
 
 // estimateOf estimates how long a running job still runs, by the rate of its curve, or else by the seconds that it has

@@ -51,8 +51,8 @@ type Model struct {
 	Store      bool // true if predictions in a .npz file are not compressed
 }
 
-// Classes returns the names of the labels that the model predicts.
-func (m *Model) Classes() []string {
+// Labels returns the names of the labels that the model predicts.
+func (m *Model) Labels() []string {
 	_, labels := m.Shape()
 	if len(m.Provenance.LabelNames) == labels {
 		return m.Provenance.LabelNames
@@ -63,7 +63,7 @@ func (m *Model) Classes() []string {
 // Output returns what the model predicts, and width the number of values for a sample.
 func (m *Model) Output() algorithms.Output { return registry.Output(m.File.Algorithm) }
 
-func (m *Model) width() int {
+func (m *Model) outputWidth() int {
 	_, labels := m.Shape()
 	return m.Output().Width(labels)
 }
@@ -116,7 +116,7 @@ func (m *Model) PatchesOf(path string) (dataset.Source, *images.Image, error) {
 
 // predict predicts the samples of src, and calls f with one block after the other.
 func (m *Model) PredictAll(src dataset.Source, o dataset.ImportOptions, f func(*Block) error) error {
-	p := newPredictor(m, m.width(), max(1, m.Threads), f)
+	p := newPredictor(m, m.outputWidth(), max(1, m.Threads), f)
 	err := dataset.Blocks(src, blockRows, o, p.add)
 	if failed := p.end(); failed != nil {
 		return failed
@@ -132,7 +132,7 @@ func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o dataset.ImportOption
 		return 0, err
 	}
 	var record []string
-	derived := m.derivation()
+	derived := m.derives()
 	err = m.PredictAll(src, o, func(p *Block) error {
 		for i := range p.Rows.N {
 			record = append(record[:0], p.Name(i))
@@ -166,7 +166,7 @@ func (m *Model) WriteNPZ(w io.Writer, src dataset.Source, o dataset.ImportOption
 	if m.Store {
 		z.Store()
 	}
-	width, derived := m.width(), derivedArrays{derivation: m.derivation()}
+	width, derived := m.outputWidth(), derivedArrays{derivation: m.derives()}
 	out, err := z.Floats("predictions", rows, width)
 	if err != nil {
 		return 0, err
@@ -180,7 +180,7 @@ func (m *Model) WriteNPZ(w io.Writer, src dataset.Source, o dataset.ImportOption
 		return out.Write(p.values[:p.Rows.N*width])
 	})
 	if err == nil {
-		err = cmp.Or(out.Flush(), z.List("label_names", m.Classes()), derived.write(z))
+		err = cmp.Or(out.Flush(), z.List("label_names", m.Labels()), derived.write(z))
 	}
 	if err == nil {
 		err = WriteRows(z, src, done, rows)
@@ -188,9 +188,9 @@ func (m *Model) WriteNPZ(w io.Writer, src dataset.Source, o dataset.ImportOption
 	return rows, cmp.Or(err, z.Close())
 }
 
-// derivation says what is derived from the predictions of the model.
-func (m *Model) derivation() *derivation {
-	d := &derivation{labels: m.Classes()}
+// derives says what is derived from the predictions of the model.
+func (m *Model) derives() *derivation {
+	d := &derivation{labels: m.Labels()}
 	if m.Output() != algorithms.Number {
 		d.of = m.Provenance.LabelType
 	}
@@ -202,8 +202,8 @@ func (m *Model) Header() []string {
 	if m.Output() == algorithms.Number {
 		return []string{"row", "number"}
 	}
-	others := append([]string{"row"}, m.derivation().columns()...)
-	return slices.Concat(others[:1], columnNames(m.Classes(), others), others[1:])
+	others := append([]string{"row"}, m.derives().columns()...)
+	return slices.Concat(others[:1], columnNames(m.Labels(), others), others[1:])
 }
 
 func Open(path string) (*Model, error) {
