@@ -41,14 +41,6 @@ type benchClusterCmd struct {
 	earlier *speed.Report // Compare's
 }
 
-// readEarlier reads the file of --compare: its faults are told before anything runs.
-func (c *benchClusterCmd) readEarlier() (err error) {
-	if c.Compare != "" {
-		c.earlier, err = speed.ReadReport(c.Compare, kindCluster)
-	}
-	return err
-}
-
 // benchReport is what `coppice bench cluster` prints.
 type benchReport struct {
 	speed.Report             // its rows are the times below
@@ -79,8 +71,11 @@ func (c *benchClusterCmd) Run(a *cli.App) error {
 			return cli.Usagef("--%s %d: want at least 1", flag, n)
 		}
 	}
-	if err := c.readEarlier(); err != nil {
-		return err
+	if c.Compare != "" { // errors of the file are found before anything runs
+		var err error
+		if c.earlier, err = speed.ReadReport(c.Compare, kindCluster); err != nil {
+			return err
+		}
 	}
 	src, checks, name := dataset.Artificial(quickRows, 1), dataset.Checks{}, "artificial"
 	if err := c.BelongTo(c.Data); err != nil {

@@ -33,7 +33,7 @@ type App struct {
 	Stderr io.Writer       // the same
 	Data   io.Writer       // stdout without that change, for data
 	Output string          // output format, see outputsOf
-	Json   bool            // true if output is outputJSON
+	JSON   bool            // true if output is outputJSON
 	given  map[string]bool // names of the flags on the command line, see givenIn
 
 	again Program // runs a command line of a library
@@ -116,7 +116,7 @@ func (c *checkedWriter) Write(b []byte) (int, error) {
 
 // Print writes v as one JSON value with -o json, and the text otherwise.
 func (a *App) Print(v any, text func(w io.Writer)) error {
-	if !a.Json {
+	if !a.JSON {
 		text(a.Stdout)
 		return nil
 	}

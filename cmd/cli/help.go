@@ -26,16 +26,6 @@ func (c *HelpCmd) Run(a *App, k *kong.Kong) error {
 	return Usagef("%w; see \"coppice --help\"", err)
 }
 
-// plainSubcommands removes the groups from subcommands, because help lists them alone.
-func plainSubcommands(k *kong.Kong) error {
-	for _, command := range k.Model.Children {
-		for _, sub := range command.Children {
-			sub.Group = nil
-		}
-	}
-	return nil
-}
-
 var helpOptions = kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100, ValueFormatter: kong.DefaultHelpValueFormatter}
 
 // seldomUsed is the tag of a flag that few people need.

@@ -156,14 +156,11 @@ func CheckWritable(path string) error {
 	return nil
 }
 
-// isDevice reports whether a path is a device or a pipe.
-func isDevice(path string) bool {
+// IsDirect reports whether a path is a device, a pipe or a descriptor. It is written directly, and its name says no format.
+func IsDirect(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir() || IsDescriptor(path)
 }
-
-// IsDirect reports whether a path is written directly, and has no name that says a format.
-func IsDirect(path string) bool { return isDevice(path) || IsDescriptor(path) }
 
 // Stdout is the file name that means stdout.
 const Stdout = "-"
@@ -173,7 +170,7 @@ func (a *App) CreateOutput(path string) (Output, error) {
 	if path != Stdout {
 		return Create(path)
 	}
-	if a.Json {
+	if a.JSON {
 		return nil, Usagef("{out=-} and -o json both print to stdout: give only one of them")
 	}
 	return stdoutFile{a.Data}, nil

@@ -59,7 +59,7 @@ func Run(ctx context.Context, g Grammar, again Program, args []string, stdin io.
 	if err := cmp.Or(checkGiven(parsed), checkOutput(parsed.Selected(), c.Output)); err != nil {
 		return report(ctx, stderr, wantsJSON(args), err)
 	}
-	a := &App{Ctx: ctx, Stdin: stdin, Stdout: text, Stderr: notes, Data: out, Output: c.Output, Json: c.Output == JSON, given: givenIn(parsed), again: again}
+	a := &App{Ctx: ctx, Stdin: stdin, Stdout: text, Stderr: notes, Data: out, Output: c.Output, JSON: c.Output == JSON, given: givenIn(parsed), again: again}
 	defer func() {
 		for _, f := range a.atEnd {
 			f()
@@ -69,13 +69,21 @@ func Run(ctx context.Context, g Grammar, again Program, args []string, stdin io.
 	if a.Cluster != nil {
 		err = a.Cluster.Explained(err)
 	}
-	return report(ctx, stderr, a.Json || c.Output == JSONL, err)
+	return report(ctx, stderr, a.JSON || c.Output == JSONL, err)
 }
 
 // NewParser returns a parser of the command lines of a grammar.
 func NewParser(g Grammar, options ...kong.Option) *kong.Kong {
+	ungroup := kong.PostBuild(func(k *kong.Kong) error { // help lists subcommands alone
+		for _, command := range k.Model.Children {
+			for _, sub := range command.Children {
+				sub.Group = nil
+			}
+		}
+		return nil
+	})
 	return kong.Must(g, append(options, kong.Name("coppice"), kong.Description(description), kong.ConfigureHelp(helpOptions), kong.Help(printHelp),
-		Groups, kong.PostBuild(plainSubcommands), decimalNumbers())...)
+		Groups, ungroup, decimalNumbers())...)
 }
 
 // exited carries an exit code out of flags of kong, such as --help.

@@ -111,24 +111,20 @@ func (c *RestoreCmd) Run(a *cli.App) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
+	tokens := "none"
+	switch {
+	case c.DropTokens:
+		tokens = "none (--drop-tokens)"
+	case r.Tokens > 0:
+		tokens = fmt.Sprintf("%s valid, even if revoked after the backup; coppice token list shows them", units.Count(r.Tokens))
+	}
 	return a.Print(r, func(w io.Writer) {
 		cli.WritePairs(w, [][2]string{
 			{"folder", r.Dir}, {"coordinator", r.ID}, {"cluster", fmt.Sprintf("%s (of %s)", r.Cluster, r.From.Cluster)},
 			{"index", fmt.Sprintf("%s (of %s)", units.Count(r.Index), units.Count(r.From.Index))}, {"datasets", units.Count(r.Datasets)}, {"jobs", units.Count(r.Jobs)},
-			{"tokens", tokensRestored(r.Tokens, c.DropTokens)},
+			{"tokens", tokens},
 			{"certificates", units.Plural(r.Revoked, "certificate") + " revoked, as of the backup; revoke later ones again with coppice certs revoke"},
 			{"blobs", fmt.Sprintf("%s, %s", units.Count(r.From.Blobs), units.Format(r.From.Bytes))},
 		})
 	})
-}
-
-// tokensRestored says how many tokens of users are valid on a new cluster.
-func tokensRestored(n int, dropped bool) string {
-	switch {
-	case dropped:
-		return "none (--drop-tokens)"
-	case n == 0:
-		return "none"
-	}
-	return fmt.Sprintf("%s valid, even if revoked after the backup; coppice token list shows them", units.Count(n))
 }

@@ -56,7 +56,7 @@ func (s *ServeFlags) Start(a *cli.App) *service {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(a.Stderr, options)
-	if a.Json {
+	if a.JSON {
 		handler = slog.NewJSONHandler(printable.NewJSONWriter(printable.Unwrap(a.Stderr)), options)
 	}
 	v := &service{handler: newServiceLog(handler, level > slog.LevelDebug)}

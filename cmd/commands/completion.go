@@ -76,8 +76,8 @@ func complete(root *kong.Node, words []string) []candidate {
 		case cli.Subcommand(node, w) != nil:
 			node = cli.Subcommand(node, w)
 		}
-		if takesCommand(node) {
-			node = root
+		if slices.Contains([]string{"help", "config show"}, strings.Join(cli.CommandPath(node), " ")) {
+			node = root // its argument is another command
 		}
 	}
 	name, _, assigned := strings.Cut(last, "=")
@@ -90,11 +90,6 @@ func complete(root *kong.Node, words []string) []candidate {
 		return starting(last, "", flags(node))
 	}
 	return starting(last, "", commands(node))
-}
-
-// takesCommand reports whether the argument of a command is another command.
-func takesCommand(n *kong.Node) bool {
-	return slices.Contains([]string{"help", "config show"}, strings.Join(cli.CommandPath(n), " "))
 }
 
 // flagOf returns the flag of a word such as --steps, --steps=3 or -o; nil for none.

@@ -277,9 +277,12 @@ func (w *route) client() (*client.Client, *certs.Source, error) {
 	}
 	var c *client.Client
 	if w.token != "" {
-		token, failed := readToken(w.token)
+		token, failed := ReadSecret(w.token)
 		if failed != nil {
 			return nil, nil, cli.Usagef("{token-file}: %w", failed)
+		}
+		if _, _, err := access.ParseToken(token); err != nil { // the error does not show the token
+			return nil, nil, cli.Usagef("{token-file}: %s: %w", w.token, err)
 		}
 		c, err = client.NewWithToken(servers, source, token)
 	} else {
@@ -296,18 +299,6 @@ const (
 	// strangers are the permissions of users who are neither the owner nor in the group of a file.
 	strangers = 0o007
 )
-
-// readToken reads the token in a file. Errors do not show the content.
-func readToken(path string) (string, error) {
-	text, err := ReadSecret(path)
-	if err != nil {
-		return "", err
-	}
-	if _, _, err := access.ParseToken(text); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return text, nil
-}
 
 // ReadSecret reads the text of a file that other users must not read.
 func ReadSecret(path string) (string, error) {

@@ -367,7 +367,7 @@ const maxLeftOutShown = 20
 
 // Tell prints the notes about how a file was read.
 func Tell(a *cli.App, src dataset.Source) {
-	if a.Json { // JSON has the notes
+	if a.JSON { // JSON has the notes
 		return
 	}
 	for _, note := range src.Info().Said() {

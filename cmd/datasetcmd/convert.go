@@ -48,7 +48,7 @@ func (c *convertCmd) Run(a *cli.App) error {
 	}
 	defer out.Discard()
 	m := progress.New(a)
-	m.Quiet = a.Json
+	m.Quiet = a.JSON
 	how := dataset.NPZOptions{Store: c.Store || cli.IsDescriptor(c.Out), Lossless: true}
 	rows, err := dataset.WriteNPZ(out, src, m.Reading(a.Ctx, "converting", checks), how)
 	m.Clear()

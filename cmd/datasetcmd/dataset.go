@@ -43,7 +43,7 @@ func (c *importCmd) Run(a *cli.App) error {
 		return err
 	}
 	m := progress.New(a)
-	m.Quiet = a.Json
+	m.Quiet = a.JSON
 	d, err := client.ImportAs(a.Ctx, cl, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src, m.Reading(a.Ctx, "reading data", checks))
 	m.Clear()
 	if err != nil {
@@ -167,6 +167,13 @@ func (c *datasetShowCmd) Run(a *cli.App) error {
 	}
 	d := describeDataset(set)
 	d.LeftOutRows, d.Reading = set.Manifest.LeftOutRows(), &set.Manifest.Reading
+	labels, groups := set.Manifest.LabelType.String(d.Labels), "none"
+	if d.Intervals {
+		labels += ", with intervals"
+	}
+	if n := len(d.Groups); n > 0 {
+		groups = fmt.Sprintf("%s: %s", units.Count(n), cli.NameList(d.Groups))
+	}
 	return a.Print(d, func(w io.Writer) {
 		cli.WritePairs(w, [][2]string{
 			{"name", d.Name},
@@ -177,11 +184,11 @@ func (c *datasetShowCmd) Run(a *cli.App) error {
 			{"feature names", cli.NameList(d.FeatureNames)},
 			{"labels", units.Count(d.Labels)},
 			{"label names", cli.NameList(d.LabelNames)},
-			{"labels are", labelsLine(set.Manifest)},
+			{"labels are", labels},
 			{"read with", cmp.Or(dataflags.ReadingFlags(&set.Manifest.Reading), "no flags")},
 			{"dropped", dataflags.Dropped(&set.Manifest.Reading)},
 			{"categories", dataflags.Categories(&set.Manifest.Reading)},
-			{"groups", groupsLine(d.Groups)},
+			{"groups", groups},
 			{"storage", fmt.Sprintf("%s, %.3g %% non-zero", d.storage(), 100*set.Manifest.Density())},
 			{"shards", fmt.Sprintf("%s, %s", units.Count(d.Shards), units.Format(d.Bytes))},
 			{"imported", cli.Time(d.Imported)},
@@ -190,23 +197,6 @@ func (c *datasetShowCmd) Run(a *cli.App) error {
 			{"mean label", meanLine(set.Manifest)},
 		})
 	})
-}
-
-// labelsLine describes the labels.
-func labelsLine(m *dataset.Manifest) string {
-	s := m.LabelType.String(m.Labels)
-	if m.HasIntervals {
-		s += ", with intervals"
-	}
-	return s
-}
-
-// groupsLine lists the groups.
-func groupsLine(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("%s: %s", units.Count(len(names)), cli.NameList(names))
 }
 
 // meanLine writes the mean label distribution, at most 20 labels of it.

@@ -120,13 +120,17 @@ var capital = regexp.MustCompile("([a-z])([A-Z])")
 const maxColumnsShown = 30
 
 func writeInspection(w io.Writer, f *dataset.Inspection) {
+	rowNames := "no"
+	if f.RowNames {
+		rowNames = "yes"
+	}
 	lines := [][2]string{
 		{"file", f.File},
 		{"samples", units.Count(f.Rows)},
 		{"features", units.Count(f.Features)},
 		{"labels", units.Count(f.Labels)},
 		{"labels are", f.LabelsAre},
-		{"row names", yesNo(f.RowNames)},
+		{"row names", rowNames},
 		{"missing", missingLine(f)},
 	}
 	if s := f.LabelSums; s != nil {
@@ -158,13 +162,6 @@ func writeInspection(w io.Writer, f *dataset.Inspection) {
 	for _, warning := range f.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }
 
 func missingLine(f *dataset.Inspection) string {

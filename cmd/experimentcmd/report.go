@@ -49,17 +49,17 @@ func (f *reportFlags) write(a *cli.App, t *tables.Table) error {
 			return a.PrintResult(t, nil)
 		}
 		out := a.Data // a report of text has nothing in it that a terminal obeys
-		if a.Json || f.Format == "json" {
+		if a.JSON || f.Format == "json" {
 			out = printable.NewJSONWriter(out)
 		}
-		return f.writeTo(out, a.Json, t)
+		return f.writeTo(out, a.JSON, t)
 	}
 	out, err := cli.Create(f.Out)
 	if err != nil {
 		return err
 	}
 	defer out.Discard()
-	if err := f.writeTo(out, a.Json || a.Output == cli.JSONL, t); err != nil {
+	if err := f.writeTo(out, a.JSON || a.Output == cli.JSONL, t); err != nil {
 		return err
 	}
 	return out.Commit()

@@ -53,7 +53,7 @@ func (c *experimentShowCmd) Run(a *cli.App) error {
 	if ships, ok := shipped.Find(c.What); ok && c.Spec {
 		return printSpec(a, ships.Name, string(ships.Text))
 	}
-	f, err := c.find(a, !a.Json) // text shows no values
+	f, err := c.find(a, !a.JSON) // text shows no values
 	if err != nil {
 		return err
 	}

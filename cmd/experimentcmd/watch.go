@@ -35,20 +35,16 @@ func watchExperiment(a *cli.App, cl *client.Client, name string) (protocol.JobSt
 	if client.IsNotFound(err) {
 		return "", noExperiment(name)
 	}
+	if errors.Is(err, context.Canceled) {
+		return "", cli.Interrupted(fmt.Sprintf("experiment %s continues without this command; to watch it: %s; to cancel it: %s", name, a.Command("experiment watch "+name), a.Command("experiment cancel "+name)))
+	}
 	if err != nil {
-		return "", leftExperiment(a, name, err)
+		return "", err
 	}
 	for _, text := range x.Errors {
 		a.Note("%s", text)
 	}
 	return x.State, nil
-}
-
-func leftExperiment(a *cli.App, name string, err error) error {
-	if !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return cli.Interrupted(fmt.Sprintf("experiment %s continues without this command; to watch it: %s; to cancel it: %s", name, a.Command("experiment watch "+name), a.Command("experiment cancel "+name)))
 }
 
 type experimentWatchCmd struct {

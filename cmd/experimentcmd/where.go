@@ -131,8 +131,12 @@ func (w *whatArg) find(a *cli.App, bare bool) (*found, error) {
 		return nil, cli.Usagef("{server}: %s is a folder of this machine; give the name that the experiment has on the cluster", w.What)
 	}
 	f, err := w.there(a, at, bare)
-	if err != nil && w.ClusterFlag(a) == nil {
-		err = at.looked(begun, err)
+	switch {
+	case err == nil || w.ClusterFlag(a) != nil:
+	case at.is == isSpec:
+		err = errtext.Errorf(errtext.WrongRequest, "%s: there is no run with {local} (--dir names another folder); on the cluster: %w", at.dir, err)
+	case begun:
+		err = errtext.Errorf(errtext.WrongRequest, "%w; a run with {local} has results in %s: read them with {local}", err, at.dir)
 	}
 	return f, err
 }
@@ -147,17 +151,6 @@ func (w *whatArg) runAgain(at *whereabouts) string {
 		command += " --dir " + w.Dir
 	}
 	return command
-}
-
-// looked adds to an error of the cluster what there is in the folder.
-func (w *whereabouts) looked(begun bool, err error) error {
-	switch {
-	case w.is == isSpec:
-		return errtext.Errorf(errtext.WrongRequest, "%s: there is no run with {local} (--dir names another folder); on the cluster: %w", w.dir, err)
-	case begun:
-		return errtext.Errorf(errtext.WrongRequest, "%w; a run with {local} has results in %s: read them with {local}", err, w.dir)
-	}
-	return err
 }
 
 // here reads the experiment from the folder of its runs.

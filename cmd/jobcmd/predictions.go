@@ -14,7 +14,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/predict"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
 type jobPredictionsCmd struct {
@@ -43,7 +42,9 @@ func (c *jobPredictionsCmd) Run(a *cli.App) error {
 		return err
 	}
 	if j.Experiment != "" {
-		return noneOfCells(j)
+		return errtext.Errorf(errtext.WrongRequest, "job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With {record=predictions}, an experiment keeps predictions for 6 test samples of each run "+
+			"(coppice experiment report %s -o json). With {keep-models}, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
+			j.Name, j.Experiment, j.Experiment, j.Name)
 	}
 	r, o, err := results.Finished(j)
 	if err != nil {
@@ -93,11 +94,4 @@ func NoPredictions(job string, o *pipeline.Outcome) error {
 		return errtext.Errorf(errtext.WrongRequest, "%s held out no samples for testing: train with {test-fraction}, {folds} or {split}", job)
 	}
 	return fmt.Errorf("%s kept no predictions: they are larger than its setting keep_predictions", job)
-}
-
-// noneOfCells says what an experiment has instead of the predictions of all held-out samples.
-func noneOfCells(j *protocol.JobInfo) error {
-	return errtext.Errorf(errtext.WrongRequest, "job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With {record=predictions}, an experiment keeps predictions for 6 test samples of each run "+
-		"(coppice experiment report %s -o json). With {keep-models}, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
-		j.Name, j.Experiment, j.Experiment, j.Name)
 }

@@ -291,19 +291,15 @@ func runningLines(j *protocol.JobInfo, points []curve.Point, now time.Time) (lin
 	}
 	if e := estimateOf(j, points, ranOf(j, now)); e != nil {
 		if e.Rate > 0 {
-			lines = append(lines, [2]string{"rate", rateText(e.Rate)})
+			rate := units.Count(uint64(e.Rate+0.5)) + " steps/s"
+			if e.Rate < 1 {
+				rate = units.Duration(1/e.Rate) + " a step"
+			}
+			lines = append(lines, [2]string{"rate", rate})
 		}
 		lines = append(lines, [2]string{"ETA", e.Text()})
 	}
 	return lines
-}
-
-// rateText writes steps per second, or seconds per step if a step takes longer than a second.
-func rateText(rate float64) string {
-	if rate < 1 {
-		return units.Duration(1/rate) + " a step"
-	}
-	return units.Count(uint64(rate+0.5)) + " steps/s"
 }
 
 // cellLines describes a job of an experiment.

@@ -69,8 +69,11 @@ func (s *SpecFlags) Read() (*spec.File, error) {
 	if err := s.apply(&f.Spec); err != nil {
 		return nil, err
 	}
-	if err := s.checkFolds(f); err != nil {
-		return nil, err
+	if s.draws() && f.Spec.Folds == 0 {
+		return nil, cli.Usagef("{fold-seed} and {folds=%sK} draw folds: want their number, such as {folds=10}", sklearnFolds)
+	}
+	if _, err := strconv.ParseUint(s.FoldSeed, 10, 64); err != nil && s.FoldSeed != "" {
+		return nil, cli.Usagef("{fold-seed=%s}: want a whole number from 0 to %d", s.FoldSeed, uint64(math.MaxUint64))
 	}
 	if s.Data != "" {
 		f.Spec.Dataset = ""
@@ -186,17 +189,6 @@ const sklearnFolds = "sklearn:"
 
 // draws reports whether the flags draw folds that the seed of the job does not draw.
 func (s *SpecFlags) draws() bool { return s.FoldSeed != "" || strings.HasPrefix(s.Folds, sklearnFolds) }
-
-// checkFolds refuses flags about folds that need a number of folds, if there is none.
-func (s *SpecFlags) checkFolds(f *spec.File) error {
-	if s.draws() && f.Spec.Folds == 0 {
-		return cli.Usagef("{fold-seed} and {folds=%sK} draw folds: want their number, such as {folds=10}", sklearnFolds)
-	}
-	if _, err := strconv.ParseUint(s.FoldSeed, 10, 64); err != nil && s.FoldSeed != "" {
-		return cli.Usagef("{fold-seed=%s}: want a whole number from 0 to %d", s.FoldSeed, uint64(math.MaxUint64))
-	}
-	return nil
-}
 
 // list returns the folds of --split, of --folds sklearn:K or of --fold-seed.
 func (s *SpecFlags) list(a *cli.App, file *spec.File, m *dataset.Manifest) (*dataset.SplitList, error) {

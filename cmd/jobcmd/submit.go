@@ -104,7 +104,7 @@ func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlag
 		return nil, err
 	}
 	m := progress.New(a)
-	m.Quiet = a.Json
+	m.Quiet = a.JSON
 	defer m.Clear()
 	set, err := client.ImportFree(a.Ctx, cl, protocol.DatasetPut{Name: dataflags.DatasetName(s.Data), Shared: shared}, src, m.Reading(a.Ctx, "reading data", checks))
 	a.Notes = m.Notes

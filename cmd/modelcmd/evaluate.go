@@ -105,8 +105,14 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if err := c.draw(a, m, e); err != nil {
-		return err
+	if c.Figures != "" {
+		all, err := e.shown.figures(m, e)
+		if err != nil {
+			return err
+		}
+		if err := results.WriteFigures(a, c.Figures, all); err != nil {
+			return err
+		}
 	}
 	if rows != nil {
 		if err := rows.end(); err != nil {
@@ -116,18 +122,6 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	dataflags.Tell(a, src)
 	e.Notes = errtext.Strings(src.Info().Said())
 	return a.PrintBeside(c.Out, e, e.text)
-}
-
-// draw draws the figures of an evaluation.
-func (c *EvaluateCmd) draw(a *cli.App, m *predict.Model, e *evaluation) error {
-	if c.Figures == "" {
-		return nil
-	}
-	all, err := e.shown.figures(m, e)
-	if err != nil {
-		return err
-	}
-	return results.WriteFigures(a, c.Figures, all)
 }
 
 // plan chooses the measures, and refuses flags about other measures.
@@ -306,7 +300,7 @@ func (c *EvaluateCmd) perRow(a *cli.App, e *evaluation, src dataset.Source) (row
 	switch {
 	case !c.PerSample:
 		return nil, nil
-	case c.Out == "" && a.Json:
+	case c.Out == "" && a.JSON:
 		return &jsonRows{e: e}, nil
 	case c.Out == "":
 		return newCSVRows(tableFollows{a.Stdout}, rowColumns(e.plan)), nil

@@ -33,7 +33,7 @@ const (
 type Meter struct {
 	w        io.Writer
 	terminal bool
-	size     func() (columns, lines int) // of the terminal; users resize it
+	size     func() (columns, lines int) // of the terminal, 0 if it is not known; users resize it
 	Live     bool                        // true if several lines are redrawn, not one
 	library  bool                        // true if w passes on what a command writes to a library
 	now      func() time.Time
@@ -53,7 +53,14 @@ type Meter struct {
 func New(a *cli.App) *Meter {
 	w := printable.Unwrap(a.Stderr) // the terminal must obey the escape sequences of the meter
 	f, _ := w.(*os.File)
-	m := &Meter{w: w, library: a.ForLibrary(), told: newProgressLines(a), terminal: cli.IsTerminal(w), now: time.Now, size: func() (columns, lines int) { return terminalSize(f) }}
+	m := &Meter{w: w, library: a.ForLibrary(), told: newProgressLines(a), terminal: cli.IsTerminal(w), now: time.Now}
+	m.size = func() (columns, lines int) {
+		size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+		if err != nil {
+			return 0, 0
+		}
+		return int(size.Col), int(size.Row)
+	}
 	m.start = m.now()
 	return m
 }
@@ -185,12 +192,25 @@ func trainingLine(p, first round.Progress, elapsed time.Duration) string {
 	return strings.Join(parts, "  ")
 }
 
-// Experiment writes how many runs of an experiment have ended, with -o jsonl.
-func (m *Meter) Experiment(p Runs) { m.told.putRuns(p) }
+// Experiment writes how many runs of an experiment have ended, with -o jsonl. It writes a line if another run has ended, or
+// if the jobs wait for something else.
+func (m *Meter) Experiment(p Runs) {
+	l := m.told
+	if l == nil || p.Runs == l.runs.Runs && p.Done == l.runs.Done && p.Waiting == l.runs.Waiting {
+		return
+	}
+	l.runs = p
+	l.out.Encode(struct {
+		Progress Runs `json:"progress"`
+	}{p})
+}
 
 // Job shows a job's state.
 func (m *Meter) Job(j *protocol.JobInfo) {
-	m.told.putState(j)
+	if now := (jobState{j.State, j.Waiting, j.WaitingFor}); m.told != nil && now != m.told.state && !j.State.Final() {
+		m.told.state = now
+		m.told.out.Encode(now)
+	}
 	switch {
 	case j.WaitingFor != "":
 		m.first = nil // rates count from the next progress
@@ -209,9 +229,9 @@ func (m *Meter) Job(j *protocol.JobInfo) {
 // pulseEvery is the interval at which a pulse redraws.
 const pulseEvery = 500 * time.Millisecond
 
-// pulse shows the progress of a job in this process, also while the job reports nothing: a tree or an exact fit may
+// Pulse shows the progress of a job in this process, also while the job reports nothing: a tree or an exact fit may
 // take minutes.
-type pulse struct {
+type Pulse struct {
 	mu    sync.Mutex // guards meter and last
 	meter *Meter
 	began time.Time
@@ -222,27 +242,25 @@ type pulse struct {
 }
 
 // StartPulse starts a pulse, which the caller stops.
-func StartPulse(m *Meter) *pulse {
-	p := &pulse{meter: m, began: m.now(), over: make(chan struct{})}
-	p.ended.Go(p.beat)
+func StartPulse(m *Meter) *Pulse {
+	p := &Pulse{meter: m, began: m.now(), over: make(chan struct{})}
+	p.ended.Go(func() {
+		every := time.NewTicker(pulseEvery)
+		defer every.Stop()
+		for {
+			select {
+			case <-p.over:
+				return
+			case <-every.C:
+				p.again()
+			}
+		}
+	})
 	return p
 }
 
-func (p *pulse) beat() {
-	every := time.NewTicker(pulseEvery)
-	defer every.Stop()
-	for {
-		select {
-		case <-p.over:
-			return
-		case <-every.C:
-			p.again()
-		}
-	}
-}
-
 // Training shows what the job reports.
-func (p *pulse) Training(told round.Progress) {
+func (p *Pulse) Training(told round.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = &told
@@ -250,7 +268,7 @@ func (p *pulse) Training(told round.Progress) {
 }
 
 // again shows the last report of the job again.
-func (p *pulse) again() {
+func (p *Pulse) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil {
@@ -261,7 +279,7 @@ func (p *pulse) again() {
 }
 
 // Stop ends the pulse: nothing is shown after it returns.
-func (p *pulse) Stop() {
+func (p *Pulse) Stop() {
 	close(p.over)
 	p.ended.Wait()
 }
@@ -299,21 +317,17 @@ func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration)
 	parts = append(parts, fmt.Sprintf("%s: %s %s", doing, amount, what))
 	if s := elapsed.Seconds(); s > 0 && p.Done > first.Done {
 		if what == "samples" {
-			parts = append(parts, perSecond(float64(p.Done-first.Done)/s))
+			if rate := float64(p.Done-first.Done) / s; rate < 10 { // images may take more than a second each
+				parts = append(parts, fmt.Sprintf("%.1f samples/s", rate))
+			} else {
+				parts = append(parts, units.Count(uint64(rate))+" samples/s")
+			}
 		}
 		if p.Part < 1 && p.Part > first.Part && first.Part >= 0 {
 			parts = append(parts, "ETA "+units.Duration(s*(1-p.Part)/(p.Part-first.Part)))
 		}
 	}
 	return strings.Join(parts, "  ")
-}
-
-// perSecond writes a rate. Images may take more than a second each.
-func perSecond(rate float64) string {
-	if rate < 10 {
-		return fmt.Sprintf("%.1f samples/s", rate)
-	}
-	return units.Count(uint64(rate)) + " samples/s"
 }
 
 // Estimate is how long a job will still run.
@@ -376,32 +390,11 @@ type Runs struct {
 	Waiting     string  `json:"waiting,omitempty"`      // what a job waits for
 }
 
-// putRuns writes p if another run has ended, or if the jobs wait for something else.
-func (l *progressLines) putRuns(p Runs) {
-	if l == nil || p.Runs == l.runs.Runs && p.Done == l.runs.Done && p.Waiting == l.runs.Waiting {
-		return
-	}
-	l.runs = p
-	l.out.Encode(struct {
-		Progress Runs `json:"progress"`
-	}{p})
-}
-
 // jobState is a line about the state of a job on a cluster.
 type jobState struct {
 	State      protocol.JobState   `json:"state"`
 	Waiting    string              `json:"waiting,omitempty"`
 	WaitingFor protocol.WaitReason `json:"waiting_for,omitempty"`
-}
-
-// putState writes the state of a job that has not ended, if it has changed.
-func (l *progressLines) putState(j *protocol.JobInfo) {
-	now := jobState{j.State, j.Waiting, j.WaitingFor}
-	if l == nil || now == l.state || j.State.Final() {
-		return
-	}
-	l.state = now
-	l.out.Encode(now)
 }
 
 // newProgressLines returns nil unless -o jsonl asks for them.
@@ -421,15 +414,6 @@ func (l *progressLines) put(p round.Progress) {
 	l.out.Encode(struct {
 		Progress round.Progress `json:"progress"`
 	}{p})
-}
-
-// terminalSize returns the width and the height of a terminal, 0 if they are not known.
-func terminalSize(f *os.File) (columns, lines int) {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, 0
-	}
-	return int(size.Col), int(size.Row)
 }
 
 // fit cuts a line to fewer than columns characters, so that it does not wrap. 0 columns leave it as it is.

@@ -100,7 +100,7 @@ func TestFit(t *testing.T) {
 // been training, then what the job told last.
 func TestPulse(t *testing.T) {
 	m, out, pass := slowMeter(false)
-	p := &pulse{meter: m, began: m.now()}
+	p := &Pulse{meter: m, began: m.now()}
 	wait := func() {
 		for range 10 {
 			pass(500 * time.Millisecond)

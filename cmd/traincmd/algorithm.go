@@ -91,9 +91,10 @@ type algorithmShowCmd struct {
 
 // Run implements `coppice algorithm show`.
 func (c *algorithmShowCmd) Run(a *cli.App) error {
-	one, err := algorithmNamed(c.Name)
+	one, err := registry.Find(c.Name)
 	if err != nil {
-		return err
+		names := registry.Names()
+		return cli.Usagef("unknown algorithm %q%s; the algorithms are %s", c.Name, param.Suggest(c.Name, names), strings.Join(names, ", "))
 	}
 	v := struct {
 		algorithmInfo
@@ -123,16 +124,6 @@ func (c *algorithmShowCmd) Run(a *cli.App) error {
 			fmt.Fprintln(w, "\n* This value is from the paper.")
 		}
 	})
-}
-
-// algorithmNamed finds an algorithm; the error about an unknown name suggests one.
-func algorithmNamed(name string) (algorithms.Algorithm, error) {
-	a, err := registry.Find(name)
-	if err != nil {
-		names := registry.Names()
-		return nil, cli.Usagef("unknown algorithm %q%s; the algorithms are %s", name, param.Suggest(name, names), strings.Join(names, ", "))
-	}
-	return a, nil
 }
 
 // settingDetail describes a setting, as `algorithm show -o json` prints it.

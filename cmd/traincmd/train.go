@@ -171,7 +171,7 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 func (c *Cmd) trainHere(a *cli.App, file *spec.File, out io.Writer) (*results.Result, *pipeline.Outcome, error) {
 	defer garbage.Frugal.Begin()()
 	m := progress.New(a)
-	m.Quiet = a.Json
+	m.Quiet = a.JSON
 	defer m.Clear()
 	name, data, j, err := c.load(a, m, file)
 	if err != nil {
