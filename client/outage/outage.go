@@ -1,3 +1,4 @@
+// Package outage explains why a cluster does not answer, from what each coordinator says about itself.
 package outage
 
 import (

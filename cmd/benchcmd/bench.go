@@ -217,7 +217,7 @@ func casesOf(all []toMeasure, folder, dir string) (cases []speed.Case, sources [
 	return cases, sources, nil
 }
 
-// peerRun says which peers run, and where their files are.
+// peerRun says which peers run, and names the folders of their files.
 type peerRun struct {
 	peerFlags
 	dir     string

@@ -241,7 +241,7 @@ func (r *benchReport) text(w io.Writer) {
 	}
 }
 
-// phasesText is where the leader's time of a step goes, beside waiting.
+// phasesText says what the leader does in the time of a step, other than waiting.
 func phasesText(p *bench.Pair) string {
 	of := func(seconds float64) string { return micro(seconds / float64(p.Steps)) }
 	return fmt.Sprintf("%s for sending, %s for adding results, %s between two rounds", of(p.Phases.Broadcast), of(p.Phases.Reduce), of(p.Phases.Between))

@@ -1,3 +1,4 @@
+// Package benchcmd has the commands that start clusters of their own: benchmarks, injection of faults, and quickstart.
 package benchcmd
 
 type Cmd struct {

@@ -1,4 +1,10 @@
-// Package commands has the commands of coppice: their flags, calls and output.
+// Package cli has what all commands of coppice share: it reads a command line, runs the command, and prints its output
+// and its error.
+//
+// A Grammar is a struct with a field for each command. Run parses a command line, with the values of environment variables
+// and of the file of --config, and calls the method Run of the command with an App. The command prints with the methods of
+// App and with tables, and writes files with Create. It returns an error, and the kind of the error decides the exit code:
+// see Usagef, NotFound, BadData and OfKind.
 package cli
 
 import (

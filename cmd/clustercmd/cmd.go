@@ -1,3 +1,5 @@
+// Package clustercmd has the commands that run and manage a cluster: coordinators and workers, certificates, tokens,
+// backups, audit records, and the contexts that name clusters.
 package clustercmd
 
 // Cmd has the commands for operators of a cluster.

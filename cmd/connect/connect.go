@@ -1,3 +1,5 @@
+// Package connect has the flags that name a cluster, and connects a command to it. While the cluster does not answer, it
+// says why.
 package connect
 
 import (

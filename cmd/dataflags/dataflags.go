@@ -1,3 +1,4 @@
+// Package dataflags has the flags that say how a data file is read, and the texts that describe how it was read.
 package dataflags
 
 import (

@@ -1,3 +1,4 @@
+// Package datasetcmd has the commands of datasets and data files: they import, show, inspect, convert and generate.
 package datasetcmd
 
 type Cmd struct {

@@ -1,3 +1,4 @@
+// Package experimentcmd has the commands of experiments, which run in this process or on a cluster.
 package experimentcmd
 
 type Cmd struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// specArg names the spec of an experiment and where its data is.
+// specArg names the spec of an experiment and the folder of its data.
 type specArg struct {
 	Spec string `arg:"" placeholder:"SPEC" help:"Spec of the experiment: a YAML file, or the name of a shipped spec (see experiment list --shipped); docs/reference/experiment-spec.md has the keys."`
 	Data string `placeholder:"DIR" help:"Folder with the data files of the spec (default: the folder of the spec; of a shipped spec, this folder)."`

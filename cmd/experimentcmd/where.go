@@ -22,7 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// whatArg names an experiment that was begun, and where to read it.
+// whatArg names an experiment that was begun, and the place to read it from.
 type whatArg struct {
 	What  string `arg:"" name:"experiment" placeholder:"EXPERIMENT" help:"Spec of the experiment (a file, or the name of a shipped spec), the folder of its runs, or its name on the cluster."`
 	Local bool   `help:"Read the results of a run with --local from NAME.experiment in the folder of the spec, not from a cluster. If that folder exists and --server is not given, this is the default."`
@@ -39,7 +39,7 @@ const (
 	isSpec
 )
 
-// whereabouts say where an experiment may be.
+// whereabouts are the places that may have an experiment.
 type whereabouts struct {
 	is   argument
 	dir  string           // of a run with --local
@@ -74,7 +74,7 @@ func (w *whatArg) whereabouts(ctx context.Context) (*whereabouts, error) {
 }
 
 // onCluster decides whether the cluster is asked: begun tells whether a run with --local began in the
-// folder, here and there whether flags of the command line say where the experiment is.
+// folder, here and there whether flags of the command line name a folder or a cluster.
 func (w *whereabouts) onCluster(begun, here, there bool) bool {
 	switch {
 	case here || there:
@@ -94,7 +94,7 @@ type found struct {
 	notes   []string // what a reader must know of the results
 }
 
-// said writes the argument and the flags that say where the experiment is.
+// said writes the argument and the flags that name the place of the experiment.
 func (w *whatArg) said(a *cli.App) string {
 	switch {
 	case w.Dir != "":

@@ -1,3 +1,4 @@
+// Package jobcmd has the commands of jobs: they submit, list, show, watch, change and delete jobs of a cluster.
 package jobcmd
 
 type Cmd struct {

@@ -1,3 +1,4 @@
+// Package modelcmd has the commands that use models: they predict, evaluate, show, download and delete.
 package modelcmd
 
 type Cmd struct {

@@ -1,3 +1,4 @@
+// Package progress shows the progress of a command: on a terminal, as lines of a log, or as lines of JSON.
 package progress
 
 import (

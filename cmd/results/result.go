@@ -1,3 +1,4 @@
+// Package results describes the result of a training, as text, as JSON and in figures.
 package results
 
 import (

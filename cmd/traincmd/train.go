@@ -1,3 +1,4 @@
+// Package traincmd has the commands that train a model, describe the algorithms, and examine a tree while it grows.
 package traincmd
 
 import (

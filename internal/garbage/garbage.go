@@ -1,3 +1,4 @@
+// Package garbage bounds the garbage of a process, so that large arrays of numbers do not take their memory twice.
 package garbage
 
 import (

@@ -65,8 +65,8 @@ var owners = map[string][]string{
 	"golang.org/x/image":            {"experiment/figure"},
 	"github.com/klauspost/compress": {"tools/wheels"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
-	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos", "cmd"},
-	"golang.org/x/sys":              {"internal/num", "harness/speed", "internal/blobs", "internal/files", "dataset", "worker", "coordinator", "harness/netlab", "harness/proc", "harness/chaos", "cmd"},
+	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos", "harness/testkit/clitest", "cmd"},
+	"golang.org/x/sys":              {"internal/num", "harness/speed", "internal/blobs", "internal/files", "dataset", "worker", "coordinator", "harness/netlab", "harness/proc", "harness/chaos", "harness/testkit/clitest", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.

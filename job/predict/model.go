@@ -1,3 +1,5 @@
+// Package predict predicts with a model file. It reads files with the schema of the model, predicts on several threads,
+// and writes predictions as CSV or as an archive of NumPy arrays.
 package predict
 
 import (
@@ -49,6 +51,20 @@ type Model struct {
 	Provenance *pipeline.Provenance
 	Threads    int  // to predict on; 0 means 1
 	Store      bool // true if predictions in a .npz file are not compressed
+}
+
+// decodeProvenance decodes the provenance of a model file, which names the job that made the model.
+func decodeProvenance(text []byte) (*pipeline.Provenance, error) {
+	p := new(pipeline.Provenance)
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, p); err != nil {
+			return nil, fmt.Errorf("%w: provenance: %w", modelfile.ErrCorrupt, err)
+		}
+	}
+	if p.Job == nil {
+		return nil, fmt.Errorf("%w: the file does not say which job made the model", modelfile.ErrCorrupt)
+	}
+	return p, nil
 }
 
 // Labels returns the names of the labels that the model predicts.
@@ -223,14 +239,9 @@ func Decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := new(pipeline.Provenance)
-	if len(file.Provenance) > 0 {
-		if err := json.Unmarshal(file.Provenance, p); err != nil {
-			return nil, fmt.Errorf("%w: provenance: %w", modelfile.ErrCorrupt, err)
-		}
-	}
-	if p.Job == nil {
-		return nil, fmt.Errorf("%w: the file does not say which job made the model", modelfile.ErrCorrupt)
+	p, err := decodeProvenance(file.Provenance)
+	if err != nil {
+		return nil, err
 	}
 	return &Model{Model: m, File: file, Provenance: p}, nil
 }

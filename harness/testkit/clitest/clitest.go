@@ -1,4 +1,4 @@
-// Package clitest has what the tests of several commands need.
+// Package clitest has files and command lines that the tests of several commands share.
 package clitest
 
 import (
@@ -50,7 +50,7 @@ func Numbers(t *testing.T, texts []string) (v []float64) {
 	return v
 }
 
-// Moods is a table whose labels follow from its features a to d, which differ in scale.
+// Moods is a table. Its labels follow from its features a to d, which differ in scale.
 type Moods struct {
 	Header []string
 	Rows   [][]string

@@ -1,6 +1,12 @@
+// Package commands joins the commands of coppice to its command line. The packages next to it have the commands, one
+// package for each noun.
 package commands
 
 import (
+	"context"
+	"io"
+	"slices"
+
 	"github.com/coppice-ldl/coppice/cmd/benchcmd"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/clustercmd"
@@ -10,6 +16,26 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/modelcmd"
 	"github.com/coppice-ldl/coppice/cmd/traincmd"
 )
+
+// Main runs the command line of this process, and ends the process with the exit code of the command.
+func Main() {
+	cli.Main(Run)
+}
+
+// Run runs a command line, without the name of the program, and returns its exit code. The command stops if ctx ends.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return cli.Run(ctx, &root{}, runOfLibrary, args, stdin, stdout, stderr)
+}
+
+// runOfLibrary runs a command line. It builds only a part of the grammar if that has the command, because the rest would
+// take longer than the training of a small model.
+func runOfLibrary(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var g cli.Grammar = &root{}
+	if len(args) > 0 && slices.Contains([]string{"train", "predict", "evaluate"}, args[0]) {
+		g = &modelGrammar{}
+	}
+	return cli.Run(ctx, g, runOfLibrary, args, stdin, stdout, stderr)
+}
 
 // root is the grammar of the command line.
 type root struct {
