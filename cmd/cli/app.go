@@ -25,16 +25,16 @@ const (
 	JSONL = "jsonl"
 )
 
-// App is what every command works with.
+// App is what the method Run of a command gets: the streams, the output format and the flags of its command line.
 type App struct {
 	Ctx    context.Context
 	Stdin  io.Reader
 	Stdout io.Writer       // for text; escape sequences in it are shown, see package printable
 	Stderr io.Writer       // the same
 	Data   io.Writer       // stdout without that change, for data
-	Output string          // output format, see outputsOf
-	JSON   bool            // true if output is outputJSON
-	given  map[string]bool // names of the flags on the command line, see givenIn
+	Output string          // Text, JSON, CSV or JSONL
+	JSON   bool            // true if Output is JSON
+	given  map[string]bool // names of the flags on the command line
 
 	again Program // runs a command line of a library
 
@@ -46,11 +46,11 @@ type App struct {
 
 // AskedCluster is a cluster that a command asks, which may not answer.
 type AskedCluster interface {
-	// patient makes requests wait for the cluster, and say why on stderr.
+	// Patient makes requests wait for the cluster, and say why on stderr.
 	Patient(wait time.Duration)
-	// isSilent reports whether a line has said that the cluster does not answer, and nothing has changed since.
+	// IsSilent reports whether a line has said that the cluster does not answer, and nothing has changed since.
 	IsSilent() bool
-	// explained adds what each coordinator says to the error that no coordinator answered.
+	// Explained adds what each coordinator says to the error that no coordinator answered.
 	Explained(err error) error
 }
 
@@ -78,11 +78,11 @@ func (a *App) ForLibrary() bool {
 // AtEnd has f called after the command.
 func (a *App) AtEnd(f func()) { a.atEnd = append(a.atEnd, f) }
 
-// command runs a command line and returns its exit code.
+// Program runs a command line, without the name of the program, and returns its exit code.
 type Program func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// Command is a command line about the same cluster: with the flags of this command about the cluster, but without
-// variables, which the next command has too.
+// Command returns a command line about the same cluster. It has the flags of this command that name the cluster, but not
+// the values of variables, which the next command has too.
 func (a *App) Command(text string) string {
 	return strings.Join(append([]string{"coppice " + text}, a.Reach...), " ")
 }
@@ -125,7 +125,7 @@ func (a *App) Print(v any, text func(w io.Writer)) error {
 	return e.Encode(v)
 }
 
-// PrintResult is print for a command with -o jsonl, which writes v as the result in the last line.
+// PrintResult is Print for a command with -o jsonl, which writes v as the result in the last line.
 func (a *App) PrintResult(v any, text func(w io.Writer)) error {
 	if a.Output != JSONL {
 		return a.Print(v, text)

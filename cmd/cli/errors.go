@@ -32,7 +32,7 @@ import (
 )
 
 // The exit codes. A command that a signal ended exits with 128 and the number of the signal: 129 is SIGHUP, 130 is
-// SIGINT (Ctrl-C), 143 is SIGTERM. A service that a signal stops exits with exitOK.
+// SIGINT (Ctrl-C), 143 is SIGTERM. A service that a signal stops exits with ExitOK.
 const (
 	ExitOK     = 0
 	ExitFailed = 1
@@ -48,7 +48,7 @@ func Usage(err error) error { return usageError{err} }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Usagef is usageOf with the text that errtext.Sprintf makes.
+// Usagef is Usage with the text that errtext.Sprintf makes.
 func Usagef(format string, args ...any) error {
 	return Usage(errtext.Errorf(errtext.WrongOption, format, args...))
 }
@@ -249,6 +249,7 @@ func report(ctx context.Context, stderr io.Writer, asJSON bool, err error) int {
 	return f.Code
 }
 
+// Message returns the text of an error on one line or more, without the name of the program.
 func Message(err error) string {
 	var plain interrupted
 	switch {

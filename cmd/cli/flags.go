@@ -217,6 +217,7 @@ type ThreadsFlag struct {
 // maxThreads is the maximum of --threads.
 const maxThreads = 1024
 
+// Check refuses a number of threads that is too large.
 func (t *ThreadsFlag) Check() error {
 	if t.Threads < 0 || t.Threads > maxThreads {
 		return Usagef("{threads=%d}: want 1 to %d, or 0 for one thread per processor", t.Threads, maxThreads)

@@ -28,10 +28,11 @@ const (
 	privateFile = 0o600
 )
 
-// Create creates a temporary file next to path, so that a wrong path is found before the work is done.
+// Create creates a temporary file next to path, so that a wrong path is found before the work is done. Commit gives the
+// file its name.
 func Create(path string) (*File, error) { return createWithMode(path, userFile) }
 
-// CreatePrivate is createFile for a file that only its user may read and write.
+// CreatePrivate is Create for a file that only its user may read and write.
 func CreatePrivate(path string) (*File, error) { return createWithMode(path, privateFile) }
 
 func createWithMode(path string, mode fs.FileMode) (*File, error) {
@@ -165,7 +166,7 @@ func IsDirect(path string) bool {
 // Stdout is the file name that means stdout.
 const Stdout = "-"
 
-// CreateOutput is createFile, or stdout for "-". Stdout is refused if -o json prints there.
+// CreateOutput is Create, or stdout for "-". Stdout is refused if -o json prints there.
 func (a *App) CreateOutput(path string) (Output, error) {
 	if path != Stdout {
 		return Create(path)
@@ -214,7 +215,7 @@ func OutputName(path string) string {
 	return path
 }
 
-// PrintBeside is print, but if --out is stdout, the text goes to stderr.
+// PrintBeside is Print, but if --out is stdout, the text goes to stderr.
 func (a *App) PrintBeside(out string, v any, text func(w io.Writer)) error {
 	if out == Stdout {
 		text(a.Stderr)

@@ -133,7 +133,7 @@ type Globals struct {
 // all implements grammar.
 func (g *Globals) all() *Globals { return g }
 
-// Grammar is what a command line may have: cli, or a part of it.
+// Grammar is what a command line may have: a struct that embeds Globals, with a field for each command.
 type Grammar interface{ all() *Globals }
 
 // Groups are the titles under which help lists commands and flags.

@@ -308,14 +308,14 @@ func checkAddressSpace() error {
 		units.Bytes(limit.Cur), units.Bytes(leastAddressSpace))
 }
 
-type NatsCmd struct {
+type NATSCmd struct {
 	Listen string `required:"" placeholder:"HOST:PORT" help:"Address on which to listen for clients."`
 
 	ServeFlags
 }
 
 // Run runs only the NATS server of a coordinator, for the chaos suite.
-func (c *NatsCmd) Run(a *cli.App) error {
+func (c *NATSCmd) Run(a *cli.App) error {
 	host, text, err := net.SplitHostPort(c.Listen)
 	port, bad := strconv.Atoi(text)
 	if err = errors.Join(err, bad); err != nil {

@@ -1,5 +1,5 @@
-// Package connect has the flags that name a cluster, and connects a command to it. While the cluster does not answer, it
-// says why.
+// Package connect has the flags that name a cluster, and connects a command to it. While the cluster does not answer, the
+// package says why. It also has what commands say when they have changed something on a cluster.
 package connect
 
 import (
@@ -89,7 +89,7 @@ func (f *ChangeFlags) Connect(a *cli.App) (*client.Client, error) {
 	return c, nil
 }
 
-// TryConnect is connect for a command that may not need a cluster. If the user names none, it does not wait.
+// TryConnect is Connect for a command that may not need a cluster. If the user names none, it does not wait.
 func (s *ServerFlags) TryConnect(a *cli.App) (*client.Client, error) {
 	c, err := s.Connect(a)
 	if err == nil && !s.asked {
@@ -334,6 +334,7 @@ func WithPort(address string) string {
 	return net.JoinHostPort(strings.Trim(address, "[]"), strconv.Itoa(coordinator.DefaultPort))
 }
 
+// WithPorts is WithPort for each address, without the spaces around it.
 func WithPorts(addresses []string) []string {
 	var all []string
 	for _, a := range addresses {

@@ -47,7 +47,7 @@ func whenFreed() string {
 	return fmt.Sprintf("within seconds if the files are older than %.0f minutes, and otherwise when they reach that age", protocol.BlobGrace.Minutes())
 }
 
-// FreedLater is whatIsFreed for a deletion that does not know how much it frees.
+// FreedLater is Freed for a deletion that does not know how much it frees.
 func FreedLater() string {
 	return "data that nothing else needs are deleted from the disks " + whenFreed()
 }

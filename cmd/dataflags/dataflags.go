@@ -124,7 +124,7 @@ func (d *DataFlags) Open(a *cli.App, path string) (dataset.Source, dataset.Check
 	return src, checks, nil
 }
 
-// Options is fileFlags.options with the flags about labels.
+// Options is FileFlags.Options with the flags about labels.
 func (d *DataFlags) Options() (o dataset.OpenOptions, checks dataset.Checks, err error) {
 	if o, err = d.FileFlags.Options(); err != nil {
 		return o, checks, err
@@ -311,7 +311,7 @@ type UnseenFlag struct {
 	Unseen string `enum:"refuse,ignore" default:"refuse" group:"data" help:"What to do about a category value that is not a level of the model: refuse the file; or ignore the value, so that all features of the category are 0 in that sample."`
 }
 
-// Unseen counts the samples with such values.
+// Unseen counts the samples with category values that the model does not know.
 type Unseen struct {
 	Rows  int    `json:"samples"`
 	First string `json:"first"` // the row and the value
@@ -347,6 +347,7 @@ func (u *Unseen) String() string {
 // LeftOut has the row numbers of the samples that a command left out because of missing values.
 type LeftOut []int
 
+// Add adds a row.
 func (l *LeftOut) Add(row int) { *l = append(*l, row) }
 
 // String says how many samples were left out, and which; empty if there are none.

@@ -161,7 +161,7 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	}
 	cli.WritePairs(w, lines)
 	fmt.Fprintln(w)
-	r.Model = ModelHint(a, j)
+	r.Model = results.ModelHint(a, j)
 	r.Text(w)
 }
 

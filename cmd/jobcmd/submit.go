@@ -205,17 +205,6 @@ func WarnSuspect(a *cli.App, j *protocol.JobInfo) {
 	}
 }
 
-// ModelHint says how to download the models of a job.
-func ModelHint(a *cli.App, j *protocol.JobInfo) string {
-	if j.ModelDeleted != 0 {
-		return "deleted " + cli.Time(j.ModelDeleted)
-	}
-	if len(j.Models) > 1 {
-		return a.Command("model download "+j.Name+"/0 --out FILE") + ", and so on for each fold"
-	}
-	return a.Command("model download " + j.Name + " --out FILE")
-}
-
 // AddDataset adds the manifest of a job's dataset to the result and, if divide is true, the job's division. If the
 // dataset was deleted, the manifest is not known, and the division is an error.
 func AddDataset(a *cli.App, cl *client.Client, r *results.Result, j *protocol.JobInfo, divide bool) error {

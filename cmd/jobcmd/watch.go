@@ -77,7 +77,7 @@ func (c *jobWatchCmd) Run(a *cli.App) error {
 	if j.CellCount > 0 {
 		return a.Print(j, func(w io.Writer) { cli.WritePairs(w, cellLines(a, j)) })
 	}
-	r.Model = ModelHint(a, j)
+	r.Model = results.ModelHint(a, j)
 	return a.Print(r, r.Text)
 }
 

@@ -155,7 +155,7 @@ func (c *PredictCmd) labelImage(a *cli.App) error {
 		return errtext.Errorf(errtext.WrongRequest, "%s: the model predicts numbers, but {image} needs a model of classes", c.Model)
 	}
 	m.Threads = c.ThreadsFlag.Number()
-	src, img, err := m.PatchesOf(c.Image)
+	src, img, err := m.Patches(c.Image)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func NewLive(a *cli.App) *Meter {
 // Show writes text if the last line is old enough.
 func (m *Meter) Show(text string) { m.ShowAll(text, nil) }
 
-// ShowAll is show with further lines on a live meter. more returns the lines that fit into the given columns and lines.
+// ShowAll is Show with further lines on a live meter. more returns the lines that fit into the given columns and lines.
 func (m *Meter) ShowAll(text string, more func(columns, lines int) []string) {
 	now, every := m.now(), lineEvery
 	if m.terminal {

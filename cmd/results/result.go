@@ -122,6 +122,7 @@ func (l lossJSON) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(l))
 }
 
+// New returns the result of a job on a dataset, which took some seconds.
 func New(job, data string, j *round.Job, o *pipeline.Outcome, seconds float64) *Result {
 	r := &Result{
 		Job: job, Algorithm: j.Algorithm, Dataset: data, DatasetDigest: j.Dataset, Seed: j.Seed, Split: j.Split,
@@ -163,6 +164,17 @@ func Finished(j *protocol.JobInfo) (*Result, *pipeline.Outcome, error) {
 		r.Predictions = "coppice job predictions " + j.Name + " --out FILE"
 	}
 	return r, o, nil
+}
+
+// ModelHint says how to download the models of a job.
+func ModelHint(a *cli.App, j *protocol.JobInfo) string {
+	if j.ModelDeleted != 0 {
+		return "deleted " + cli.Time(j.ModelDeleted)
+	}
+	if len(j.Models) > 1 {
+		return a.Command("model download "+j.Name+"/0 --out FILE") + ", and so on for each fold"
+	}
+	return a.Command("model download " + j.Name + " --out FILE")
 }
 
 // Text writes the result for people.
@@ -246,6 +258,7 @@ func ClipText(clip string) string {
 	return ", probabilities clipped as " + clip + " does"
 }
 
+// Samples describes the number of samples for training, validation and testing. folds is the number of folds, or 0.
 func Samples(c pipeline.Counts, folds int) string {
 	s := fmt.Sprintf("%s for training, %s for validation, %s for testing", units.Count(c.Train), units.Count(c.Validation), units.Count(c.Test))
 	if folds > 0 {
@@ -259,6 +272,7 @@ func Settings(raw json.RawMessage) string {
 	return strings.Join(KeyValues(spec.Settings(raw)), " ")
 }
 
+// KeyValues writes settings as KEY=VALUE.
 func KeyValues(pairs []param.Pair) (list []string) {
 	for _, p := range pairs {
 		list = append(list, p.Key+"="+p.Value)

@@ -76,9 +76,10 @@ func (m *Model) Labels() []string {
 	return defaultLabels(labels)
 }
 
-// Output returns what the model predicts, and width the number of values for a sample.
+// Output returns what the model predicts.
 func (m *Model) Output() algorithms.Output { return registry.Output(m.File.Algorithm) }
 
+// outputWidth returns the number of values that the model predicts for a sample.
 func (m *Model) outputWidth() int {
 	_, labels := m.Shape()
 	return m.Output().Width(labels)
@@ -115,8 +116,8 @@ func (m *Model) TypeOf(info dataset.Info) (dataset.LabelType, error) {
 	return t, nil
 }
 
-// PatchesOf reads an image as samples of a model: a patch for each pixel.
-func (m *Model) PatchesOf(path string) (dataset.Source, *images.Image, error) {
+// Patches reads an image as samples of a model: a patch for each pixel.
+func (m *Model) Patches(path string) (dataset.Source, *images.Image, error) {
 	shape := m.Provenance.Shape
 	side, err := patches.CheckModel(shape)
 	if err != nil {
@@ -130,7 +131,7 @@ func (m *Model) PatchesOf(path string) (dataset.Source, *images.Image, error) {
 	return src, img, err
 }
 
-// predict predicts the samples of src, and calls f with one block after the other.
+// PredictAll predicts the samples of src, and calls f with one block after the other.
 func (m *Model) PredictAll(src dataset.Source, o dataset.ImportOptions, f func(*Block) error) error {
 	p := newPredictor(m, m.outputWidth(), max(1, m.Threads), f)
 	err := dataset.Blocks(src, blockRows, o, p.add)
@@ -222,6 +223,7 @@ func (m *Model) Header() []string {
 	return slices.Concat(others[:1], columnNames(m.Labels(), others), others[1:])
 }
 
+// Open reads a model file.
 func Open(path string) (*Model, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -234,6 +236,7 @@ func Open(path string) (*Model, error) {
 	return m, nil
 }
 
+// Decode decodes the bytes of a model file.
 func Decode(b []byte) (*Model, error) {
 	file, m, err := registry.Model(b)
 	if err != nil {

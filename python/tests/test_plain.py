@@ -87,7 +87,7 @@ ELSEWHERE = {
 # The files of commands that the library runs, below cmd. The other files belong to commands that it does not run.
 COMMANDS = (
     *("cli/app", "cli/errors", "cli/flags", "cli/outfile", "cli/table", "connect/connect", "connect/deletion", "dataflags/dataflags", "progress/progress"),
-    *("datasetcmd/generate", "jobcmd/change", "jobcmd/curve", "jobcmd/delete", "jobcmd/predictions", "jobcmd/show", "jobcmd/specflags", "jobcmd/submit", "jobcmd/watch"),
+    *("datasetcmd/generate", "jobcmd/change", "jobcmd/curve", "jobcmd/delete", "jobcmd/show", "jobcmd/specflags", "jobcmd/submit", "jobcmd/watch"),
     *("experimentcmd/change", "experimentcmd/run", "experimentcmd/show", "experimentcmd/submit", "experimentcmd/watch", "experimentcmd/where"),
     *("modelcmd/evaluate", "modelcmd/measures", "modelcmd/modelfile", "modelcmd/predict", "traincmd/train"),
 )
