@@ -18,9 +18,10 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coppice-ldl/coppice/internal/garbage"
 	"github.com/coppice-ldl/coppice/internal/version"
-	"golang.org/x/sys/unix"
 )
 
 // LibraryCmd runs the commands of a library of another language, which started this process. See docs/design/python.md.

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/printable"
-	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // OwnerColumn adds the owners to the rows of a table, if one of the things in it has an owner. owner returns the owner of

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-ldl/coppice/client/contexts"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit/certtest"
@@ -13,7 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol/access"
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestWrongIdentity: what does not fit together is refused with exit code 2, and no error has a secret.

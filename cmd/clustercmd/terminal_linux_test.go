@@ -1,8 +1,6 @@
 package clustercmd
 
 import (
-	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
-
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 

@@ -12,10 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
-	"github.com/goccy/go-yaml"
 )
 
 // composed are the services of deploy/compose.yml as they run without Docker.

@@ -9,10 +9,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
-	"github.com/google/go-cmp/cmp"
 )
 
 // closedAddress returns an address at which nobody listens, or can listen, as long as the test runs: its port is bound.

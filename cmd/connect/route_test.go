@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-ldl/coppice/client/contexts"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestPrecedence: a flag comes before a variable, a variable before a context. A context on the command

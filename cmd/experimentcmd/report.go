@@ -7,9 +7,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/results"
-
 	reporting "github.com/coppice-ldl/coppice/experiment/report"
-
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/printable"
 )

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/progress"

@@ -15,7 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/local"
-
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
 	"github.com/coppice-ldl/coppice/internal/errtext"

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
@@ -19,7 +21,6 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
-	"github.com/google/go-cmp/cmp"
 )
 
 // timed is a point at a second.

@@ -13,7 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
-
 	figures "github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/plots"
 	"github.com/coppice-ldl/coppice/internal/units"

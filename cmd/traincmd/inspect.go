@@ -9,17 +9,15 @@ import (
 	"strconv"
 	"strings"
 
+	trees "github.com/coppice-ldl/coppice/algorithms/kit/forest"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/jobcmd"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/cmd/results"
-
-	trees "github.com/coppice-ldl/coppice/algorithms/kit/forest"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
-
 	figures "github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -15,7 +17,6 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/job/pipeline"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestTrainLocal(t *testing.T) {

@@ -1,8 +1,6 @@
 package traincmd
 
 import (
-	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
-
 	"io"
 	"os"
 	"regexp"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 

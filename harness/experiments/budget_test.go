@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
