@@ -18,14 +18,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
-
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -352,7 +352,7 @@ func (c *cluster) blob(w http.ResponseWriter, r *http.Request, digest string) {
 func TestImport(t *testing.T) {
 	fake := &cluster{blobs: make(map[string][]byte), sets: make(map[string]protocol.Dataset)}
 	c := connect(t, serve(t, fake.ServeHTTP).URL)
-	d, err := c.Import(t.Context(), "set", dataset.Artificial(200, 1), dataset.ImportOptions{})
+	d, err := c.Import(t.Context(), "set", generate.Artificial(200, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +368,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("the shards came back changed:\n%s", diff)
 	}
 	for _, name := range []string{"set", "other"} {
-		if _, err := c.Import(t.Context(), name, dataset.Artificial(200, 1), dataset.ImportOptions{}); err != nil || fake.puts != len(want.Shards) {
+		if _, err := c.Import(t.Context(), name, generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != len(want.Shards) {
 			t.Errorf("%s: %v, %d blobs", name, err, fake.puts)
 		}
 	}
@@ -376,16 +376,16 @@ func TestImport(t *testing.T) {
 		delete(fake.blobs, want.Shards[i].Digest)
 	}
 	fake.asks = []string{want.Shards[0].Digest, "../../etc/passwd", strings.Repeat("0", 64)} // twice, and what is no shard
-	if _, err := c.Import(t.Context(), "set", dataset.Artificial(200, 1), dataset.ImportOptions{}); err != nil || fake.puts != len(want.Shards)+2 || len(fake.blobs) != len(want.Shards) {
+	if _, err := c.Import(t.Context(), "set", generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != len(want.Shards)+2 || len(fake.blobs) != len(want.Shards) {
 		t.Errorf("a repair: %v, %d blobs sent, %d there", err, fake.puts-len(want.Shards), len(fake.blobs))
 	}
 	fake.asks, fake.puts, fake.loses = nil, 0, 1
 	delete(fake.blobs, want.Shards[1].Digest)
-	if _, err := c.Import(t.Context(), "set", dataset.Artificial(200, 1), dataset.ImportOptions{}); err != nil || fake.puts != 2 || len(fake.blobs) != len(want.Shards) {
+	if _, err := c.Import(t.Context(), "set", generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != 2 || len(fake.blobs) != len(want.Shards) {
 		t.Errorf("another leader that lacks a blob: %v, %d blobs sent, %d there", err, fake.puts, len(fake.blobs))
 	}
 	fake.puts = len(want.Shards)
-	_, err = c.Import(t.Context(), "set", dataset.Artificial(200, 2), dataset.ImportOptions{})
+	_, err = c.Import(t.Context(), "set", generate.Artificial(200, 2), importer.Options{})
 	if err == nil || !strings.Contains(err.Error(), `"set" exists with other content`) || fake.puts != len(want.Shards) {
 		t.Errorf("got %v, %d blobs", err, fake.puts)
 	}
@@ -408,7 +408,7 @@ func TestImportFree(t *testing.T) {
 			fake.sets[last] = protocol.Dataset{Name: last, Digest: m.Digest(), Manifest: &m}
 		}
 		last = want
-		d, err := ImportFree(t.Context(), c, protocol.DatasetPut{Name: "set"}, dataset.Artificial(200, 1), dataset.ImportOptions{})
+		d, err := ImportFree(t.Context(), c, protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{})
 		if err != nil || d.Name != want || d.Digest != m.Digest() || fake.puts != len(m.Shards) || fake.sets["set"].Digest != "other" {
 			t.Fatalf("import %d: %+v, want %s; %d blobs, error %v", i, d, want, fake.puts, err)
 		}

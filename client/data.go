@@ -17,12 +17,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/archive"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
+	"golang.org/x/sync/errgroup"
 )
 
 // Datasets lists the datasets.
@@ -63,19 +63,19 @@ const (
 // Importing again sends what the cluster has lost of the dataset, and changes nothing
 // else. A name that exists with other content is refused. o.Progress is told of the
 // upload as phase "upload".
-func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
 	return ImportAs(ctx, c, protocol.DatasetPut{Name: name}, src, o)
 }
 
 // ImportAs imports src as Client.Import does, with a request that says more than the name. It sets the manifest.
-func ImportAs(ctx context.Context, c *Client, put protocol.DatasetPut, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+func ImportAs(ctx context.Context, c *Client, put protocol.DatasetPut, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Remove()
 	o.Context = ctx
-	if put.Manifest, err = dataset.Import(src, dir.Path, o); err != nil {
+	if put.Manifest, err = importer.Import(src, dir.Path, o); err != nil {
 		return nil, err
 	}
 	return upload(ctx, c, put, dir.Path, o.Progress)
@@ -87,14 +87,14 @@ const maxFree = 100
 // ImportFree imports src under a name as Import does. If another dataset has the name, the beginning of the digest is added
 // to it, and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and groups are equal.
 // A dataset that the caller may not read is another one.
-func ImportFree(ctx context.Context, c *Client, put protocol.DatasetPut, src dataset.Source, o dataset.ImportOptions) (*protocol.Dataset, error) {
+func ImportFree(ctx context.Context, c *Client, put protocol.DatasetPut, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Remove()
 	o.Context = ctx
-	m, err := dataset.Import(src, dir.Path, o)
+	m, err := importer.Import(src, dir.Path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func ImportFree(ctx context.Context, c *Client, put protocol.DatasetPut, src dat
 // upload stores the blobs of a dataset and gives them its name. They are files of dir that are
 // named by their digests. It sends what the leader lacks, so uploading again repairs a dataset
 // that has lost blobs.
-func upload(ctx context.Context, c *Client, put protocol.DatasetPut, dir string, report func(dataset.Progress)) (*protocol.Dataset, error) {
+func upload(ctx context.Context, c *Client, put protocol.DatasetPut, dir string, report func(importer.Progress)) (*protocol.Dataset, error) {
 	m := put.Manifest
 	own := make(map[string]bool, len(m.Shards)) // so that no server makes a client send other files
 	for _, s := range m.Shards {
@@ -149,7 +149,7 @@ func upload(ctx context.Context, c *Client, put protocol.DatasetPut, dir string,
 }
 
 // putFiles stores files of dir that are named by their digests.
-func (c *Client) putFiles(ctx context.Context, digests []string, dir string, report func(dataset.Progress)) error {
+func (c *Client) putFiles(ctx context.Context, digests []string, dir string, report func(importer.Progress)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelBlobs)
 	var done atomic.Int64
@@ -171,7 +171,7 @@ func (c *Client) putFiles(ctx context.Context, digests []string, dir string, rep
 			n := done.Add(1)
 			if report != nil {
 				reporting <- struct{}{}
-				report(dataset.Progress{Phase: "upload", Done: int(n), Of: len(digests), Part: float64(n) / float64(len(digests))})
+				report(importer.Progress{Phase: "upload", Done: int(n), Of: len(digests), Part: float64(n) / float64(len(digests))})
 				<-reporting
 			}
 			return nil

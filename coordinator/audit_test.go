@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -25,7 +26,7 @@ func TestAuditNamesCallers(t *testing.T) {
 	s.startAll(0)
 	s.leader(ctx)
 	users := map[string]*certs.Source{"sam": s.authority.User("sam", "submit"), "eve": s.authority.User("eve", "submit"), "rita": s.authority.User("rita", "read")}
-	if _, err := s.clientOf(users["sam"]).Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := s.clientOf(users["sam"]).Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	job, err := s.clientOf(users["sam"]).Submit(ctx, eventful())

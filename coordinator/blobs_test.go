@@ -14,6 +14,8 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -55,7 +57,7 @@ func TestReplacedFoldersLoseNothing(t *testing.T) {
 			c := start(t, 3, 1)
 			sets := make(map[string]*protocol.Dataset)
 			for i := range 4 {
-				d, err := c.client.Import(ctx, fmt.Sprint("set", i), dataset.Artificial(20_000, uint64(i+1)), dataset.ImportOptions{})
+				d, err := c.client.Import(ctx, fmt.Sprint("set", i), generate.Artificial(20_000, uint64(i+1)), importer.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,7 +105,7 @@ func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
-	d, err := c.client.Import(ctx, "set", dataset.Artificial(600, 1), dataset.ImportOptions{})
+	d, err := c.client.Import(ctx, "set", generate.Artificial(600, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +167,7 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	s := testSpec(map[string]string{"steps": "50", "trees": "2"})
 	want := localDigest(t, s)
 	c := start(t, 3, 0)
-	d, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{})
+	d, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +205,7 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	if got := c.epoch(ctx); got != epoch {
 		t.Errorf("the leadership moved from epoch %d to %d though nobody has all blobs", epoch, got)
 	}
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := c.client.Watch(ctx, job.Name, func(*protocol.JobInfo) {})
@@ -226,7 +228,7 @@ func TestLostBlobsStopNoOtherHandOver(t *testing.T) {
 	c := prepare(t, 3)
 	small := c.smallDisk()
 	c.startAll(0)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	c.stopAll()
@@ -288,7 +290,7 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	// While a shard is stored, it may count twice: as a file and as an upload.
 	c.tune = func(cfg *coordinator.Config) { cfg.Quotas.BlobBytes, cfg.BlobGrace = bytes+6<<10, 3*time.Second }
 	c.startAll(1)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	a, b := c.train(ctx, tiny("a"), nil), c.train(ctx, tiny("b"), nil)
@@ -300,7 +302,7 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	other.Seed = &seed
 	third := c.train(ctx, other, nil)
 	more := func() error {
-		_, err := c.client.Import(ctx, "more", dataset.Artificial(500, 2), dataset.ImportOptions{})
+		_, err := c.client.Import(ctx, "more", generate.Artificial(500, 2), importer.Options{})
 		return err
 	}
 	if err := more(); err == nil || !strings.Contains(err.Error(), "--max-blob-bytes") {
@@ -341,7 +343,7 @@ func TestKeepJobs(t *testing.T) {
 	c := prepare(t, 1)
 	c.tune = func(cfg *coordinator.Config) { cfg.KeepJobs = 2 }
 	c.startAll(1)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(100, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(100, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var ids []uint64

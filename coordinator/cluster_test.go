@@ -17,7 +17,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -82,7 +83,7 @@ func start(t *testing.T, coordinators, workers int) *cluster {
 func prepare(t *testing.T, coordinators int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), stops: make(map[string]func())}
-	c.log = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	c.log = slog.New(slog.NewTextHandler(testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var servers []string
 	for i := range coordinators {
 		p := coordinator.Peer{ID: string(rune('a' + i)), Host: "127.0.0.1", Port: freeBlock(t)}
@@ -270,7 +271,7 @@ func TestClusterGivesTheDigestOfLocalTraining(t *testing.T) {
 	for _, size := range []struct{ coordinators, workers int }{{1, 1}, {3, 2}} {
 		t.Run(fmt.Sprintf("%d coordinators, %d workers", size.coordinators, size.workers), func(t *testing.T) {
 			c := start(t, size.coordinators, size.workers)
-			if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+			if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := c.train(ctx, s, nil).Models[0].Digest; got != want {
@@ -286,7 +287,7 @@ func TestAJobSurvivesItsLeaderAndAWorker(t *testing.T) {
 	s := eventful()
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	end := c.train(ctx, s, func() {
@@ -306,7 +307,7 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 	s.TestFraction, s.Folds = 0, 3
 	want := localDigest(t, s)
 	c := start(t, 1, 2)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	end := c.train(ctx, s, nil)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -162,7 +164,7 @@ func TestExtremeNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	manifest, _, err := dataset.Build(dataset.Artificial(600, 1), dataset.ImportOptions{})
+	manifest, _, err := importer.Build(generate.Artificial(600, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

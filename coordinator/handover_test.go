@@ -17,7 +17,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/natstest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -133,7 +134,7 @@ func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 	c.startWorker("w0")
 	s := eventful()
 	want := localDigest(t, s)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var old string
@@ -206,7 +207,7 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 	c.startAll(1)
 	s := eventful()
 	want := localDigest(t, s)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "a to lead", func() bool { return c.leader(ctx) == "a" || c.client.TransferLeadership(ctx, "a") == nil })
@@ -249,7 +250,7 @@ func TestAFullDiskAlone(t *testing.T) {
 	c := prepare(t, 1)
 	small := c.smallDisk()
 	c.startAll(1)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	hog := filepath.Join(small, "hog")

@@ -18,12 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/nats-io/nats.go"
 )
 
 // hostile is a secured cluster of three coordinators and a worker, with identities of every
@@ -43,7 +43,7 @@ func newHostile(t *testing.T) *hostile {
 	h.startAll(1)
 	ctx := deadline(t)
 	h.leader(ctx)
-	if _, err := h.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := h.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := h.client.Cluster(ctx)
@@ -236,12 +236,12 @@ func (h *hostile) intrude(who, name string) (*intruder, error) {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	c, err := nats.Connect("nats://"+h.at(2), nats.SetCustomDialer(shaking{config}), nats.Name(name), nats.Timeout(5*time.Second), nats.NoReconnect(),
+	c, err := nats.Connect("nats://"+h.at(2), nats.SetCustomDialer(shaking{config: config}), nats.Name(name), nats.Timeout(5*time.Second), nats.NoReconnect(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // it would print refusals
 	if err == nil {
 		h.t.Cleanup(c.Close)
 	}
-	return &intruder{c}, err
+	return &intruder{Conn: c}, err
 }
 
 // shaking makes the handshake of TLS before the first bytes of NATS.
@@ -358,7 +358,7 @@ func TestHostileSearch(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	send := func(ctx context.Context, methods string) (*protocol.ExperimentPlan, error) {

@@ -20,6 +20,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -40,11 +42,11 @@ func TestBlobsAreGathered(t *testing.T) {
 	c := prepare(t, 3)
 	c.tune = func(cfg *coordinator.Config) { cfg.BlobGrace = 3 * time.Second }
 	c.startAll(1)
-	d, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{})
+	d, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := c.client.Import(ctx, "other", dataset.Artificial(500, 2), dataset.ImportOptions{})
+	other, err := c.client.Import(ctx, "other", generate.Artificial(500, 2), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestPerfectFit(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
-	if _, err := c.client.Import(ctx, "art", alike{dataset.Artificial(400, 1)}, dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", alike{Source: generate.Artificial(400, 1)}, importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, folds := range map[string]int{"whole": 0, "folds": 2} {
@@ -191,7 +193,7 @@ func TestEnsemble(t *testing.T) {
 	s := smallEnsemble()
 	want := localDigest(t, s)
 	c := start(t, 3, 1)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	end := c.train(ctx, s, nil)
@@ -247,7 +249,7 @@ func TestValidatedEnsemble(t *testing.T) {
 	}
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.client.Submit(ctx, s); err != nil {
@@ -311,7 +313,7 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	}
 	want := localDigest(t, s)
 	c := start(t, 1, 1)
-	d, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{})
+	d, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +402,7 @@ func TestWeights(t *testing.T) {
 	}
 	s := deepSpec(map[string]string{"steps": lasting(1500), "init_from": w.Digest, "freeze": "hidden1", "warmup": "20"})
 	c := start(t, 3, 2)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.client.Submit(ctx, s); err == nil || !strings.Contains(err.Error(), "the file of weights") || !strings.Contains(err.Error(), "is not on the cluster") {
@@ -486,7 +488,7 @@ func TestAuditFindsALiar(t *testing.T) {
 			ctx := deadline(t)
 			want := localDigest(t, run.spec)
 			c := start(t, 1, run.honest)
-			if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+			if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			c.startLiar("liar", run.audit < 1)

@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sync/errgroup"
 )
 
 // figures are what a process holds.
@@ -92,7 +92,7 @@ func TestNothingLeaks(t *testing.T) {
 	ctx := deadline(t)
 	nats := natsServer(t)
 	c := startOn(t, nats.ClientURL())
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(200, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(200, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	lives(t, ctx, c, 0, 12) // whatever is kept is there then

@@ -20,7 +20,8 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/coordinator/store"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -74,7 +75,7 @@ func TestFolderDeletedAlone(t *testing.T) {
 			}
 			defer once.Close()
 			once.Patience = 0
-			if _, err := once.Import(ctx, "after", dataset.Artificial(60, 2), dataset.ImportOptions{}); err == nil {
+			if _, err := once.Import(ctx, "after", generate.Artificial(60, 2), importer.Options{}); err == nil {
 				t.Error("a dataset was acknowledged without a folder")
 			}
 			if err := endOf(t, ended["a"]); !errors.Is(err, files.ErrGone) {
@@ -216,7 +217,7 @@ func (c *cluster) get(id, path string) (status int, text string) {
 
 func (c *cluster) put(ctx context.Context, name string) {
 	c.t.Helper()
-	if _, err := c.client.Import(ctx, name, dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, name, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/coordinator/state"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/archive"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -85,7 +86,7 @@ func TestReplaceEveryCoordinator(t *testing.T) {
 	s.Set["steps"] = lasting(4000)
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	ports := []int{freeBlock(t), freeBlock(t), freeBlock(t)}
@@ -198,7 +199,7 @@ func TestRestore(t *testing.T) {
 	s := eventful()
 	want := localDigest(t, s)
 	c := start(t, 3, 1)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var backup bytes.Buffer
@@ -269,7 +270,7 @@ func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var backup bytes.Buffer
@@ -368,7 +369,7 @@ func without(t *testing.T, backup []byte, digest string) []byte {
 			h.Blobs, h.Bytes = h.Blobs-1, h.Bytes-r.Size
 			continue
 		}
-		records = append(records, record{r, data})
+		records = append(records, record{Record: r, data: data})
 	}
 	var b bytes.Buffer
 	w, err := archive.NewWriter(&b, h)

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -103,7 +104,7 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	job, err := c.client.Submit(ctx, longFolds())
@@ -163,7 +164,7 @@ func TestFoldsUnderAnotherLeader(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 1)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.client.Submit(ctx, longFolds()); err != nil {
@@ -196,7 +197,7 @@ func TestForestsMoveTheMetrics(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	const trees = 400
@@ -262,7 +263,7 @@ func TestMetricsOfTheHouse(t *testing.T) {
 	}
 	c.stop(others[0])
 	for i := range 5 {
-		if _, err := c.client.Import(ctx, fmt.Sprint("set-", i), dataset.Artificial(50, uint64(i)), dataset.ImportOptions{}); err != nil {
+		if _, err := c.client.Import(ctx, fmt.Sprint("set-", i), generate.Artificial(50, uint64(i)), importer.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}

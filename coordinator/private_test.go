@@ -12,6 +12,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/experiment/remote"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -37,7 +39,7 @@ func startPrivate(ctx context.Context, t *testing.T) *private {
 	p.users["model server sam"] = p.authority.Source(certs.Serve, "sam") // it has the name of the owner
 	sam := p.clientOf(p.users["sam"])
 	var err error
-	if p.set, err = sam.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if p.set, err = sam.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	spec := testSpec(map[string]string{"steps": "20", "trees": "2", "depth": "3"})
@@ -204,7 +206,7 @@ func TestPrivateExperiments(t *testing.T) {
 	more := onArt("ended")
 	more.Spec = strings.Replace(more.Spec, "folds: 2", "folds: 3", 1)
 	root := p.clientOf(p.users["root"])
-	if _, err := root.Import(ctx, "rootset", dataset.Artificial(300, 3), dataset.ImportOptions{}); err != nil {
+	if _, err := root.Import(ctx, "rootset", generate.Artificial(300, 3), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	more.LeaveOut, more.Spec = true, strings.Replace(more.Spec, "{dataset: art}", "{dataset: rootset}", 1)
@@ -231,7 +233,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 	ctx := deadline(t)
 	p := startPrivate(ctx, t)
 	sam, eve := p.clientOf(p.users["sam"]), p.clientOf(p.users["eve"])
-	if _, err := eve.Import(ctx, "own", dataset.Artificial(300, 2), dataset.ImportOptions{}); err != nil {
+	if _, err := eve.Import(ctx, "own", generate.Artificial(300, 2), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	own := testSpec(map[string]string{"steps": "1"})
@@ -244,7 +246,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 	if _, err := eve.Submit(ctx, deep); status(err) != protocol.StatusSendBlob {
 		t.Errorf("another's model as weights: %v", err)
 	}
-	if _, err := eve.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); !client.IsConflict(err) || !strings.Contains(err.Error(), "private") {
+	if _, err := eve.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); !client.IsConflict(err) || !strings.Contains(err.Error(), "private") {
 		t.Errorf("the name of another's dataset: %v", err)
 	}
 	dir, err := tempdir.Make("private")
@@ -252,7 +254,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Remove()
-	m, err := dataset.Import(dataset.Artificial(600, 1), dir.Path, dataset.ImportOptions{})
+	m, err := importer.Import(generate.Artificial(600, 1), dir.Path, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +267,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 	if got := p.post(ctx, "eve", "/v1/datasets", put); got != protocol.StatusSendBlob {
 		t.Errorf("after a second try: status %d", got)
 	}
-	d, err := client.ImportFree(ctx, eve, protocol.DatasetPut{Name: "art"}, dataset.Artificial(600, 1), dataset.ImportOptions{})
+	d, err := client.ImportFree(ctx, eve, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
 	if err != nil || d.Name == "art" || d.Digest != p.set.Digest || d.Owner != "eve" {
 		t.Fatalf("an import of the same bytes: %+v, %v", d, err)
 	}

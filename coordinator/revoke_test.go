@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
@@ -78,7 +79,7 @@ func TestRevokedWorker(t *testing.T) {
 	want := localDigest(t, spec)
 	s := secure(t, 3)
 	s.startAll(2)
-	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "two workers", func() bool { return len(s.alive(ctx)) == 2 })
@@ -127,7 +128,7 @@ func TestExpiredWorker(t *testing.T) {
 	want := localDigest(t, spec)
 	s := secure(t, 3)
 	s.startAll(1)
-	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "w1")
@@ -169,7 +170,7 @@ func TestRevokedUser(t *testing.T) {
 	s.leader(ctx)
 	sam := s.authority.User("sam", "submit")
 	user := s.clientOf(sam)
-	if _, err := user.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := user.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	job, err := user.Submit(ctx, eventful()) // it waits for a worker
@@ -259,7 +260,7 @@ func TestRevokedCoordinator(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Errorf("the others do not go on: %v", err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/certtest"
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -95,7 +96,7 @@ func TestRotation(t *testing.T) {
 		c.Listen = "127.0.0.1:0"
 	}
 	s.startAll(2)
-	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, spec := range specs[1:] {
@@ -326,7 +327,7 @@ func TestConnectionsWithoutHandshake(t *testing.T) {
 		silence(t, s.at(offset), 200)
 	}
 	s.startWorker("w0")
-	if _, err := s.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.train(ctx, spec, nil).Models[0].Digest; got != want {

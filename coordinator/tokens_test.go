@@ -15,7 +15,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
@@ -77,7 +78,7 @@ func TestTokens(t *testing.T) {
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
-	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range s.peers {
@@ -141,7 +142,7 @@ func TestCertificateQuota(t *testing.T) {
 	s.startAll(0)
 	ctx := deadline(t)
 	s.leader(ctx)
-	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	source := s.authority.Limited("lea", "submit", 2)
@@ -197,7 +198,7 @@ func TestRevokedToken(t *testing.T) {
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
-	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.client.Submit(ctx, submission("first")); err != nil {

@@ -20,7 +20,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/certtest"
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -169,9 +170,9 @@ func (h *holder) nats(dir, role, name string) *held {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(c.Close)
-	return &held{"NATS, client of a " + role, func() bool { return lost.n.Load() == 0 }, func() error {
+	return &held{kind: "NATS, client of a " + role, alive: func() bool { return lost.n.Load() == 0 }, again: func() error {
 		return refusal(h.t, h.at(2), dir, tls.VersionTLS13, probing)
-	}, nil}
+	}, close: nil}
 }
 
 // coordinator opens the connections of a coordinator.
@@ -205,7 +206,7 @@ func (h *holder) coordinator(dir, name string) []*held {
 	raft.again = port(1)
 	return []*held{
 		h.request("HTTP, coordinator", dir, h.at(0), "GET /v1/cluster?local=true HTTP/1.1\r\nHost: x\r\n\r\n", true),
-		raft, h.nats(dir, "coordinator", name), {"NATS, route", routed, port(3), end},
+		raft, h.nats(dir, "coordinator", name), {kind: "NATS, route", alive: routed, again: port(3), close: end},
 	}
 }
 
@@ -250,7 +251,7 @@ func (h *holder) start(second *certtest.Authority) (only []byte) {
 		})
 	}
 	h.startWorker("w0")
-	if _, err := h.client.Import(h.ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := h.client.Import(h.ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		h.t.Fatal(err)
 	}
 	waiting := submission("waiting")

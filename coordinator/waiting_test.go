@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // TestWhatIsWaitedForIsTold: a job says what it waits for; so do a metric of the leader
@@ -175,7 +175,7 @@ func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
 	if texts := idle(both(protocol.IdleNoJob)); texts["w0"] != "no job is running" {
 		t.Errorf("without a job: %q", texts)
 	}
-	if _, err := c.client.Import(ctx, "art", dataset.Artificial(600, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	job, err := c.client.Submit(ctx, protocol.Spec{

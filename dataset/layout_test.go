@@ -54,7 +54,7 @@ func TestShardOf(t *testing.T) {
 			for i := range s {
 				from, to := ShardSpan(i, s, rows)
 				for j := from; j < to; j++ {
-					if got := shardOf(j, s, rows); got != i {
+					if got := ShardOf(j, s, rows); got != i {
 						t.Fatalf("position %d of %d rows in %d shards: shard %d, want %d", j, rows, s, got, i)
 					}
 				}
@@ -65,7 +65,7 @@ func TestShardOf(t *testing.T) {
 
 func TestImportOrder(t *testing.T) {
 	for _, n := range []int{1, 2, 9, 1000} {
-		at, of := importOrder(n)
+		at, of := ImportOrder(n)
 		seen := make([]bool, n)
 		for j := range n {
 			row := at(uint64(j))

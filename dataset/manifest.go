@@ -109,7 +109,7 @@ func (m *Manifest) Check() error {
 	if m.Format != ManifestFormat {
 		return fmt.Errorf("dataset: the manifest has format %d, but this version reads format %d: %w", m.Format, ManifestFormat, ErrFormat)
 	}
-	if err := info.check(); err != nil {
+	if err := info.Check(); err != nil {
 		return fmt.Errorf("dataset: the manifest is damaged: %w: %w", err, ErrFormat)
 	}
 	if err := m.LabelType.check(m.Labels, m.HasValues); err != nil || m.HasIntervals && m.LabelType.Scale == nil {
@@ -126,7 +126,7 @@ func (m *Manifest) Check() error {
 	if _, err := ParseMissing(m.Missing); err != nil {
 		return fmt.Errorf("dataset: the manifest is damaged: %w: %w", err, ErrFormat)
 	}
-	if len(m.LeftOut) > maxLeftOut || m.FileRows() > MaxRows {
+	if len(m.LeftOut) > MaxLeftOut || m.FileRows() > MaxRows {
 		return fmt.Errorf("dataset: the manifest is damaged: %d omitted rows are not possible: %w", m.FileRows()-m.Rows, ErrFormat)
 	}
 	if _, err := m.LeftOut.Rows(m.FileRows()); err != nil {
@@ -135,7 +135,7 @@ func (m *Manifest) Check() error {
 	s := len(m.Shards)
 	if m.Rows < 1 || m.NonZeros < 0 || m.NonZeros > int64(m.Rows)*int64(m.Features) ||
 		m.Sparse != SparseStorage(m.Rows, m.Features, m.NonZeros) ||
-		s != ShardCount(m.Rows, m.contentBytes()) {
+		s != ShardCount(m.Rows, m.ContentBytes()) {
 		return fmt.Errorf("dataset: the manifest is damaged: %d samples, %d non-zero values and %d shards do not fit together: %w", m.Rows, m.NonZeros, s, ErrFormat)
 	}
 	for i, ref := range m.Shards {
@@ -155,7 +155,7 @@ func (m *Manifest) CheckShard(i int, r *Rows) error {
 		(r.Value != nil) != m.HasValues || (r.Interval != nil) != m.HasIntervals {
 		return fmt.Errorf("dataset: shard %d does not match the manifest: it has %d samples, %d features and %d labels: %w", i, r.N, r.Features, r.Labels, ErrFormat)
 	}
-	at, _ := importOrder(m.Rows)
+	at, _ := ImportOrder(m.Rows)
 	for j, row := range r.Row {
 		if want := at(uint64(from + j)); uint64(row) != want {
 			return fmt.Errorf("dataset: shard does not match the manifest: position %d of shard %d has sample %d, want %d: %w", j, i, row, want, ErrFormat)
@@ -177,8 +177,8 @@ func (m *Manifest) SameNames(other *Manifest) error {
 		what      string
 		have, new []string
 	}{{"feature", other.FeatureNames, m.FeatureNames}, {"label", other.LabelNames, m.LabelNames}} {
-		if i := firstDifference(k.have, k.new); i < max(len(k.have), len(k.new)) {
-			return fmt.Errorf("%s %d (counted from 0) is called %q, but in the new dataset %q", k.what, i, nameAt(k.have, i), nameAt(k.new, i))
+		if i := FirstDifference(k.have, k.new); i < max(len(k.have), len(k.new)) {
+			return fmt.Errorf("%s %d (counted from 0) is called %q, but in the new dataset %q", k.what, i, NameAt(k.have, i), NameAt(k.new, i))
 		}
 	}
 	return nil
@@ -212,7 +212,7 @@ func (m *Manifest) SameRows(other *Manifest) error {
 	if bytes.Equal(m.LeftOut, other.LeftOut) {
 		return nil
 	}
-	return fmt.Errorf("other rows were left out for missing values (%d rows, in the new dataset %d)", other.LeftOut.count(), m.LeftOut.count())
+	return fmt.Errorf("other rows were left out for missing values (%d rows, in the new dataset %d)", other.LeftOut.Count(), m.LeftOut.Count())
 }
 
 // Groups says what the rows of a dataset belong to, such as persons. A blob has the group
@@ -226,7 +226,7 @@ type Groups struct {
 // MaxGroups bounds the number of groups, and maxGroupBytes their names, in bytes.
 const (
 	MaxGroups     = MaxFolds
-	maxGroupBytes = 1 << 20
+	MaxGroupBytes = 1 << 20
 )
 
 // check returns an error if no import makes such groups of so many rows.
@@ -237,11 +237,11 @@ func (g *Groups) check(rows int) error {
 	}
 	bytes := 0
 	for _, name := range g.Names {
-		if bytes += len(name); name == "" || bytes > maxGroupBytes {
+		if bytes += len(name); name == "" || bytes > MaxGroupBytes {
 			return fmt.Errorf("the dataset's description is damaged: a group has no name, or the names are too long: %w", ErrFormat)
 		}
 	}
-	return distinct("groups", g.Names)
+	return CheckDistinct("groups", g.Names)
 }
 
 // Check returns an error if b is no list of the groups of so many rows, in which each group has a
@@ -296,7 +296,7 @@ func (m *Manifest) Fill() string {
 }
 
 // FeatureName returns the name of feature i; empty: it has none.
-func (m *Manifest) FeatureName(i int) string { return nameAt(m.FeatureNames, i) }
+func (m *Manifest) FeatureName(i int) string { return NameAt(m.FeatureNames, i) }
 
 // Density is the share of feature entries that are not zero, from 0 to 1.
 func (m *Manifest) Density() float64 {
@@ -338,7 +338,7 @@ const (
 	shardBytes    = 8 << 20 // a shard is at most about this large
 	minShards     = 16      // where the rows allow
 	minShardRows  = 8       // on average
-	sparseDivisor = 4       // sparse storage below 1/4 of non-zero entries
+	SparseDivisor = 4       // sparse storage below 1/4 of non-zero entries
 )
 
 // ShardCount returns the number of shards of a dataset of so many rows and
@@ -359,12 +359,12 @@ func ShardCount(rows int, bytes int64) int {
 // SparseStorage reports whether a dataset is stored sparse: if and only if under
 // a quarter of its rows×features entries are not zero.
 func SparseStorage(rows, features int, nonZeros int64) bool {
-	return nonZeros*sparseDivisor < int64(rows)*int64(features)
+	return nonZeros*SparseDivisor < int64(rows)*int64(features)
 }
 
-// contentBytes is the size that ShardCount goes by: row numbers, labels and
+// ContentBytes is the size that ShardCount goes by: row numbers, labels and
 // features as stored; names do not count.
-func (m *Manifest) contentBytes() int64 {
+func (m *Manifest) ContentBytes() int64 {
 	n := int64(m.Rows)
 	b := 4*n + 4*n*int64(m.Labels)
 	if m.Sparse {
@@ -378,13 +378,59 @@ func ShardSpan(i, s, rows int) (from, to int) {
 	return i * rows / s, (i + 1) * rows / s
 }
 
-// shardOf returns the shard, of s, whose ShardSpan contains position j of rows.
-func shardOf(j, s, rows int) int { return ((j+1)*s - 1) / rows }
-
-// importOrder is the permutation that scatters rows over shards: position j of
+// ImportOrder is the permutation that scatters rows over shards: position j of
 // the import order holds row at(j), and row r is at position of(r). Its key is
 // the same for every dataset.
-func importOrder(rows int) (at, of func(uint64) uint64) {
+func ImportOrder(rows int) (at, of func(uint64) uint64) {
 	p := num.NewPermutation(num.NewKey(0, "dataset/import"), 0, 0, uint64(rows))
 	return p.At, p.Inverse
+}
+
+// ShardOf returns the shard, of s, whose ShardSpan contains position j of rows.
+func ShardOf(j, s, rows int) int { return ((j+1)*s - 1) / rows }
+
+// LeftOutRows lists the rows of the file that were left out for missing values, by
+// their numbers in it.
+func (m *Manifest) LeftOutRows() []int {
+	rows, err := m.LeftOut.Rows(m.FileRows())
+	if err != nil { // Check refuses such a manifest
+		return nil
+	}
+	return rows
+}
+
+// FileRows is the number of rows of the file that the dataset was imported from.
+func (m *Manifest) FileRows() int { return m.Rows + m.LeftOut.Count() }
+
+// FileRow returns the number that each row of the dataset has in the file that it
+// was imported from; nil where it is the same.
+func (m *Manifest) FileRow() []int {
+	out := m.LeftOutRows()
+	if len(out) == 0 {
+		return nil
+	}
+	kept := make([]int, 0, m.Rows)
+	for row := range m.FileRows() {
+		if len(out) > 0 && out[0] == row {
+			out = out[1:]
+		} else {
+			kept = append(kept, row)
+		}
+	}
+	return kept
+}
+
+// ToFile replaces each row number of the dataset by the row's number in the file.
+// A row that the dataset does not have is an error that wraps ErrFormat.
+func (m *Manifest) ToFile(rows []uint32) error {
+	kept := m.FileRow()
+	for i, row := range rows {
+		if int64(row) >= int64(m.Rows) {
+			return fmt.Errorf("dataset: there is no row %d among the %d rows: %w", row, m.Rows, ErrFormat)
+		}
+		if kept != nil {
+			rows[i] = uint32(kept[row])
+		}
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,8 +24,8 @@ type Missing struct {
 	// a job takes the place of its missing values, which rows keep as NaN until then.
 	By string
 
-	keep  bool    // pass missing values on, for Inspect
-	model *Schema // of the model that the file is for; nil: none
+	Keep  bool    // pass missing values on, for Inspect
+	Model *Schema // of the model that the file is for; nil: none
 }
 
 // The values of Missing.By.
@@ -64,208 +63,28 @@ func (m Missing) String() string {
 	return m.By
 }
 
-// refuses tells whether missing values are refused.
-func (m Missing) refuses() bool { return !m.Drop && !m.Fill && !m.keep && m.By == "" }
+// Refuses tells whether missing values are refused.
+func (m Missing) Refuses() bool { return !m.Drop && !m.Fill && !m.Keep && m.By == "" }
 
 // Advice in errors about missing labels, and about missing features.
 var (
-	dropHint    = errtext.Sprintf("; {missing=drop} leaves such samples out")
-	missingHint = errtext.Sprintf("%s, {missing=0} replaces missing features by 0 (or another number)", dropHint)
+	DropHint    = errtext.Sprintf("; {missing=drop} leaves such samples out")
+	missingHint = errtext.Sprintf("%s, {missing=0} replaces missing features by 0 (or another number)", DropHint)
 )
 
-// valueOf says what a value in a file is.
-type valueOf bool
-
-const (
-	ofFeature valueOf = true
-	ofLabel   valueOf = false // or an exact number or an interval
-)
-
-// hint is advice in errors about a missing value. Of the mean and the median a model keeps one or none.
-func (m Missing) hint(what valueOf) errtext.Text {
-	switch {
-	case what == ofLabel:
-		return dropHint
-	case m.model == nil:
-		return missingHint + errtext.Sprintf(", {missing=mean} (or {missing:median}) by the mean of the training samples")
-	case m.model.fills():
-		return errtext.Sprintf("%s, {missing=%s} by the %[2]s of the training samples", missingHint, m.model.Reading.Missing)
-	}
-	return missingHint + "; the model does not have the mean or median of its training samples"
-}
-
-// lack is what a row that is left out has not.
-type lack uint8
-
-const (
-	lacksNothing lack = iota
-	lacksValue        // of features, labels, exact numbers, intervals, groups or names
-	lacksImage        // the name of its image
-	lacksDegrees      // all labels are 0
-)
-
-// filledSource is a Source that fills, drops or refuses the missing values (NaN) of another.
-type filledSource struct {
-	Source
-	info    Info
-	missing Missing
-	classes bool // labels are Row.text
-	degrees bool // labels are degrees or counts, and one is above 0
-	images  bool // names are names of images
-}
-
-// withMissing applies o.Missing, which does not refuse missing values, to the rows of src.
-func withMissing(src Source, o *OpenOptions) Source {
-	s := &filledSource{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == Class, images: o.Images != ""}
-	s.degrees = !o.NoLabels && (o.Labels.Kind == Counts || o.Labels.Kind == Distributions && !o.Missing.keep)
-	if s.info.Missing = o.Missing; o.Missing.Drop {
-		s.info.Rows = -1
-	}
-	if s.info.missingWords == nil {
-		s.info.missingWords = &wordCounts{}
-	}
-	return s
-}
-
-// Info describes the rows.
-func (s *filledSource) Info() Info { return s.info }
-
-// Scan implements Source.
-func (s *filledSource) Scan(f func(*Row) error) error {
-	var row Row
-	var values []float64
-	s.info.missingWords.rows = nil
-	return s.Source.Scan(func(r *Row) error {
-		row = *r
-		label := slices.IndexFunc(r.Labels, math.IsNaN)
-		feature := slices.IndexFunc(r.Values, math.IsNaN)
-		noClass := s.classes && isMissing(r.text)
-		unlabelled := label >= 0 || noClass || s.info.missingBeside(r) != ""
-		if noClass {
-			s.info.missingWords.add(r.text, r.Number)
-		}
-		if unlabelled && s.info.HasGroups && isMissing(r.Group) {
-			s.info.missingWords.add(r.Group, r.Number)
-		}
-		switch {
-		case s.missing.keep, s.missing.Drop:
-			row.lack = s.lackOf(r, feature >= 0 && s.missing.Drop || unlabelled)
-			row.LeftOut = row.lack != lacksNothing
-		case label >= 0:
-			return &RowError{
-				File: s.info.File, Row: r.Number, Column: label, Kind: "label", Name: nameAt(s.info.LabelNames, label),
-				Reason: "the label is missing, and missing labels cannot be filled" + dropHint,
-			}
-		case feature >= 0 && s.missing.Fill:
-			values = append(values[:0], r.Values...)
-			fill(values, s.missing.Value)
-			row.Values = values
-		}
-		return f(&row)
-	})
-}
-
-// lackOf returns what a row lacks; value: a value of it is missing.
-func (s *filledSource) lackOf(r *Row, value bool) lack {
-	switch {
-	case s.images && isMissing(r.Name):
-		return lacksImage
-	case value:
-		return lacksValue
-	case s.degrees && len(r.Labels) > 0 && !slices.ContainsFunc(r.Labels, func(v float64) bool { return v != 0 }):
-		return lacksDegrees
-	}
-	return lacksNothing
-}
-
-// wordCounts counts the rows with each word that was taken for a missing value.
-type wordCounts struct{ rows map[string]*wordCount }
-
-type wordCount struct{ rows, last int } // last: the last row that has it
-
-// add notes a word of a row; an empty field and NaN are no words.
-func (c *wordCounts) add(field string, row int) {
-	word := strings.TrimSpace(field)
-	if word == "" || strings.EqualFold(word, "nan") {
-		return
-	}
-	n := c.rows[word]
-	if n == nil {
-		if c.rows == nil {
-			c.rows = map[string]*wordCount{}
-		}
-		n = &wordCount{last: -1}
-		c.rows[strings.Clone(word)] = n
-	}
-	if n.last != row {
-		n.rows, n.last = n.rows+1, row
-	}
-}
-
-func fill(values []float64, by float64) {
-	for i, v := range values {
-		if math.IsNaN(v) {
-			values[i] = by
-		}
-	}
-}
-
-// fills reports whether the model keeps what takes the place of missing features.
-func (s *Schema) fills() bool { return len(s.Fill) == s.Features && s.Features > 0 }
-
-// byFeature is a Source whose missing features have the values of a model.
-type byFeature struct {
-	Source
-	values []float64
-}
-
-// withFill fills the missing features of src with what the model of s keeps for them.
-func withFill(src Source, s *Schema) (Source, error) {
-	switch by := src.Info().Missing.By; {
-	case by == "":
-		return src, nil
-	case s.fills() && by != s.Reading.Missing:
-		return nil, optionErrorf("{missing=%s}: the model has the %s of its training samples but not the %s: give {missing=%[2]s}, as in training", by, s.Reading.Missing, by)
-	case !s.fills():
-		return nil, optionErrorf("{missing=%s}: the model does not have the %s of its training samples, because it was trained without missing values or with another {missing}", by, by)
-	}
-	return &byFeature{src, s.Fill}, nil
-}
-
-// Scan implements Source.
-func (s *byFeature) Scan(f func(*Row) error) error {
-	var row Row
-	var values []float64
-	return s.Source.Scan(func(r *Row) error {
-		if !slices.ContainsFunc(r.Values, math.IsNaN) {
-			return f(r)
-		}
-		values = append(values[:0], r.Values...)
-		for i, v := range values {
-			column := i
-			if r.Sparse {
-				column = int(r.Columns[i])
-			}
-			if math.IsNaN(v) && column < len(s.values) {
-				values[i] = s.values[column]
-			}
-		}
-		row = *r
-		row.Values = values
-		return f(&row)
-	})
-}
+// Fills reports whether the model keeps what takes the place of missing features.
+func (s *Schema) Fills() bool { return len(s.Fill) == s.Features && s.Features > 0 }
 
 // LeftOut lists the rows of a file that were left out, by their numbers in it,
 // ascending: the distance of each from the one before (of the first from -1) as
 // unsigned varints.
 type LeftOut []byte
 
-// maxLeftOut bounds the list of a manifest, in bytes.
-const maxLeftOut = 4 << 20
+// MaxLeftOut bounds the list of a manifest, in bytes.
+const MaxLeftOut = 4 << 20
 
-// add appends row; last is the row that was appended before, or -1.
-func (l *LeftOut) add(last, row int) { *l = binary.AppendUvarint(*l, uint64(row-last)) }
+// Add appends row; last is the row that was appended before, or -1.
+func (l *LeftOut) Add(last, row int) { *l = binary.AppendUvarint(*l, uint64(row-last)) }
 
 // Rows lists the row numbers; rows is how many there are in the file.
 func (l LeftOut) Rows(rows int) (all []int, err error) {
@@ -281,8 +100,8 @@ func (l LeftOut) Rows(rows int) (all []int, err error) {
 	return all, nil
 }
 
-// count returns the number of rows in the list.
-func (l LeftOut) count() (n int) {
+// Count returns the number of rows in the list.
+func (l LeftOut) Count() (n int) {
 	for _, b := range l {
 		if b < 0x80 { // the last byte of a varint
 			n++
@@ -291,48 +110,57 @@ func (l LeftOut) count() (n int) {
 	return n
 }
 
-// LeftOutRows lists the rows of the file that were left out for missing values, by
-// their numbers in it.
-func (m *Manifest) LeftOutRows() []int {
-	rows, err := m.LeftOut.Rows(m.FileRows())
-	if err != nil { // Check refuses such a manifest
-		return nil
+// Lack is what a row that is left out has not.
+type Lack uint8
+
+const (
+	LacksNothing Lack = iota
+	LacksValue        // of features, labels, exact numbers, intervals, groups or names
+	LacksImage        // the name of its image
+	LacksDegrees      // all labels are 0
+)
+
+// ValueOf says what a value in a file is.
+type ValueOf bool
+
+const (
+	OfFeature ValueOf = true
+	OfLabel   ValueOf = false // or an exact number or an interval
+)
+
+// Hint is advice in errors about a missing value. Of the mean and the median a model keeps one or none.
+func (m Missing) Hint(what ValueOf) errtext.Text {
+	switch {
+	case what == OfLabel:
+		return DropHint
+	case m.Model == nil:
+		return missingHint + errtext.Sprintf(", {missing=mean} (or {missing:median}) by the mean of the training samples")
+	case m.Model.Fills():
+		return errtext.Sprintf("%s, {missing=%s} by the %[2]s of the training samples", missingHint, m.Model.Reading.Missing)
 	}
-	return rows
+	return missingHint + "; the model does not have the mean or median of its training samples"
 }
 
-// FileRows is the number of rows of the file that the dataset was imported from.
-func (m *Manifest) FileRows() int { return m.Rows + m.LeftOut.count() }
+// WordCounts counts the rows with each word that was taken for a missing value.
+type WordCounts struct{ Rows map[string]*wordCount }
 
-// FileRow returns the number that each row of the dataset has in the file that it
-// was imported from; nil where it is the same.
-func (m *Manifest) FileRow() []int {
-	out := m.LeftOutRows()
-	if len(out) == 0 {
-		return nil
+// Add notes a word of a row; an empty field and NaN are no words.
+func (c *WordCounts) Add(field string, row int) {
+	word := strings.TrimSpace(field)
+	if word == "" || strings.EqualFold(word, "nan") {
+		return
 	}
-	kept := make([]int, 0, m.Rows)
-	for row := range m.FileRows() {
-		if len(out) > 0 && out[0] == row {
-			out = out[1:]
-		} else {
-			kept = append(kept, row)
+	n := c.Rows[word]
+	if n == nil {
+		if c.Rows == nil {
+			c.Rows = map[string]*wordCount{}
 		}
+		n = &wordCount{last: -1}
+		c.Rows[strings.Clone(word)] = n
 	}
-	return kept
+	if n.last != row {
+		n.rows, n.last = n.rows+1, row
+	}
 }
 
-// ToFile replaces each row number of the dataset by the row's number in the file.
-// A row that the dataset does not have is an error that wraps ErrFormat.
-func (m *Manifest) ToFile(rows []uint32) error {
-	kept := m.FileRow()
-	for i, row := range rows {
-		if int64(row) >= int64(m.Rows) {
-			return fmt.Errorf("dataset: there is no row %d among the %d rows: %w", row, m.Rows, ErrFormat)
-		}
-		if kept != nil {
-			rows[i] = uint32(kept[row])
-		}
-	}
-	return nil
-}
+type wordCount struct{ rows, last int } // last: the last row that has it

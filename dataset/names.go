@@ -1,11 +1,7 @@
 package dataset
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,184 +9,39 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// Names are the contents of a names file (FORMAT.md): a JSON object in which
-// each list may be missing.
-type Names struct {
-	Features []string `json:"features,omitempty"`
-	Labels   []string `json:"labels,omitempty"`
-	Rows     []string `json:"rows,omitempty"`
-}
-
-// ReadNames reads a names file; an unknown key is an error, as is a key that is there twice.
-func ReadNames(path string) (*Names, error) {
-	text, err := ReadText(path)
-	if err != nil {
-		return nil, err
-	}
-	return decodeNames(path, bytes.NewReader(text))
-}
-
-func decodeNames(path string, in io.Reader) (*Names, error) {
-	d := json.NewDecoder(in)
-	n := new(Names)
-	err := n.decode(d)
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("the file has more than one JSON value")
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf(`%s: %w; want {"features": [...], "labels": [...], "rows": [...]}`, path, err)
-	}
-	return n, nil
-}
-
-// decode reads an object. Package json takes "LABELS" for "labels", and the last one of several equal keys.
-func (n *Names) decode(d *json.Decoder) error {
-	lists := map[string]*[]string{"features": &n.Features, "labels": &n.Labels, "rows": &n.Rows}
-	switch t, err := d.Token(); {
-	case err != nil:
-		return err
-	case t != json.Delim('{'):
-		return fmt.Errorf("found %v, want a JSON object", t)
-	}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return err
-		}
-		key := fmt.Sprint(t)
-		list, known := lists[key]
-		exact := strings.ToLower(key)
-		switch _, alike := lists[exact]; {
-		case known && list == nil:
-			return kindErrorf(ErrAmbiguous, "the key %q occurs twice", key)
-		case !known && alike:
-			return kindErrorf(ErrAmbiguous, "the key %q is unknown: write %q", key, exact)
-		case !known:
-			return fmt.Errorf("the key %.40q is unknown", key)
-		}
-		if err := d.Decode(list); err != nil {
-			return err
-		}
-		lists[key] = nil
-	}
-	_, err := d.Token()
-	return err
-}
-
-// WithNames returns src with the names that n has; file is for messages. The lists must be as long as what they
-// name. Names that src has of its own must be the same. Names of classes may also be the classes in another order, which is
-// not that of src then, or, if all classes are numbers, other texts.
-func WithNames(src Source, file string, n *Names) (Source, error) {
-	s := &namedSource{Source: src, file: file, rows: n.Rows, info: src.Info()}
-	err := nameColumns(&s.info.FeatureNames, n.Features, s.info.Features, "features", file, s.info.File)
-	if s.info.Labels > 0 {
-		err = errors.Join(err, n.nameLabels(&s.info, file))
-	}
-	if len(n.Rows) > 0 {
-		s.own, s.info.HasRowNames = s.info.HasRowNames, true
-		if s.info.Rows >= 0 && s.info.Rows != len(n.Rows) {
-			err = errors.Join(err, fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", file, len(n.Rows), s.info.Rows, ErrRowCount))
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// nameLabels gives labels their names.
-func (n *Names) nameLabels(info *Info, file string) error {
-	if own := info.LabelNames; len(n.Labels) == len(own) && (info.LabelType.Classes || info.LabelType.Scale != nil) {
-		order, known := orderOf(own, n.Labels)
-		switch {
-		case order != nil && (info.LabelType.Classes || slices.Equal(order, own)):
-			return nil
-		case known == 0 && isNumbers(own):
-			info.LabelNames = n.Labels
-			return nil
-		}
-		i := firstDifference(own, n.Labels)
-		return kindErrorf(ErrAmbiguous, "%s: label %d (counted from 0) is %q, but %sthe classes or numbers are %s: list exactly these classes or numbers, in the order of the labels, "+
-			"or omit \"labels\"", file, i, n.Labels[i], prefix(info.File), listSome(own))
-	}
-	return nameColumns(&info.LabelNames, n.Labels, info.Labels, "labels", file, info.File)
-}
-
-// nameColumns gives columns their names if they have no others. Errors call the columns what, the file of names file, and the
-// file of the columns data.
-func nameColumns(own *[]string, names []string, want int, what, file, data string) error {
-	switch {
-	case len(names) == 0:
-		return nil
-	case len(names) != want:
-		return fmt.Errorf("%s: found %d names for %d %s", file, len(names), want, what)
-	}
-	for i, name := range *own {
-		if given := strings.TrimSpace(names[i]); strings.TrimSpace(name) != "" && given != strings.TrimSpace(name) {
-			return kindErrorf(ErrAmbiguous, "%s: %s %d (counted from 0) is %q, but %sits name is %q: give the names and the order of the file, or omit %q",
-				file, strings.TrimSuffix(what, "s"), i, given, prefix(data), name, what)
-		}
-	}
-	*own = names
-	return nil
-}
-
-// orderOf returns the identities in the order of names, or nil if these are not all of them, each once. known counts
-// the names that are identities.
-func orderOf(identities, names []string) (order []string, known int) {
-	index, used := newIdentityIndex("", "class", identities), make([]bool, len(identities))
-	for _, name := range names {
-		i, ok, err := index.find(strings.TrimSpace(name), &Row{})
-		if !ok && err == nil {
-			continue
-		}
-		if known++; ok && !used[i] {
-			order, used[i] = append(order, identities[i]), true
-		}
-	}
-	if len(order) < len(identities) || known < len(names) {
-		return nil, known
-	}
-	return order, known
-}
-
-// isNumbers reports whether all texts are numbers.
-func isNumbers(texts []string) bool {
-	return !slices.ContainsFunc(texts, func(text string) bool { return identityOf(text).number == "" })
-}
+// MaxName bounds the name of a column, a class or a row, in bytes.
+const MaxName = 1 << 12
 
 // checkNames returns an error for a name that is too long; what says what the names name.
 func checkNames(what string, names []string) error {
 	for i, name := range names {
-		if err := checkName(name); err != nil {
+		if err := CheckName(name); err != nil {
 			return fmt.Errorf("the name of %s %d (counted from 0) %w", what, i, err)
 		}
 	}
 	return nil
 }
 
-// checkName says why a name cannot be read; the error's text is a predicate.
-func checkName(name string) error {
-	if len(name) > maxName {
-		return fmt.Errorf("has %s bytes, at most %s are allowed", units.Count(len(name)), units.Count(maxName))
+// CheckName says why a name cannot be read; the error's text is a predicate.
+func CheckName(name string) error {
+	if len(name) > MaxName {
+		return fmt.Errorf("has %s bytes, at most %s are allowed", units.Count(len(name)), units.Count(MaxName))
 	}
 	return nil
 }
 
-// defaultName is what WriteCSV calls column i without a name; a label's is without its
+// DefaultName is what WriteCSV calls column i without a name; a label's is without its
 // prefix, as it is read.
-func defaultName(what string, i int) string {
+func DefaultName(what string, i int) string {
 	if what == "label" {
-		return strings.TrimPrefix(defaultLabelName(i), "label_")
+		return strings.TrimPrefix(DefaultLabelName(i), "label_")
 	}
-	return defaultFeatureName(i)
+	return DefaultFeatureName(i)
 }
 
-// distinct refuses names that are not distinct; empty names do not count. what says what
+// CheckDistinct refuses names that are not distinct; empty names do not count. what says what
 // they name.
-func distinct(what string, names []string) error {
+func CheckDistinct(what string, names []string) error {
 	seen := make(map[string]int, len(names))
 	for i, name := range names {
 		if first, ok := seen[name]; ok && name != "" {
@@ -201,25 +52,25 @@ func distinct(what string, names []string) error {
 	return nil
 }
 
-// nameAt returns name i; empty: there is none.
-func nameAt(names []string, i int) string {
+// NameAt returns name i; empty: there is none.
+func NameAt(names []string, i int) string {
 	if i < len(names) {
 		return names[i]
 	}
 	return ""
 }
 
-// cleanNames returns names without the blanks at their ends; none where all are empty.
-func cleanNames(names []string) []string {
-	clean := trimmed(names)
+// CleanNames returns names without the blanks at their ends; none where all are empty.
+func CleanNames(names []string) []string {
+	clean := Trimmed(names)
 	if !slices.ContainsFunc(clean, func(name string) bool { return name != "" }) {
 		return nil
 	}
 	return clean
 }
 
-// trimmed returns texts without the blanks at their ends; nil if there are none.
-func trimmed(texts []string) (out []string) {
+// Trimmed returns texts without the blanks at their ends; nil if there are none.
+func Trimmed(texts []string) (out []string) {
 	for _, s := range texts {
 		out = append(out, strings.TrimSpace(s))
 	}
@@ -227,5 +78,44 @@ func trimmed(texts []string) (out []string) {
 }
 
 // The names of features and labels in files if a dataset has none.
-func defaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
-func defaultLabelName(i int) string   { return "label_" + strconv.Itoa(i) }
+func DefaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
+func DefaultLabelName(i int) string   { return "label_" + strconv.Itoa(i) }
+
+func Counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%s %ss", units.Count(n), what)
+}
+
+// FirstDifference returns the first position at which two lists differ.
+func FirstDifference(a, b []string) int {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+func Quoted(names []string, i int) string {
+	if i >= len(names) {
+		return "none"
+	}
+	return fmt.Sprintf("%q", names[i])
+}
+
+// ListSome writes the number of names, and the first of them.
+func ListSome(names []string) string {
+	const shown = 5
+	if len(names) == 0 {
+		return "none"
+	}
+	var list []string
+	for i := range min(shown, len(names)) {
+		list = append(list, Quoted(names, i))
+	}
+	if len(names) > shown {
+		list = append(list, "...")
+	}
+	return fmt.Sprintf("%s (%s)", units.Count(len(names)), strings.Join(list, ", "))
+}

@@ -3,7 +3,6 @@ package dataset
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -62,64 +61,8 @@ type DroppedColumn struct {
 	At   int    `json:"at"` // its position, from 0
 }
 
-// maxDropped bounds Reading.Dropped.
-const maxDropped = 1024
-
-// familyNames are the values of Reading.Kind.
-var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm"}
-
-// given adds the options of o, which Open checked, to what the reader of the file found.
-func (r Reading) given(kind *fileKind, o *OpenOptions) Reading {
-	r.Kind = familyNames[kind.family]
-	r.LabelColumns, r.LabelPrefix = o.Labels.Columns, append([]string(nil), o.Labels.Prefixes...)
-	if r.Labels = o.Labels.Kind; r.Labels == Age {
-		r.Sigma = o.Labels.Sigma
-	}
-	if r.Labels == Age || o.Labels.Ordered {
-		r.Range = fmt.Sprintf("%d:%d", o.Labels.Low, o.Labels.High)
-	}
-	r.Values, r.Intervals, r.Groups = o.Beside.Values, o.Beside.Intervals, o.Beside.Groups
-	if r.RowNames == "" {
-		r.RowNames = o.RowNames
-	}
-	r.FeatureColumns, r.Drop, r.Header = o.FeatureColumns, o.Drop, o.Header
-	if o.Delimiter == '\t' {
-		r.Delimiter = tabWord
-	} else if o.Delimiter != 0 {
-		r.Delimiter = string(o.Delimiter)
-	}
-	if o.Thousands != 0 {
-		r.Thousands = string(o.Thousands)
-	}
-	r.Decimal, r.Encoding, r.Missing = o.Decimal, o.Encoding, o.Missing.String()
-	r.FeaturesVariable, r.LabelsVariable, r.ZeroBased, r.DataFormat, r.Shape = o.FeaturesVariable, o.LabelsVariable, o.ZeroBased, o.Format, o.Shape
-	for _, f := range [...]struct{ name, path string }{{"names", o.NamesFile}, {"labels_file", o.LabelsFile}, {"images", o.Images}} {
-		if f.path != "" {
-			r.Files = append(r.Files, f.name)
-		}
-	}
-	return r
-}
-
-// passing notes which columns of a CSV file with these names were dropped.
-func (r *Reading) passing(names []string, c *csvColumns, o *OpenOptions) {
-	if r.Columns = c.width; len(names) == 0 {
-		return
-	}
-	if o.RowNames != "" && c.rowName >= 0 && names[c.rowName] != "" {
-		r.RowNames = names[c.rowName]
-	}
-	if r.Chosen = len(o.FeatureColumns) > 0; r.Chosen || len(o.Drop) == 0 {
-		return
-	}
-	dropped, _ := findColumns(names, len(names), o.Drop) // chooseColumns found them
-	if r.Chosen = len(dropped) > maxDropped; r.Chosen {
-		return
-	}
-	for _, i := range dropped {
-		r.Dropped = append(r.Dropped, DroppedColumn{names[i], i})
-	}
-}
+// MaxDropped bounds Reading.Dropped.
+const MaxDropped = 1024
 
 // Option is an option of a Reading as a flag of the command line gives it.
 type Option struct {
@@ -140,7 +83,7 @@ func (r *Reading) Options() (all []Option) {
 			all = append(all, Option{name, value})
 		}
 	}
-	list := func(name string, items []string) { add(name, listFlag(name, items...).Value) }
+	list := func(name string, items []string) { add(name, ListFlag(name, items...).Value) }
 	number := func(v float64) string {
 		if v == 0 {
 			return ""
@@ -196,7 +139,7 @@ func (r *Reading) check() error {
 	if _, err := ParseLabelKind(string(r.Labels)); err != nil {
 		return err
 	}
-	if r.Columns < 0 || len(r.Dropped) > maxDropped || len(r.Files) > 3 {
+	if r.Columns < 0 || len(r.Dropped) > MaxDropped || len(r.Files) > 3 {
 		return fmt.Errorf("%d columns, %d dropped columns and %d other files are not possible", r.Columns, len(r.Dropped), len(r.Files))
 	}
 	all := 0
@@ -204,274 +147,70 @@ func (r *Reading) check() error {
 		if all += len(k.Levels); len(k.Levels) == 0 || k.At < 0 || k.At >= r.Columns {
 			return fmt.Errorf("the category %.40q with %d levels is not possible", k.Name, len(k.Levels))
 		}
-		if err := errors.Join(checkName(k.Name), checkNames("level", k.Levels)); err != nil {
+		if err := errors.Join(CheckName(k.Name), checkNames("level", k.Levels)); err != nil {
 			return err
 		}
 	}
-	if all > maxAllLevels {
+	if all > MaxLabels {
 		return fmt.Errorf("the categories have too many levels: %d", all)
 	}
 	for _, p := range r.Dropped {
-		if err := checkName(p.Name); err != nil || p.At < 0 || p.At >= r.Columns {
+		if err := CheckName(p.Name); err != nil || p.At < 0 || p.At >= r.Columns {
 			return fmt.Errorf("the dropped column %.40q at position %d of %d is not possible", p.Name, p.At, r.Columns)
 		}
 	}
 	return nil
 }
 
-// likeTraining takes from the reading of the model's file what o leaves open, if the file is of
-// a kind that it applies to.
-func (o *OpenOptions) likeTraining(path string) {
-	r := &o.schema.Reading
-	kind, err := kindOf(path, o)
-	if err != nil {
-		return // Open says so
-	}
-	take := func(name string, dst *string, value string) {
-		if *dst == "" && value != "" {
-			*dst = value
-			o.took(name, value)
-		}
-	}
-	if kind.family == csvFiles || kind.family == libsvmFiles {
-		if start, _ := textStart(path, 4); markOf(start) == "" {
-			take("encoding", &o.Encoding, r.Encoding)
-		}
-	}
-	switch kind.family {
-	case csvFiles:
-		if o.Header == HeaderAuto && r.Header != HeaderAuto {
-			o.Header = r.Header
-			o.took("header", string(r.Header))
-		}
-		if d, err := ParseDelimiter(r.Delimiter); err == nil && o.Delimiter == 0 && !kind.tabs {
-			o.Delimiter = d
-			o.took("delimiter", r.Delimiter)
-		}
-		if o.Thousands == 0 || string(o.Thousands) != r.Decimal {
-			take("decimal", &o.Decimal, r.Decimal)
-		}
-		if m, err := ParseThousands(r.Thousands); err == nil && o.Thousands == 0 && o.Decimal != r.Thousands {
-			o.Thousands = m
-			o.took("thousands", r.Thousands)
-		}
-	case matFiles, npzFiles:
-		take("features-variable", &o.FeaturesVariable, r.FeaturesVariable)
-		if o.NoLabels {
-			return
-		}
-		take("labels-variable", &o.LabelsVariable, r.LabelsVariable)
-		if o.sameScale() && r.Kind != familyNames[csvFiles] {
-			take("values", &o.Beside.Values, r.Values)
-			o.takeIntervals()
-		}
-	}
+// Category is a column of a CSV file that became features: one for each of its levels, which is
+// 1 in the rows of that level and 0 in the others.
+type Category struct {
+	Name   string   `json:"name"` // from the header, or the position of the column
+	At     int      `json:"at"`   // the position of the column, from 0
+	Levels []string `json:"levels"`
 }
 
-// sameScale reports whether the labels of the file are what those of the model's file were.
-func (o *OpenOptions) sameScale() bool {
-	r := &o.schema.Reading
-	return r.Range != "" && o.Labels.Kind == r.Labels
+// Header says whether a CSV file has a header line.
+type Header string
+
+// The values of Header.
+const (
+	HeaderAuto Header = ""
+	HeaderYes  Header = "yes"
+	HeaderNo   Header = "no"
+)
+
+// LabelKind says what the labels in a file are.
+type LabelKind string
+
+// The kinds of labels.
+const (
+	// Distributions are label distributions already: one column for each label.
+	Distributions LabelKind = ""
+	// Age is one number for each row, which becomes a Gaussian around it.
+	Age LabelKind = "age"
+	// Class is one class name or number for each row, which becomes one-hot.
+	Class LabelKind = "class"
+	// Counts are non-negative counts, which are divided by their sum.
+	Counts LabelKind = "counts"
+)
+
+// ParseLabelKind reads a LabelKind as flags and specs write it.
+func ParseLabelKind(s string) (LabelKind, error) {
+	switch k := LabelKind(s); k {
+	case Distributions, Age, Class, Counts:
+		return k, nil
+	case "distribution", "distributions":
+		return Distributions, nil
+	}
+	return "", fmt.Errorf("labels %q: want distributions, age, class or counts", s)
 }
 
-func (o *OpenOptions) takeIntervals() {
-	if r := &o.schema.Reading; len(o.Beside.Intervals) == 0 && len(r.Intervals) == 2 {
-		o.Beside.Intervals = r.Intervals
-		o.took("intervals", listFlag("intervals", r.Intervals...).Value)
-	}
-}
-
-// took notes that an option is that of the model's file.
-func (o *OpenOptions) took(name, value string) {
-	*o.taken = append(*o.taken, Option{name, value})
-}
-
-// columnsLikeTraining is o with the columns of a CSV file of n columns that were given for the
-// model's file and are in this file too; names is nil if the file has no header.
-func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
-	if o.schema.Reading.Kind != familyNames[csvFiles] {
-		return o
-	}
-	r, like := &o.schema.Reading, *o
-	headerless := len(o.schema.LabelColumns.Positions) > 0 // the model's file
-	if names == nil && (!headerless || n != r.Columns) {
-		return o
-	}
-	like.takeCategories(names, headerless)
-	has := func(columns ...string) bool {
-		return names == nil || !headerless && !slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(names, c) })
-	}
-	if o.RowNames == "" && r.RowNames != "" && has(r.RowNames) {
-		like.RowNames = r.RowNames
-		like.took("row-names", r.RowNames)
-	}
-	if !o.NoLabels && o.sameScale() {
-		if o.Beside.Values == "" && r.Values != "" && has(r.Values) {
-			like.Beside.Values = r.Values
-			like.took("values", r.Values)
-		}
-		if has(r.Intervals...) {
-			like.takeIntervals()
-		}
-	}
-	if names != nil {
-		like.tellDropped(names)
-		return &like
-	}
-	if len(o.FeatureColumns)+len(o.Drop) == 0 {
-		like.chooseAsTrained()
-	}
-	if len(r.FeatureColumns) > 0 {
-		return &like
-	}
-	// Groups, exact numbers and intervals of the model's file that are read as nothing else are dropped.
-	like.Drop = slices.Clone(like.Drop)
-	for _, name := range (&BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups}).names() {
-		i, err := findColumn(nil, n, name)
-		if err == nil && !slices.Contains(o.schema.LabelColumns.Positions, i) && !slices.Contains(like.Beside.names(), name) {
-			like.Drop = append(like.Drop, name)
-		}
-	}
-	return &like
-}
-
-// takeCategories finds the categories of the model in the columns of a file.
-func (o *OpenOptions) takeCategories(names []string, headerless bool) {
-	var taken []string
-	for _, k := range o.schema.Reading.Categories {
-		if names != nil {
-			if k.At = slices.Index(names, k.Name); headerless || k.At < 0 {
-				continue
-			}
-		}
-		if o.categories = append(o.categories, k); !slices.Contains(o.Categories, k.Name) {
-			taken = append(taken, k.Name)
-		}
-		o.Features -= len(k.Levels) - 1 // of columns
-	}
-	if len(taken) > 0 {
-		o.took("categories", listFlag("categories", taken...).Value)
-	}
-}
-
-// tellDropped notes which columns of a file are ignored as those of the model's file were.
-func (o *OpenOptions) tellDropped(names []string) {
-	if len(o.FeatureColumns) > 0 {
-		return
-	}
-	var passed []string
-	for i, name := range names {
-		if o.known.passes(names, i) && !slices.Contains(o.Drop, name) && !o.known.label(name) && !o.known.beside[name] && name != o.RowNames {
-			passed = append(passed, name)
-		}
-	}
-	if n := len(passed); n > warningNames {
-		passed = append(passed[:warningNames], "...")
-	}
-	if len(passed) > 0 {
-		o.took("drop", listFlag("drop", passed...).Value)
-	}
-}
-
-// choosesAsTrained reports whether the model's file was no CSV file and not all of its features
-// were read.
-func (o *OpenOptions) choosesAsTrained() bool {
-	if o.schema == nil {
-		return false
-	}
-	r := &o.schema.Reading
-	return r.Kind != familyNames[csvFiles] && len(r.FeatureColumns)+len(r.Drop) > 0
-}
-
-// chooseLikeTraining has those features of a file that is no CSV file chosen that were chosen
-// from the model's file, if the file has as many. A sparse file without names may have fewer.
-func (o *OpenOptions) chooseLikeTraining(src Source) Source {
-	if !o.choosesAsTrained() {
-		return src
-	}
-	r, info := &o.schema.Reading, src.Info()
-	if info.Sparse && len(info.FeatureNames) == 0 && info.Features < r.Columns {
-		info.Features = r.Columns
-		src = &namedSource{Source: src, info: info}
-	}
-	if info.Features != r.Columns {
-		return src
-	}
-	for _, list := range [][]string{r.FeatureColumns, r.Drop} {
-		if _, err := findColumns(info.FeatureNames, info.Features, list); err != nil {
-			return src
-		}
-	}
-	o.chooseAsTrained()
-	return src
-}
-
-// chooseAsTrained takes the lists of columns from the reading of the model's file.
-func (o *OpenOptions) chooseAsTrained() {
-	r := &o.schema.Reading
-	o.FeatureColumns, o.Drop = r.FeatureColumns, r.Drop
-	for _, option := range (&Reading{FeatureColumns: r.FeatureColumns, Drop: r.Drop}).Options() {
-		o.took(option.Name, option.Value)
-	}
-}
-
-// overrides says that flags override the options of a model's file.
-const overrides errtext.Text = "options that are given override these"
-
-// note lists the options that come from the model's file, and then the advice. It is empty if there are no such options.
-func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
-	if o.taken == nil {
-		return ""
-	}
-	var all []errtext.Text
-	for _, option := range *o.taken {
-		all = append(all, option.Text())
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return errtext.Sprintf("read with the options of the training file: %s (%s)", errtext.Join(all, " "), advice)
-}
-
-// remedy is the end of an error. It says which options the training file has decided, and that options of the call override
-// them. It is empty if the training file has decided none.
-func (o *OpenOptions) remedy() errtext.Text {
-	if o.taken == nil {
-		return ""
-	}
-	var ways []errtext.Text
-	way := func(format string, args ...any) { ways = append(ways, errtext.Sprintf(format, args...)) }
-	for _, option := range *o.taken {
-		point := option.Value == "."
-		switch option.Name {
-		case "encoding":
-			if option.Value != "utf-8" {
-				way("{encoding=utf-8} if the file is UTF-8")
-			}
-		case "delimiter":
-			way("{delimiter} with the separator between the columns of this file")
-		case "decimal":
-			way("{decimal=%s} if the decimal separator is %s", map[bool]string{true: ",", false: "."}[point], map[bool]string{true: "a comma", false: "a point"}[point])
-		case "thousands":
-			if point || option.Value == "," {
-				way("{decimal=%s} if the decimal separator is %s", option.Value, map[bool]string{true: "a point", false: "a comma"}[point])
-			}
-		case "header":
-			way("{header=%s} if the first line is %s", map[bool]string{true: "no", false: "yes"}[option.Value == "yes"], map[bool]string{true: "a row", false: "a header"}[option.Value == "yes"])
-		}
-	}
-	if len(ways) == 0 {
-		return o.note(overrides)
-	}
-	return o.note(errtext.Sprintf("%s; %s", errtext.Join(slices.Compact(ways), ", "), overrides))
-}
-
-// withNote returns src with a note about how it was read, unless that is empty.
-func withNote(src Source, note errtext.Text) Source {
-	if note == "" {
-		return src
-	}
-	info := src.Info()
-	info.Notes = append(slices.Clone(info.Notes), note)
-	return &namedSource{Source: src, info: info}
+// LabelColumns says which columns of a CSV file were read as labels, if their names do not
+// say so. It is empty for other kinds of files.
+type LabelColumns struct {
+	Names     []string `json:"names,omitempty"`     // from the header, unless there are several that begin with label_ or y_
+	Positions []int    `json:"positions,omitempty"` // from 0, where there is no header
+	// Beside names the columns with exact numbers, intervals and groups, from the header.
+	Beside []string `json:"beside,omitempty"`
 }

@@ -221,15 +221,15 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 // number is a number as shards store it.
 type number interface{ uint32 | float32 | float64 }
 
-// nativeBytes returns the bytes of v in the order of this machine, in place.
-func nativeBytes[T number](v []T) []byte {
+// NativeBytes returns the bytes of v in the order of this machine, in place.
+func NativeBytes[T number](v []T) []byte {
 	var one T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(one)))
 }
 
 // put writes values to a section of b, little-endian.
 func put[T number](b []byte, s section, values []T) {
-	copy(b[s.from:s.to], nativeBytes(values))
+	copy(b[s.from:s.to], NativeBytes(values))
 	if !littleEndian {
 		swap[T](b[s.from:s.to])
 	}
@@ -244,7 +244,7 @@ func view[T number](b []byte, s section) []T {
 		return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
 	}
 	v := make([]T, len(b)/size)
-	copied := nativeBytes(v)
+	copied := NativeBytes(v)
 	if copy(copied, b); !littleEndian {
 		swap[T](copied)
 	}

@@ -99,7 +99,7 @@ func (s Split) assignTest(roles []Roles, assigned []uint16) error {
 			return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d", len(assigned)/max(1, s.AssignedLength(1)), n)
 		}
 		if s.Overlap {
-			words := splitWords(s.Folds)
+			words := SplitWords(s.Folds)
 			for i := range roles {
 				if assigned[i*words+s.Fold/16]>>(s.Fold%16)&1 != 0 {
 					roles[i] = Test
@@ -178,7 +178,7 @@ func (s Split) assignInner(roles []Roles, assigned []uint16) {
 // AssignedLength is the length of the list that Assigned names, of so many rows.
 func (s Split) AssignedLength(rows int) int {
 	if s.Overlap {
-		return rows * splitWords(s.Folds)
+		return rows * SplitWords(s.Folds)
 	}
 	return rows
 }
@@ -224,8 +224,8 @@ func (s Split) Check() error {
 	return nil
 }
 
-// splitWords is how many uint16 have a bit for each of so many splits.
-func splitWords(splits int) int { return (splits + 15) / 16 }
+// SplitWords is how many uint16 have a bit for each of so many splits.
+func SplitWords(splits int) int { return (splits + 15) / 16 }
 
 // EncodeFolds returns the blob that Split.Assigned names: a little-endian uint16
 // for each row, or, with Split.Overlap, several.

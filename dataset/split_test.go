@@ -1,29 +1,23 @@
-package dataset
+package dataset_test
 
 import (
 	"errors"
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/datasettest"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/num"
+	"pgregory.net/rapid"
 )
-
-func count(roles []Roles, role Roles) (n int) {
-	for _, r := range roles {
-		if r == role {
-			n++
-		}
-	}
-	return n
-}
 
 // Every row has one role, and the numbers are as Split says.
 func TestSplitSizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(1, 2000).Draw(t, "rows")
-		s := Split{
+		s := dataset.Split{
 			Seed:               rapid.Uint64().Draw(t, "seed"),
 			TestFraction:       rapid.SampledFrom([]float64{0, 0.001, 0.1, 0.5}).Draw(t, "test"),
 			ValidationFraction: rapid.SampledFrom([]float64{0, 0.001, 0.1, 0.9}).Draw(t, "validation"),
@@ -41,9 +35,9 @@ func TestSplitSizes(t *testing.T) {
 		if s.ValidationFraction > 0 {
 			validation = min((rows-test)/2, max(s.ValidationMin, int(s.ValidationFraction*float64(rows-test))))
 		}
-		if count(roles, Test) != test || count(roles, Validation) != validation || count(roles, Train) != rows-test-validation {
-			t.Fatalf("%d, %d, %d of %d rows, want %d tests and %d validations", count(roles, Train),
-				count(roles, Validation), count(roles, Test), rows, test, validation)
+		if datasettest.CountRole(roles, dataset.Test) != test || datasettest.CountRole(roles, dataset.Validation) != validation || datasettest.CountRole(roles, dataset.Train) != rows-test-validation {
+			t.Fatalf("%d, %d, %d of %d rows, want %d tests and %d validations", datasettest.CountRole(roles, dataset.Train),
+				datasettest.CountRole(roles, dataset.Validation), datasettest.CountRole(roles, dataset.Test), rows, test, validation)
 		}
 		if again, _ := s.Assign(rows, nil); !slices.Equal(roles, again) {
 			t.Fatal("the same split differs")
@@ -60,16 +54,16 @@ func TestFoldsCover(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		tested := make([]int, rows)
 		for fold := range k {
-			s := Split{Seed: seed, Folds: k, Fold: fold, ValidationFraction: 0.1, ValidationMin: 5}
+			s := dataset.Split{Seed: seed, Folds: k, Fold: fold, ValidationFraction: 0.1, ValidationMin: 5}
 			roles, err := s.Assign(rows, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := count(roles, Test); n < rows/k || n > rows/k+1 {
+			if n := datasettest.CountRole(roles, dataset.Test); n < rows/k || n > rows/k+1 {
 				t.Fatalf("fold %d of %d has %d of %d rows", fold, k, n, rows)
 			}
 			for i, r := range roles {
-				if r == Test {
+				if r == dataset.Test {
 					tested[i]++
 				}
 			}
@@ -83,9 +77,9 @@ func TestFoldsCover(t *testing.T) {
 }
 
 func TestAssignedFolds(t *testing.T) {
-	s := Split{Assigned: "digest", Folds: 3, Fold: 1}
+	s := dataset.Split{Assigned: "digest", Folds: 3, Fold: 1}
 	roles, err := s.Assign(5, []uint16{0, 1, 2, 1, 0})
-	if err != nil || !slices.Equal(roles, []Roles{Train, Test, Train, Test, Train}) {
+	if err != nil || !slices.Equal(roles, []dataset.Roles{dataset.Train, dataset.Test, dataset.Train, dataset.Test, dataset.Train}) {
 		t.Errorf("%v, %v", roles, err)
 	}
 	if _, err := s.Assign(5, []uint16{0, 1}); err == nil {
@@ -97,22 +91,22 @@ func TestAssignedFolds(t *testing.T) {
 // overlap the numbers are bits.
 func TestListedFoldsThatAreNotThere(t *testing.T) {
 	for _, c := range []struct {
-		split Split
+		split dataset.Split
 		fold  uint16
 		taken bool
 	}{
-		{Split{Folds: 3, Assigned: "x"}, 2, true}, {Split{Folds: 3, Assigned: "x"}, 3, false}, {Split{Folds: 3, Assigned: "x", Overlap: true}, 7, true},
+		{dataset.Split{Folds: 3, Assigned: "x"}, 2, true}, {dataset.Split{Folds: 3, Assigned: "x"}, 3, false}, {dataset.Split{Folds: 3, Assigned: "x", Overlap: true}, 7, true},
 	} {
-		list, err := c.split.Decode(EncodeFolds([]uint16{0, 1, c.fold}), 3)
-		if (err == nil) != c.taken || !c.taken && !errors.Is(err, ErrFormat) || c.taken && list[2] != c.fold {
+		list, err := c.split.Decode(dataset.EncodeFolds([]uint16{0, 1, c.fold}), 3)
+		if (err == nil) != c.taken || !c.taken && !errors.Is(err, dataset.ErrFormat) || c.taken && list[2] != c.fold {
 			t.Errorf("%+v with %d: %v, error %v", c.split, c.fold, list, err)
 		}
 	}
 }
 
 func TestSeedsGiveOtherSplits(t *testing.T) {
-	a, _ := Split{Seed: 1, TestFraction: 0.5}.Assign(100, nil)
-	b, _ := Split{Seed: 2, TestFraction: 0.5}.Assign(100, nil)
+	a, _ := dataset.Split{Seed: 1, TestFraction: 0.5}.Assign(100, nil)
+	b, _ := dataset.Split{Seed: 2, TestFraction: 0.5}.Assign(100, nil)
 	if slices.Equal(a, b) {
 		t.Error("two seeds give one split")
 	}
@@ -120,15 +114,15 @@ func TestSeedsGiveOtherSplits(t *testing.T) {
 
 // Data.Select gives each row of a role once, by shard and position.
 func TestSelect(t *testing.T) {
-	m, shards, err := Build(someRows(200), ImportOptions{})
+	m, shards, err := importer.Build(datasettest.SomeRows(200), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	roles, err := Split{Seed: 1, TestFraction: 0.2, ValidationFraction: 0.2}.Assign(200, nil)
+	roles, err := dataset.Split{Seed: 1, TestFraction: 0.2, ValidationFraction: 0.2}.Assign(200, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := NewData(m, roles)
+	d := dataset.NewData(m, roles)
 	for i, r := range shards {
 		if d.HasShard(i) {
 			t.Errorf("shard %d is at hand too early", i)
@@ -136,7 +130,7 @@ func TestSelect(t *testing.T) {
 		d.SetShard(i, r)
 	}
 	seen := map[uint32]bool{}
-	for _, role := range []Roles{Train, Validation, Test} {
+	for _, role := range []dataset.Roles{dataset.Train, dataset.Validation, dataset.Test} {
 		refs := d.Select(0, len(shards), role)
 		for _, ref := range refs {
 			row := d.Shard(int(ref.Shard)).Row[ref.Pos]
@@ -146,7 +140,7 @@ func TestSelect(t *testing.T) {
 			seen[row] = true
 		}
 	}
-	if len(seen) != 200 || len(d.Select(0, len(shards), AllRows)) != 200 || len(d.Select(3, 3, AllRows)) != 0 {
+	if len(seen) != 200 || len(d.Select(0, len(shards), dataset.AllRows)) != 200 || len(d.Select(3, 3, dataset.AllRows)) != 0 {
 		t.Errorf("%d rows", len(seen))
 	}
 }
@@ -154,31 +148,31 @@ func TestSelect(t *testing.T) {
 // TestSample: a sample has the wanted number of training rows of the data, or all if there are fewer, and no other rows. The
 // key draws them.
 func TestSample(t *testing.T) {
-	m, shards, err := Build(Artificial(400, 1), ImportOptions{})
+	m, shards, err := importer.Build(generate.Artificial(400, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	roles, err := Split{Seed: 3, TestFraction: 0.25, ValidationFraction: 0.2}.Assign(m.Rows, nil)
+	roles, err := dataset.Split{Seed: 3, TestFraction: 0.25, ValidationFraction: 0.2}.Assign(m.Rows, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := NewData(m, roles)
+	d := dataset.NewData(m, roles)
 	for i, r := range shards {
 		d.SetShard(i, r)
 	}
-	filled, all := d.Filled(make([]float64, m.Features)), d.Select(0, len(shards), Train)
-	drawn := func(d *Data, n int, seed uint64) []RowRef {
+	filled, all := d.Filled(make([]float64, m.Features)), d.Select(0, len(shards), dataset.Train)
+	drawn := func(d *dataset.Data, n int, seed uint64) []dataset.RowRef {
 		t.Helper()
 		s := d.Sample(n, num.NewKey(seed, "sample"))
-		refs := s.Select(0, len(shards), AllRows|Outside)
+		refs := s.Select(0, len(shards), dataset.AllRows|dataset.Outside)
 		if len(refs) != m.Rows {
 			t.Fatalf("%d rows have a role, want %d", len(refs), m.Rows)
 		}
 		if s.Shard(0) != d.Shard(0) || !s.HasShard(0) {
 			t.Error("the sample has other shards")
 		}
-		refs = s.Select(0, len(shards), Train)
-		if seen := s.Select(0, len(shards), AllRows); len(refs) != min(n, len(all)) || !slices.Equal(seen, refs) {
+		refs = s.Select(0, len(shards), dataset.Train)
+		if seen := s.Select(0, len(shards), dataset.AllRows); len(refs) != min(n, len(all)) || !slices.Equal(seen, refs) {
 			t.Fatalf("%d training rows of %d rows, want %d", len(refs), len(seen), min(n, len(all)))
 		}
 		for _, ref := range refs {

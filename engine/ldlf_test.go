@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/ldlf"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
@@ -20,7 +21,7 @@ type forest struct {
 
 func newForest(t *testing.T) *forest {
 	t.Helper()
-	m, shards := datatest.Build(t, dataset.Artificial(600, 3))
+	m, shards := datatest.Build(t, generate.Artificial(600, 3))
 	a := ldlf.New()
 	resolved, err := a.Resolve(param.Values{
 		"trees": int64(2), "depth": int64(4), "outputs": int64(9), "leaf_batches": int64(8), "leaf_iterations": int64(3), "steps": int64(40),

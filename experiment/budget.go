@@ -67,22 +67,18 @@ func (s *Spec) Bound(j *round.Job, methods []int, spent []float64, ended map[int
 			continue
 		}
 		if number[b] == 0 {
-			j.Cells.Budgets = append(j.Cells.Budgets, s.budgetOfRuns(b, spent))
+			of := round.CellBudget{Of: b.Of, Seconds: b.Limit.Seconds()}
+			for method := range s.Methods {
+				if s.Methods[method].Budget == b {
+					of.Spent += spent[method]
+				}
+			}
+			j.Cells.Budgets = append(j.Cells.Budgets, of)
 			number[b] = len(j.Cells.Budgets)
 		}
 		r := &j.Cells.Rows[i]
 		r.Budget, r.Ended, r.EndedSeconds = number[b], ended[method].Runs, ended[method].Seconds
 	}
-}
-
-func (s *Spec) budgetOfRuns(b *Budget, spent []float64) round.CellBudget {
-	of := round.CellBudget{Of: b.Of, Seconds: b.Limit.Seconds()}
-	for method := range s.Methods {
-		if s.Methods[method].Budget == b {
-			of.Spent += spent[method]
-		}
-	}
-	return of
 }
 
 // NotRun lists the missing runs of methods with a budget: a text with their number for each method and dataset.

@@ -19,8 +19,8 @@ type choice struct {
 	validation bool
 }
 
-// choose adds the method whose runs choose among points by samples that their candidates were not
-// trained on: an ensemble of which the best member has all the weight.
+// choose adds a method that chooses among points in each run, by samples that the candidates are not trained on: an ensemble in
+// which the best member has all the weight.
 func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]param.Pair) {
 	c := s.choice(e)
 	if len(points) < 2 {
@@ -36,21 +36,17 @@ func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]par
 		weights = "validated"
 	}
 	for _, point := range points {
-		r.Candidates = append(r.Candidates, candidateName(r.Algorithm, point))
+		candidate := "default"
+		if len(point) > 0 {
+			candidate = strings.TrimPrefix(methodName(r.Algorithm, point), r.Algorithm+" ")
+		}
+		r.Candidates = append(r.Candidates, candidate)
 	}
 	if r.Name == "" {
 		r.Name = methodName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
 	}
 	r.Algorithm = "ensemble"
 	s.addMethod(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights}, {Key: "inner_folds", Value: c.folds}})
-}
-
-// candidateName is the name of a point of a grid or a search: its settings, or default.
-func candidateName(algorithm string, point []param.Pair) string {
-	if len(point) == 0 {
-		return "default"
-	}
-	return strings.TrimPrefix(methodName(algorithm, point), algorithm+" ")
 }
 
 func (s *parser) choice(e entry) choice {

@@ -21,12 +21,6 @@ const (
 	modelsDir  = "models"
 )
 
-// ErrFolder is wrapped by errors about what is in a folder.
-var ErrFolder = errors.New("the folder does not hold an experiment, or a file of the experiment is damaged")
-
-// ErrNoPlan is wrapped by the error of a folder that has runs and no plan.
-var ErrNoPlan = errors.New("plan.json is missing, though cells.log has runs")
-
 // Folder keeps the records of runs that ended. One process writes to it at a time. It is safe
 // for concurrent use.
 type Folder struct {
@@ -42,9 +36,9 @@ type Folder struct {
 	Damaged []int
 }
 
-// OpenFolder opens a folder to write to, which is made where it is not there. An unfinished
-// record at the end, of a process that was killed, is cut off.
-func OpenFolder(dir string) (*Folder, error) {
+// OpenFolder opens a folder to write to, which is made if it is not there. An unfinished record at the end, of a process that
+// was killed, is cut off.
+func OpenFolder(dir string) (_ *Folder, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
@@ -52,28 +46,28 @@ func OpenFolder(dir string) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{dir: dir}
-	if err := f.open(); err != nil {
-		f.Close()
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	f.lock, err = files.Lock(filepath.Join(dir, lockFile), 0o666)
+	if errors.Is(err, files.ErrLocked) {
+		return nil, fmt.Errorf("%s: another process runs this experiment", dir)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s cannot be locked: %w", dir, err)
+	}
+	path := filepath.Join(dir, runsFile)
+	if f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+		return nil, err
+	}
+	if f.have, f.end, f.Damaged, err = readRecords(f.file); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := f.file.Truncate(f.end); err != nil {
 		return nil, err
 	}
 	return f, nil
-}
-
-func (f *Folder) open() (err error) {
-	f.lock, err = files.Lock(filepath.Join(f.dir, lockFile), 0o666)
-	if errors.Is(err, files.ErrLocked) {
-		return fmt.Errorf("%s: another process runs this experiment", f.dir)
-	} else if err != nil {
-		return fmt.Errorf("%s cannot be locked: %w", f.dir, err)
-	}
-	path := filepath.Join(f.dir, runsFile)
-	if f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
-		return err
-	}
-	if f.have, f.end, f.Damaged, err = readRecords(f.file); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return f.file.Truncate(f.end)
 }
 
 // own refuses a folder with files of others and none of an experiment.
@@ -177,7 +171,11 @@ func (f *Folder) Records() map[string]*Record {
 // disk when Put returns.
 func (f *Folder) Put(r *Record) error {
 	if model := r.Outcome.Model; len(model) > 0 {
-		if err := f.putModel(r.Outcome.ModelDigest, model); err != nil {
+		dir := filepath.Join(f.dir, modelsDir)
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+		if err := files.Replace(filepath.Join(dir, r.Outcome.ModelDigest+".model"), model, 0o644); err != nil {
 			return err
 		}
 	}
@@ -202,14 +200,6 @@ func (f *Folder) Put(r *Record) error {
 	}
 	f.have[r.Key] = &Record{r.Key, r.Seconds, attempts, &kept}
 	return nil
-}
-
-func (f *Folder) putModel(digest string, model []byte) error {
-	dir := filepath.Join(f.dir, modelsDir)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	return files.Replace(filepath.Join(dir, digest+".model"), model, 0o644)
 }
 
 // Layout returns the layout that was put last; nil: there is none that can be read.

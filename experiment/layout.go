@@ -1,8 +1,6 @@
 package experiment
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"time"
 
@@ -15,7 +13,7 @@ type Layout struct {
 	Table *result.Table `json:"table"`
 	// Keys has the key of each run of the table. It is empty if the run was refused.
 	Keys []string `json:"keys"`
-	// Skipped are the datasets whose files are not there.
+	// Skipped lists the datasets without a file.
 	Skipped []string `json:"skipped,omitempty"`
 	// Clip says whether the measures are of clipped degrees: measures.Clip.
 	Clip string `json:"clip,omitempty"`
@@ -25,11 +23,11 @@ type Layout struct {
 	Numerics int `json:"numerics,omitempty"`
 	// Text is the text of the spec.
 	Text string `json:"spec_text,omitempty"`
-	// Inputs say of which files the plans were made; nil: of datasets on a cluster.
+	// Inputs are the files that the plans were made from. nil: the plans were made from datasets on a cluster.
 	Inputs *Inputs `json:"inputs,omitempty"`
 }
 
-// Inputs say of which files an experiment was planned.
+// Inputs are the files that an experiment was planned from.
 type Inputs struct {
 	// Data is the absolute path of the folder of the files; empty: the spec's folder.
 	Data string  `json:"data,omitempty"`
@@ -51,44 +49,11 @@ type File struct {
 	Modified time.Time `json:"modified"`
 }
 
-// NewInput makes the input of a plan.
-func NewInput(p *Plan, files []File) Input {
-	in := Input{Files: files}
-	if p.Job != nil {
-		set := Set{Repeats: p.Repeats, Job: p.Job, Tested: p.Tested, Only: p.OnlyFolds}
-		sum := sha256.Sum256(append([]byte(set.folds()), marshalled(p.Manifest.LabelType)...))
-		in.Division = hex.EncodeToString(sum[:])
-	}
-	return in
-}
-
 // Written reports whether one of the files of the input was written since, or others were added.
 func (in *Input) Written(now []File) bool {
 	return !slices.EqualFunc(in.Files, now, func(a, b File) bool {
 		return a.Path == b.Path && a.Bytes == b.Bytes && a.Modified.Equal(b.Modified)
 	})
-}
-
-// NewLayout puts the plans of a spec together; skipped are the names of datasets without.
-func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
-	return NewOutline(s, plans, skipped).Layout()
-}
-
-func methodOf(r *Method) result.Method {
-	method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
-	if r.Budget != nil {
-		method.Budget = r.Budget.String()
-	}
-	for key, value := range r.Settings {
-		if key == "preset" {
-			continue
-		}
-		if method.Settings == nil {
-			method.Settings = make(map[string]string)
-		}
-		method.Settings[key] = value
-	}
-	return method
 }
 
 // Has returns the keys of the layout's runs.
@@ -123,9 +88,8 @@ func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
 	return ended
 }
 
-// Again lists the runs that ended before under another key and have none that ended now, where
-// ended tells: of another content of the dataset, other settings, folds or numerics. before are
-// the keys of those that ended before, by name.
+// Again lists the runs that have ended, but under another key: with another content of the dataset, or other settings, folds or
+// numerics. before has the keys of runs that have ended, by name. ended reports whether the run with a key has ended.
 func (l *Layout) Again(before map[result.Name]string, ended func(key string) bool) (list []result.Name) {
 	for i := range l.Table.Runs {
 		name := l.Table.NameOf(&l.Table.Runs[i])

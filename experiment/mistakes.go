@@ -81,3 +81,9 @@ func (l *located) Error() string {
 
 // Unwrap returns the error without its place.
 func (l *located) Unwrap() error { return l.err }
+
+// ErrFolder is wrapped by errors about what is in a folder.
+var ErrFolder = errors.New("the folder does not hold an experiment, or a file of the experiment is damaged")
+
+// ErrNoPlan is wrapped by the error of a folder that has runs and no plan.
+var ErrNoPlan = errors.New("plan.json is missing, though cells.log has runs")

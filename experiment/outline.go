@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/job/spec"
@@ -22,7 +22,7 @@ import (
 type Outline struct {
 	Table *result.Table `json:"table"` // without runs
 	Sets  []Set         `json:"sets"`  // of the table's datasets
-	// Skipped are the datasets whose files are not there.
+	// Skipped lists the datasets without a file.
 	Skipped []string `json:"skipped,omitempty"`
 	Clip    string   `json:"clip,omitempty"` // as in a Layout
 	Record  Recorded `json:"record,omitzero"`
@@ -38,7 +38,7 @@ type Set struct {
 	// Job.Cells, its number in the table.
 	Job     *round.Job `json:"job,omitempty"`
 	Methods []int      `json:"rows,omitempty"`
-	// Tested has, where the splits of Job overlap, the SHA-256 of which rows each of them tests.
+	// Tested has the SHA-256 of the samples that each split of Job tests, if the splits overlap.
 	Tested []string `json:"tested,omitempty"`
 	// Only lists the folds of each repeat that are run; empty: all.
 	Only []int `json:"only,omitempty"`
@@ -52,14 +52,26 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 		Table:   &result.Table{Name: s.Name, Measures: s.Measures, Clip: s.Clip, Runs: []result.Run{}, Spec: s.identity()},
 		Skipped: skipped, Clip: s.Clip, Record: s.Record, Text: s.Source,
 	}
-	for i := range s.Methods {
-		o.Table.Methods = append(o.Table.Methods, methodOf(&s.Methods[i]))
+	for _, r := range s.Methods {
+		method := result.Method{Name: r.Name, Algorithm: r.Algorithm, Candidates: r.Candidates, Preset: r.Settings["preset"]}
+		if r.Budget != nil {
+			method.Budget = r.Budget.String()
+		}
+		settings := maps.Clone(r.Settings)
+		if delete(settings, "preset"); len(settings) > 0 {
+			method.Settings = settings
+		}
+		o.Table.Methods = append(o.Table.Methods, method)
 	}
 	for _, p := range plans {
 		m := p.Manifest
+		var classes []string // nil: the labels are not classes, have no names, or are too many for a confusion matrix
+		if m.LabelType.Classes && len(m.LabelNames) <= result.MaxConfusion {
+			classes = m.LabelNames
+		}
 		o.Table.Datasets = append(o.Table.Datasets, result.Dataset{
 			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
-			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classesOf(m),
+			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
 		})
 		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Methods, p.Tested, p.OnlyFolds, p.Paper})
 		for _, f := range s.Published {
@@ -69,14 +81,6 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 		}
 	}
 	return o
-}
-
-// classesOf are the names of labels that are classes; nil: they have none, or are too many for a confusion matrix.
-func classesOf(m *dataset.Manifest) []string {
-	if !m.LabelType.Classes || len(m.LabelNames) > result.MaxConfusion {
-		return nil
-	}
-	return m.LabelNames
 }
 
 // DecodeOutline reads an outline that was written as JSON.
@@ -177,8 +181,8 @@ func (l *Layout) addMethod(at Place, set *Set, keys map[Place]string) {
 	}
 }
 
-// markSame names, in the table of the outline's layout, the first method with the settings of a later method on every
-// dataset, and the first dataset whose runs have the keys of a later dataset's.
+// markSame marks methods and datasets in the table of the outline's layout: a method if an earlier method has the same settings on
+// every dataset, and a dataset if the runs of an earlier dataset have the same keys.
 func (o *Outline) markSame(l *Layout) {
 	t := l.Table
 	methods, sets := newSameKeys(len(t.Methods)), newSameKeys(len(t.Datasets))
@@ -223,7 +227,7 @@ func (o *Outline) markSame(l *Layout) {
 	}
 }
 
-// folds returns the same text for sets whose rows are divided into the same folds and repeats; the set has a job.
+// folds returns the same text for sets with the same folds and repeats. The set has a job.
 func (s *Set) folds() string {
 	split := s.Job.Split
 	if split.Overlap {
@@ -288,7 +292,7 @@ func plainNumbers(value any) any {
 	return value
 }
 
-// sameKeys finds methods, or datasets, whose runs have the same keys.
+// sameKeys finds methods, or datasets, with the same keys of runs.
 type sameKeys struct {
 	sums  []hash.Hash    // of the keys
 	any   []bool         // true if there is a key: not all runs were refused
@@ -446,4 +450,20 @@ func (c *complete) values(resolved, preset string) map[string]string {
 	}
 	c.known[key] = values
 	return values
+}
+
+// NewLayout puts the plans of a spec together; skipped are the names of datasets without.
+func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
+	return NewOutline(s, plans, skipped).Layout()
+}
+
+// NewInput makes the input of a plan.
+func NewInput(p *Plan, files []File) Input {
+	in := Input{Files: files}
+	if p.Job != nil {
+		set := Set{Repeats: p.Repeats, Job: p.Job, Tested: p.Tested, Only: p.OnlyFolds}
+		sum := sha256.Sum256(append([]byte(set.folds()), marshalled(p.Manifest.LabelType)...))
+		in.Division = hex.EncodeToString(sum[:])
+	}
+	return in
 }

@@ -212,8 +212,7 @@ func (s *parser) published(n ast.Node) {
 	}
 }
 
-// setBudgets gives the methods without a budget of their own that of their algorithm: one for all methods
-// of an algorithm.
+// setBudgets sets the budget of methods without one. All such methods of an algorithm share a budget.
 func (s *parser) setBudgets(e entry) {
 	limit := s.duration(e)
 	of := make(map[string]*Budget)

@@ -52,7 +52,10 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 	case d.Name == "" && d.On != "":
 		d.Name = d.On
 	case d.Name == "":
-		d.Name = nameOf(d.File)
+		d.Name = strings.TrimSuffix(d.File[strings.LastIndexAny(d.File, `/\`)+1:], ".gz")
+		if dot := strings.LastIndexByte(d.Name, '.'); dot > 0 {
+			d.Name = d.Name[:dot]
+		}
 	}
 	if err := protocol.CheckName(d.Name); err != nil {
 		s.fail(d.At, "the dataset's name %q: %v; give the dataset another name with the key name", d.Name, err)
@@ -61,13 +64,4 @@ func (s *parser) dataset(n ast.Node, common Folds) Dataset {
 		s.fail(d.At, "the dataset's name %q has %d characters, want at most %d; give the dataset another name with the key name", d.Name, len(d.Name), maxName/2)
 	}
 	return d
-}
-
-// nameOf makes a dataset's name of a file's.
-func nameOf(path string) string {
-	base := strings.TrimSuffix(path[strings.LastIndexAny(path, `/\`)+1:], ".gz")
-	if dot := strings.LastIndexByte(base, '.'); dot > 0 {
-		base = base[:dot]
-	}
-	return base
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 
-// foldWays are the keys of folds of which one says how rows are divided; foldKeys are all.
+// foldKeys are the keys of folds. A mapping has exactly one of foldWays, which says how samples are divided.
 var (
 	foldWays = []string{"k", "sklearn", "groups", "file"}
 	foldKeys = slices.Concat(foldWays, []string{"seed", "repeats", "only"})
@@ -34,19 +34,14 @@ func (s *parser) folds(e entry) Folds {
 	if f.Way == folds.Groups || f.Way == folds.File {
 		f.Scheme = folds.Scheme{Way: f.Way}
 	}
-	s.checkFolds(&f)
-	return f
-}
-
-// checkFolds refuses folds that divide no rows at all, and lists of too many.
-func (s *parser) checkFolds(f *Folds) {
 	if err := f.Check(); err != nil {
 		s.fail(f.At, "folds: %v", err)
 	}
-	if n := f.Scheme.Folds * f.Repeats; s.overlapping(f) && n > dataset.MaxSplits {
+	if n := f.Scheme.Folds * f.Repeats; s.overlapping(&f) && n > dataset.MaxSplits {
 		s.fail(f.At, "folds: %s repeats of %s folds make %s splits, want at most %s; folds drawn by the experiment's own seed have no such limit",
 			units.Count(f.Repeats), units.Count(f.Scheme.Folds), units.Count(n), units.Count(dataset.MaxSplits))
 	}
+	return f
 }
 
 func (s *parser) foldMapping(f *Folds, mapping entry) {

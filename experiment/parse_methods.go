@@ -52,7 +52,11 @@ func (s *parser) methods(n ast.Node) {
 	if e, ok := at["settings"]; ok {
 		s.try(func() {
 			for _, given := range s.mapping(e.value, "settings", nil) {
-				s.try(func() { settings = append(settings, s.setting(r.Algorithm, given)) })
+				s.try(func() {
+					value := strings.Join(s.values(given), ",") // may be a list of items
+					s.check(r.Algorithm, given, given.key, value)
+					settings = append(settings, param.Pair{Key: given.key, Value: value})
+				})
 			}
 		})
 	}
@@ -71,13 +75,6 @@ func (s *parser) methods(n ast.Node) {
 	for _, point := range points {
 		s.addMethod(r, slices.Concat(settings, point))
 	}
-}
-
-// setting reads one setting of an algorithm, whose value may be a list of items.
-func (s *reader) setting(algorithm string, e entry) param.Pair {
-	value := strings.Join(s.values(e), ",")
-	s.check(algorithm, e, e.key, value)
-	return param.Pair{Key: e.key, Value: value}
 }
 
 // check refuses a setting that the algorithm does not have, or a value that it cannot have.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -27,9 +28,9 @@ import (
 // Data is what a plan must know of a dataset.
 type Data struct {
 	Manifest *dataset.Manifest
-	Groups   []uint16           // the group of each sample; nil: there are none
-	Splits   *dataset.SplitList // of the file that the folds name; nil: they name none
-	MaxList  int64              // bytes of a list of splits that the plan may make; 0: any number
+	Groups   []uint16        // the group of each sample; nil: there are none
+	Splits   *read.SplitList // of the file that the folds name; nil: they name none
+	MaxList  int64           // bytes of a list of splits that the plan may make; 0: any number
 }
 
 // Plan is what an experiment runs on one dataset.
@@ -42,13 +43,13 @@ type Plan struct {
 	Methods []int
 	// Refused says why a method of Spec.Methods does not go with the dataset: its runs have failed.
 	Refused map[int]string
-	// Assigned is the list that Job.Split.Assigned names, or nil, and Tested, where its splits
-	// overlap, the SHA-256 of which rows each of them tests.
+	// Assigned is the list that Job.Split.Assigned names, or nil. Tested has the SHA-256 of the samples that each split of the
+	// list tests, if the splits overlap.
 	Assigned []uint16
 	Tested   []string
 	// Paper has, by algorithm, the resolved settings of its preset paper, if the preset goes with the dataset.
 	Paper map[string]json.RawMessage
-	// Repeats and Folds are those of each method.
+	// Repeats and Folds are the same for each method.
 	Repeats, Folds int
 	// Divisions numbers the folds of all repeats as result.Dataset.Divisions does.
 	Divisions []int
@@ -56,8 +57,8 @@ type Plan struct {
 	OnlyFolds []int
 }
 
-// overlapping reports whether the folds of all repeats are put into one list of splits that overlap, as those of
-// scikit-learn are: the seeds of jobs do not make them.
+// overlapping reports whether the folds of all repeats are put into one list of splits that overlap. This is necessary if the
+// seed of a job does not make the folds, such as the folds of scikit-learn.
 func (s *Spec) overlapping(f *Folds) bool {
 	return f.Way == folds.ScikitLearn || f.Way == folds.Seeded && f.Seed != s.Seed
 }
@@ -95,7 +96,10 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			continue
 		}
 		if !slices.ContainsFunc(cells.Rows, func(r round.CellRow) bool { return r.Algorithm == row.Algorithm }) {
-			p.addPaper(s, row.Algorithm, split)
+			paper := Method{Algorithm: row.Algorithm, Settings: map[string]string{"preset": "paper"}}
+			if r, err := s.resolve(&paper, split, data.Manifest); err == nil {
+				p.Paper[row.Algorithm] = r.Params
+			}
 		}
 		row.Only = p.runsOfMethod()
 		cells.Rows, p.Methods = append(cells.Rows, *row), append(p.Methods, i)
@@ -156,7 +160,7 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 }
 
 // testedRows lists which rows each fold of a list tests.
-func testedRows(l *dataset.SplitList) []string {
+func testedRows(l *read.SplitList) []string {
 	rows := make([][]byte, l.Folds)
 	for row, fold := range l.Assigned {
 		rows[fold] = binary.AppendUvarint(rows[fold], uint64(row))
@@ -200,13 +204,6 @@ func (s *Spec) resolve(r *Method, of *dataset.Split, m *dataset.Manifest) (*roun
 	}, nil
 }
 
-// addPaper adds the preset paper of an algorithm to Plan.Paper.
-func (p *Plan) addPaper(s *Spec, algorithm string, of *dataset.Split) {
-	if r, err := s.resolve(&Method{Algorithm: algorithm, Settings: map[string]string{"preset": "paper"}}, of, p.Manifest); err == nil {
-		p.Paper[algorithm] = r.Params
-	}
-}
-
 // split makes the split of all folds, and the list that it names.
 func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	rows := &folds.Rows{Count: data.Manifest.Rows, Groups: data.Groups, File: data.Splits}
@@ -229,7 +226,7 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 				units.Count(n), units.Count(rows.Count), units.Format(size), units.Format(most))
 		}
 	}
-	var lists []*dataset.SplitList
+	var lists []*read.SplitList
 	for repeat := range max(1, f.Scheme.Repeats) {
 		list, err := f.Divide(rows, repeat)
 		if err != nil {
@@ -267,8 +264,8 @@ func (p *Plan) Runs() ([]Run, error) {
 	return RunsOf(p.Job, p.Tested, p.Methods)
 }
 
-// RunsOf lists the runs of a job of runs by unit; methods gives a method of a spec for each of the
-// job's, tested is that of a Plan.
+// RunsOf lists the runs of a job of runs by unit. rows has, for each method of the job, its index in the spec. tested is as in a
+// Plan.
 func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
 	switch {
 	case j.Cells == nil || len(rows) != len(j.Cells.Rows):
@@ -294,7 +291,7 @@ func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
 	return list, err
 }
 
-// testedBy returns the SHA-256 of which rows each fold of a split that overlaps tests, or nil.
+// testedBy returns the SHA-256 of the samples that each fold tests if folds overlap, or nil.
 func testedBy(s dataset.Split, assigned []uint16, rows int) (list []string, err error) {
 	if !s.Overlap {
 		return nil, nil
@@ -309,7 +306,7 @@ func testedBy(s dataset.Split, assigned []uint16, rows int) (list []string, err 
 	return list, nil
 }
 
-// testRows returns the SHA-256 of which rows a split tests.
+// testRows returns the SHA-256 of the samples that a split tests.
 func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 	roles, err := s.Assign(rows, assigned)
 	if err != nil {
@@ -325,8 +322,8 @@ func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Only returns the job of those of the plan's runs that want wants, and for each of its methods
-// the index in Spec.Methods; nil: there are none.
+// Only returns the job of the runs for which want returns true, and for each of its methods the index in Spec.Methods. It returns
+// nil if there are no such runs.
 func (p *Plan) Only(cells []Run, want func(*Run) bool) (of *round.Job, rows []int) {
 	if p.Job == nil {
 		return nil, nil
@@ -357,7 +354,7 @@ func (p *Plan) Only(cells []Run, want func(*Run) bool) (of *round.Job, rows []in
 	return &j, rows
 }
 
-// place is where folds stand in the spec, or the dataset where the spec has none.
+// place is the place of folds in the spec, or the place of the dataset if the spec has no folds.
 func (f *Folds) place(d *Dataset) yamltree.Place {
 	if f.At.Line == 0 {
 		return d.At
@@ -365,23 +362,9 @@ func (f *Folds) place(d *Dataset) yamltree.Place {
 	return f.At
 }
 
-// checkRecorded returns an error if what is recorded of a plan's runs takes more than the bounds: those
-// of one run, or those of all of the experiment with what plans before had.
-func (s *Spec) checkRecorded(p *Plan, before int64) (all int64, err error) {
-	if p.Job == nil {
-		return before, nil
-	}
-	one := pipeline.RecordBytes(p.Job, p.Manifest)
-	if one > protocol.MaxCellRecord {
-		return 0, s.Error(s.Record.At, "record: dataset %s: the predictions for %d samples with %d labels take %d bytes in each run, want at most %d",
-			p.Dataset.Name, p.Job.Cells.PredictedRows, p.Manifest.Labels, one, protocol.MaxCellRecord)
-	}
-	return before + one*int64(p.Job.Cells.Count()), nil
-}
-
-// CheckPlans returns an error if the plans have too many runs, or if what they record of their runs takes too much.
-func (s *Spec) CheckPlans(plans []*Plan) (err error) {
-	all, runs := int64(0), 0
+// CheckPlans returns an error if the plans have too many runs, or if what they record takes too much: of one run, or of all runs.
+func (s *Spec) CheckPlans(plans []*Plan) error {
+	runs := 0
 	for _, p := range plans {
 		if p.Job == nil {
 			continue
@@ -390,10 +373,17 @@ func (s *Spec) CheckPlans(plans []*Plan) (err error) {
 			return s.Error(p.Dataset.At, "the experiment has more than %s runs with this dataset", units.Count(MaxRuns))
 		}
 	}
+	all := int64(0)
 	for _, p := range plans {
-		if all, err = s.checkRecorded(p, all); err != nil {
-			return err
+		if p.Job == nil {
+			continue
 		}
+		one := pipeline.RecordBytes(p.Job, p.Manifest)
+		if one > protocol.MaxCellRecord {
+			return s.Error(s.Record.At, "record: dataset %s: the predictions for %d samples with %d labels take %d bytes in each run, want at most %d",
+				p.Dataset.Name, p.Job.Cells.PredictedRows, p.Manifest.Labels, one, protocol.MaxCellRecord)
+		}
+		all += one * int64(p.Job.Cells.Count())
 	}
 	if all > protocol.MaxCellRecords {
 		return s.Error(s.Record.At, "record: the records of all runs take up to %d MB, want at most %d; leave out %s, or some of the methods, repeats or folds",

@@ -8,11 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
@@ -21,6 +19,8 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // planned makes the plan of a spec for its only dataset, of 60 rows.
@@ -210,7 +210,7 @@ func TestGroupsOfAPlan(t *testing.T) {
 func TestWholeFoldsOfAPlan(t *testing.T) {
 	const methods = "name: a\ndatasets: [b]\nmethods: [rf, {algorithm: rf, grid: {trees: [1, 2]}, choose: {validation: 0.1}}, {algorithm: ensemble, settings: {members: 'rf,rf'}}]\n"
 	m, _ := datatest.Artificial(t, 60)
-	list := &dataset.SplitList{Folds: 4, Assigned: make([]uint16, 60)}
+	list := &read.SplitList{Folds: 4, Assigned: make([]uint16, 60)}
 	for row := range list.Assigned {
 		list.Assigned[row] = uint16(row / 15)
 	}

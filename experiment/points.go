@@ -9,8 +9,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// points lists the settings beside the common ones that a method is to be run with, one list for each
-// method of the table: those of its grid or of its search, else an empty one.
+// points lists the settings of a method in addition to the common settings, one list for each method of the table: the points of
+// the grid or of the search, or else one empty list.
 func (s *parser) points(r *Method, at map[string]entry) [][]param.Pair {
 	grid, hasGrid := at["grid"]
 	search, hasSearch := at["search"]

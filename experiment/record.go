@@ -22,8 +22,8 @@ type Record struct {
 	Seconds float64 // of computing
 	// Attempts is how often the run has ended, in all records of a folder or all jobs of a cluster. It is not recorded.
 	Attempts int
-	// Outcome is that of the run, without the model, and with the learning curve and the
-	// predictions where these are recorded.
+	// Outcome is the outcome of the run without the model. It has the learning curve and the predictions if these are
+	// recorded.
 	Outcome *pipeline.Outcome
 }
 
@@ -111,7 +111,7 @@ func readRecords(in io.Reader) (records map[string]*Record, end int64, damaged [
 }
 
 // readLine reads a line, which it returns without its end, and with at most MaxRecord bytes; size counts all of
-// its bytes. The error is io.EOF where the rest has no end of a line.
+// its bytes. The error is io.EOF if the rest has no end of a line.
 func readLine(r *bufio.Reader) (line []byte, size int64, err error) {
 	for {
 		piece, err := r.ReadSlice('\n')
@@ -128,7 +128,7 @@ func readLine(r *bufio.Reader) (line []byte, size int64, err error) {
 	}
 }
 
-// sumLength is that of a CRC-32 in hex and a space, which a line begins with.
+// sumLength is the length of a CRC-32 in hex and a space. Each line begins with them.
 const sumLength = 9
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
@@ -61,7 +60,7 @@ func (r *Recorded) set(c *round.Cells) {
 	}
 }
 
-// axisOf says what the labels are, where predictions are recorded.
+// axisOf says what the labels are. It returns nil if predictions are not recorded.
 func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
 	if !r.Predictions {
 		return nil
@@ -73,12 +72,17 @@ func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
 	return l
 }
 
-// fillRecorded sets what a record has of the learning curve and the predictions, as far as the
-// experiment records them.
+// fillRecorded sets the learning curve and the predictions of a record, if the experiment records them.
 func fillRecorded(c *result.Run, o *pipeline.Outcome, of *Recorded) {
-	if of.Curve && o.Curve != nil {
-		c.Curve = curveOf(o.Curve.Points())
-		if c.Curve != nil && o.RefitSteps > 0 && o.RefitSteps < o.Steps {
+	if of.Curve && o.Curve != nil && len(o.Curve.Points()) > 0 {
+		c.Curve = new(result.Curve)
+		for _, p := range o.Curve.Points() {
+			c.Curve.Steps, c.Curve.Training, c.Curve.Validation = append(c.Curve.Steps, p.Step), append(c.Curve.Training, p.Training), append(c.Curve.Validation, p.Validation)
+		}
+		if !slices.ContainsFunc(c.Curve.Validation, func(v float64) bool { return !math.IsNaN(v) }) {
+			c.Curve.Validation = nil
+		}
+		if o.RefitSteps > 0 && o.RefitSteps < o.Steps {
 			c.Curve.BeforeRefit = o.Steps - o.RefitSteps
 		}
 	}
@@ -89,22 +93,7 @@ func fillRecorded(c *result.Run, o *pipeline.Outcome, of *Recorded) {
 	if err != nil || set.Number { // numbers have no distributions
 		return
 	}
-	for i, method := range set.Row {
-		c.Predictions = append(c.Predictions, result.Predicted{Row: method, True: set.TruthOf(i), Predicted: set.PredictedOf(i)})
+	for i, row := range set.Row {
+		c.Predictions = append(c.Predictions, result.Predicted{Row: row, True: set.TruthOf(i), Predicted: set.PredictedOf(i)})
 	}
-}
-
-// curveOf is a curve as tables have it; nil: there are no points.
-func curveOf(points []curve.Point) *result.Curve {
-	if len(points) == 0 {
-		return nil
-	}
-	c := new(result.Curve)
-	for _, p := range points {
-		c.Steps, c.Training, c.Validation = append(c.Steps, p.Step), append(c.Training, p.Training), append(c.Validation, p.Validation)
-	}
-	if !slices.ContainsFunc(c.Validation, func(v float64) bool { return !math.IsNaN(v) }) {
-		c.Validation = nil
-	}
-	return c
 }

@@ -16,11 +16,7 @@ import (
 
 var searchKeys = []string{"draws", "seed", "space"}
 
-// maxTries bounds how often a search draws for n points. All points of a space of n are drawn after about
-// n log n tries.
-func maxTries(n int64) int64 { return max(20*n, min(100*n, 100_000)) }
-
-// axis is a setting of a search, whose values are drawn.
+// axis is a setting with drawn values.
 type axis struct {
 	key string
 	// value returns the value of a number from 0 to below 1.
@@ -54,26 +50,23 @@ func (s *parser) search(r *Method, e entry) (points [][]param.Pair) {
 	if size < float64(draws) {
 		s.fail(space.at, "search: space is too small: it has at most %s different points, want %s draws; numbers are rounded to %d digits", units.Count(int64(size)), units.Count(draws), digits)
 	}
+	most := max(20*draws, min(100*draws, 100_000)) // all points of a space of n are drawn after about n log n tries
 	seen := make(map[string]bool)
 	for n := int64(0); int64(len(points)) < draws; n++ {
-		if n == maxTries(draws) {
+		if n == most {
 			s.fail(space.at, "search: space is too small: %s tries gave %s different points, want %s draws", units.Count(n), units.Count(len(points)), units.Count(draws))
 		}
 		goOn(s.ctx)
-		point := pointOf(axes, seed, uint64(n))
+		var point []param.Pair
+		for _, a := range axes {
+			u := num.NewStream(num.NewKey(seed, "experiment/search/"+a.key), uint64(n), 0).Float64()
+			point = append(point, param.Pair{Key: a.key, Value: a.value(u)})
+		}
 		if name := methodName("", point); !seen[name] {
 			seen[name], points = true, append(points, point)
 		}
 	}
 	return points
-}
-
-func pointOf(axes []axis, seed, draw uint64) (point []param.Pair) {
-	for _, a := range axes {
-		u := num.NewStream(num.NewKey(seed, "experiment/search/"+a.key), draw, 0).Float64()
-		point = append(point, param.Pair{Key: a.key, Value: a.value(u)})
-	}
-	return point
 }
 
 // space reads the axes of a search.
@@ -85,26 +78,21 @@ func (s *parser) space(r *Method, e entry) (axes []axis) {
 	ok := true
 	for _, x := range list {
 		ok = s.try(func() {
-			if _, words := x.value.(*ast.SequenceNode); words {
-				axes = append(axes, s.oneOf(r, x))
-			} else {
+			if _, words := x.value.(*ast.SequenceNode); !words {
 				axes = append(axes, s.interval(r, x))
+				return
 			}
+			values := s.texts(x)
+			for _, v := range values {
+				s.check(r.Algorithm, x, x.key, v)
+			}
+			axes = append(axes, axis{x.key, func(u float64) string { return values[int(float64(u*float64(len(values))))] }, float64(len(values))})
 		}) && ok
 	}
 	if !ok {
 		panic(mistake{})
 	}
 	return axes
-}
-
-// oneOf is an axis of listed values, which are drawn alike.
-func (s *parser) oneOf(r *Method, e entry) axis {
-	values := s.texts(e)
-	for _, v := range values {
-		s.check(r.Algorithm, e, e.key, v)
-	}
-	return axis{e.key, func(u float64) string { return values[int(float64(u*float64(len(values))))] }, float64(len(values))}
 }
 
 // intervalKeys are the ways to draw from an interval.
@@ -122,7 +110,10 @@ func (s *parser) interval(r *Method, e entry) axis {
 	if len(ends) != 2 {
 		s.fail(way.at, "%s: %s: want two numbers, the lower and the upper bound", e.key, way.key)
 	}
-	whole := way.key == "int" || isWhole(r.Algorithm, e.key)
+	whole := way.key == "int"
+	if a, err := registry.Find(r.Algorithm); err == nil {
+		whole = whole || slices.ContainsFunc(a.Params(), func(p param.Param) bool { return p.Name == e.key && p.Kind == param.KindInt })
+	}
 	var bounds [2]float64
 	for i, end := range ends {
 		at := entry{key: e.key, at: e.at, valueAt: placeOf(s.sequence(way)[i])}
@@ -156,17 +147,6 @@ func valuesBetween(low, high float64, whole bool) float64 {
 		return (9*decade + v/math.Pow(10, decade) - 1) * math.Pow10(digits-1)
 	}
 	return math.Floor(below(high)-below(low)) + 3 // the bounds keep all their digits
-}
-
-// isWhole reports whether a setting is a whole number.
-func isWhole(algorithm, key string) bool {
-	a, err := registry.Find(algorithm)
-	if err != nil {
-		return false
-	}
-	params := a.Params()
-	i := slices.IndexFunc(params, func(p param.Param) bool { return p.Name == key })
-	return i >= 0 && params[i].Kind == param.KindInt
 }
 
 // digits is how many digits a drawn number has, so that a report shows the value that was used.

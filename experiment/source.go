@@ -2,10 +2,7 @@ package experiment
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,15 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/yamltree"
 )
-
-// identity returns what identifies the text of the spec; nil: the spec was not read from a text.
-func (s *Spec) identity() *result.Spec {
-	if s.Source == "" {
-		return nil
-	}
-	sum := sha256.Sum256([]byte(s.Source))
-	return &result.Spec{File: filepath.Base(s.file), Digest: hex.EncodeToString(sum[:]), Data: s.Data}
-}
 
 // Kinship says how a spec goes with the results that a layout describes.
 type Kinship int
@@ -56,15 +44,13 @@ func (s *Spec) Compare(of *Layout) (Kinship, []string) {
 	switch {
 	case len(changes) == 0:
 		return SameSpec, nil
-	case kept.File != own.File, !common(s.Datasets, before.Datasets, nameOfDataset), !common(s.Methods, before.Methods, algorithmOf):
+	case kept.File != own.File,
+		!common(s.Datasets, before.Datasets, func(d Dataset) string { return d.Name }),
+		!common(s.Methods, before.Methods, func(r Method) string { return r.trained }):
 		return OtherSpec, changes
 	}
 	return EditedSpec, changes
 }
-
-func nameOfDataset(d Dataset) string { return d.Name }
-func nameOfMethod(r Method) string   { return r.Name }
-func algorithmOf(r Method) string    { return r.trained }
 
 // common reports whether two lists have an item of one name.
 func common[T any](a, b []T, name func(T) string) bool {
@@ -77,11 +63,11 @@ func common[T any](a, b []T, name func(T) string) bool {
 
 // changesFrom lists what a spec says otherwise than an earlier one: names of datasets and methods, and keys.
 func (s *Spec) changesFrom(before *Spec) (list []string) {
-	list = append(list, changed("dataset", s.Datasets, before.Datasets, nameOfDataset, func(d Dataset) any {
+	list = append(list, changed("dataset", s.Datasets, before.Datasets, func(d Dataset) string { return d.Name }, func(d Dataset) any {
 		d.At, d.Folds.At = yamltree.Place{}, yamltree.Place{}
 		return d
 	})...)
-	list = append(list, changed("method", s.Methods, before.Methods, nameOfMethod, func(r Method) any {
+	list = append(list, changed("method", s.Methods, before.Methods, func(r Method) string { return r.Name }, func(r Method) any {
 		r.At, r.Budget = yamltree.Place{}, nil // a budget decides which runs are run, and none of their results
 		return r
 	})...)

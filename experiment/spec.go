@@ -1,6 +1,9 @@
 package experiment
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +36,7 @@ type Spec struct {
 	Methods  []Method // grids are expanded
 	Measures []string
 	Clip     string // of the measures that are shown: measures.Clip
-	// SkipMissing passes over datasets whose files are not there.
+	// SkipMissing is true if datasets without a file are skipped.
 	SkipMissing bool
 	Published   []Published
 	Record      Recorded
@@ -103,7 +106,7 @@ func errorAt(file string, at yamltree.Place, format string, args ...any) error {
 // the kind of the error.
 func (s *Spec) Located(at yamltree.Place, err error) error { return &located{s.file, at, err} }
 
-// DefaultMeasures are those of a spec that names none: the six of Geng 2016.
+// DefaultMeasures are the measures of a spec without the key measures: the six measures of Geng 2016.
 var DefaultMeasures = []string{"chebyshev", "clark", "canberra", "kl", "cosine", "intersection"}
 
 // more returns round.Job.Measures: whether a measure beside the ten is wanted.
@@ -156,4 +159,13 @@ func (s *Spec) SetRecorded(words []string) error {
 		}
 	}
 	return nil
+}
+
+// identity returns what identifies the text of the spec; nil: the spec was not read from a text.
+func (s *Spec) identity() *result.Spec {
+	if s.Source == "" {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(s.Source))
+	return &result.Spec{File: filepath.Base(s.file), Digest: hex.EncodeToString(sum[:]), Data: s.Data}
 }

@@ -3,14 +3,12 @@ package experiment
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// Fill returns the table with the records of runs that ended; running are the keys of those
-// that are computed just now.
+// Fill returns the table with the records of runs that have ended. running has the keys of the runs that are computed now.
 func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *result.Table {
 	t := *l.Table
 	t.Runs = append([]result.Run{}, l.Table.Runs...)
@@ -32,25 +30,20 @@ func (l *Layout) fill(c *result.Run, r *Record) {
 	fillScores(c, r.Outcome, len(l.Table.Methods[c.Method].Candidates))
 }
 
-// fillScores sets what the candidates of a run that chose among n scored.
+// fillScores sets the K-L of the candidates of a run that chose among n.
 func fillScores(c *result.Run, o *pipeline.Outcome, n int) {
-	if c.CandidateKL = scores(o.Mixture, n); c.CandidateKL != nil {
-		c.MeanKL = value("kl", o.MeanPredictor, nil)
+	c.CandidateKL = nil
+	if o.Mixture == nil || n == 0 || len(o.Mixture.Members) != n {
+		return
 	}
-}
-
-// scores lists the K-L of the candidates of a run that chose among n; nil: it did not.
-func scores(x *algorithms.Mixture, n int) (list []float64) {
-	if x == nil || n == 0 || len(x.Members) != n {
-		return nil
-	}
-	for _, m := range x.Members {
+	var scores []float64
+	for _, m := range o.Mixture.Members {
 		if m.OutOfFoldKL == nil {
-			return nil
+			return
 		}
-		list = append(list, *m.OutOfFoldKL)
+		scores = append(scores, *m.OutOfFoldKL)
 	}
-	return list
+	c.CandidateKL, c.MeanKL = scores, value("kl", o.MeanPredictor, nil)
 }
 
 // fill sets what a record says of a run.
@@ -79,7 +72,7 @@ func fill(c *result.Run, r *Record, names []string, clip measures.Clip) {
 	}
 }
 
-// clipped returns the measures of clipped degrees; those of classes and numbers are not clipped.
+// clipped returns the measures of clipped degrees. Measures of classes and numbers are not clipped.
 func clipped(c *measures.Clipped, a *measures.Added) (measures.Report, *measures.Added) {
 	of := new(measures.Added)
 	if a != nil {
@@ -102,7 +95,7 @@ func fillBeside(c *result.Run, a *measures.Added) {
 	}
 }
 
-// value returns a mean, NaN where the model has no such measure.
+// value returns a mean, or NaN if the model has no such measure.
 func value(name string, r measures.Report, a *measures.Added) float64 {
 	v, ok := measures.Value(name, r, a)
 	if !ok {

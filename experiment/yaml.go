@@ -168,7 +168,7 @@ func (s *reader) text(e entry) string {
 	return v
 }
 
-// sequence lists the items of a list, of which there is at least one.
+// sequence lists the items of a list with at least one item.
 func (s *reader) sequence(e entry) []ast.Node {
 	list, ok := e.value.(*ast.SequenceNode)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	"go.uber.org/goleak"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
@@ -28,6 +28,8 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker/batch"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,9 +50,9 @@ type data struct {
 }
 
 var (
-	dense  = sync.OnceValue(func() dataset.Source { return dataset.Artificial(600, 3) })
+	dense  = sync.OnceValue(func() dataset.Source { return generate.Artificial(600, 3) })
 	sparse = sync.OnceValue(func() dataset.Source {
-		s, err := dataset.Generate(dataset.GenerateOptions{Rows: 400, Features: 90, Labels: 4, Density: 0.05, Seed: 5})
+		s, err := generate.New(generate.Options{Rows: 400, Features: 90, Labels: 4, Density: 0.05, Seed: 5})
 		if err != nil {
 			panic(err)
 		}
@@ -62,7 +64,7 @@ func importData(t testing.TB, src dataset.Source) *data {
 	t.Helper()
 	d := &data{dir: t.TempDir()}
 	var err error
-	if d.manifest, err = dataset.Import(src, d.dir, dataset.ImportOptions{}); err != nil {
+	if d.manifest, err = importer.Import(src, d.dir, importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	_, shards := datatest.Build(t, src)

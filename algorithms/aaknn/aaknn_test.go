@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/contract"
@@ -40,7 +41,7 @@ func whole(roles dataset.Roles) round.Task {
 // test rows.
 func generated(t testing.TB, n, features, labels int, density float64) *dataset.Data {
 	t.Helper()
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: n, Features: features, Labels: labels, Density: density, Seed: 5})
+	src, err := generate.New(generate.Options{Rows: n, Features: features, Labels: labels, Density: density, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

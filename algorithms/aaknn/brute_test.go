@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -137,7 +138,7 @@ func found(y, x *dataset.Rows, scale []float64, k int) (all [][]uint32) {
 func fold(t *testing.T, name string) (y, x *dataset.Rows) {
 	t.Helper()
 	m, shards := datatest.Shared(t, name+".mat")
-	assigned, folds, err := dataset.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
+	assigned, folds, err := read.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
 	if err != nil {
 		t.Fatal(err)
 	}

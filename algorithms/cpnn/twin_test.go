@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -123,7 +124,7 @@ func rowsOf(d *dataset.Data, roles dataset.Roles, v scaling.Values) (xs, ds [][]
 // generated builds rows, dense or sparse.
 func generated(t testing.TB, rows, labels int, density float64) *dataset.Data {
 	t.Helper()
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: rows, Features: 6 + int(20*(1-density)), Labels: labels, Density: density, Seed: 6})
+	src, err := generate.New(generate.Options{Rows: rows, Features: 6 + int(20*(1-density)), Labels: labels, Density: density, Seed: 6})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/contract"
@@ -56,7 +57,7 @@ func FuzzResult(f *testing.F) {
 // problem builds generated rows.
 func problem(t testing.TB, rows, features, labels int, density float64) (*dataset.Manifest, []*dataset.Rows) {
 	t.Helper()
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: rows, Features: features, Labels: labels, Density: density, Seed: 7})
+	src, err := generate.New(generate.Options{Rows: rows, Features: features, Labels: labels, Density: density, Seed: 7})
 	if err != nil {
 		t.Fatal(err)
 	}

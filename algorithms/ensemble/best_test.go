@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -16,7 +16,7 @@ import (
 // TestBest: the member with the least K-L on inner folds has all the weight, whatever its place,
 // and the measures are those of that member trained alone.
 func TestBest(t *testing.T) {
-	m, shards := datatest.Build(t, dataset.Artificial(200, 1))
+	m, shards := datatest.Build(t, generate.Artificial(200, 1))
 	data := &local.Data{Manifest: m, Shards: shards}
 	train := func(s protocol.Spec) *pipeline.Outcome {
 		t.Helper()
@@ -51,7 +51,7 @@ func TestBest(t *testing.T) {
 // trained on all rows, and the model is that member to the last bit, with the measures that it has
 // alone.
 func TestValidated(t *testing.T) {
-	m, shards := datatest.Build(t, dataset.Artificial(200, 1))
+	m, shards := datatest.Build(t, generate.Artificial(200, 1))
 	data := &local.Data{Manifest: m, Shards: shards}
 	train := func(algorithm string, set map[string]string, lanes int) *pipeline.Outcome {
 		t.Helper()

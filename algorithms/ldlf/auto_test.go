@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
@@ -47,7 +48,7 @@ func TestAutoTrains(t *testing.T) {
 // rows, of the models and of the mean predictors.
 func autoFolds(t *testing.T, name string, n int) (model, mean float64) {
 	m, shards := datatest.Shared(t, name+".mat")
-	assigned, folds, err := dataset.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
+	assigned, folds, err := read.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -55,9 +56,9 @@ func FuzzEntries(f *testing.F) {
 	})
 }
 
-func problem(t testing.TB, o dataset.GenerateOptions) (*dataset.Manifest, []*dataset.Rows) {
+func problem(t testing.TB, o generate.Options) (*dataset.Manifest, []*dataset.Rows) {
 	t.Helper()
-	src, err := dataset.Generate(o)
+	src, err := generate.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestGoldenDigests(t *testing.T) {
 		"fixed sparse":      "c2b23ad2702f7ee3797886f984e85ccf7430c3da7146cf9688dd5a4647550238",
 		"raw sparse":        "df2828bfff14fc5af51b50c6339ef9f001452da3eab4710353448196588e7b7f",
 	}
-	for _, o := range []dataset.GenerateOptions{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2}, {Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
+	for _, o := range []generate.Options{{Rows: 200, Features: 6, Labels: 4, Density: 1, Seed: 2}, {Rows: 200, Features: 40, Labels: 4, Density: 0.1, Seed: 2}} {
 		m, shards := problem(t, o)
 		for _, c := range cases {
 			name := c.Name
@@ -106,7 +107,7 @@ func TestGoldenDigests(t *testing.T) {
 
 // TestRefit: a refit is the training without validation, on the same rows, as far as was best: the clusters too.
 func TestRefit(t *testing.T) {
-	m, shards := problem(t, dataset.GenerateOptions{Rows: 200, Features: 30, Labels: 4, Density: 1, Seed: 2})
+	m, shards := problem(t, generate.Options{Rows: 200, Features: 30, Labels: 4, Density: 1, Seed: 2})
 	set := param.Values{"decay": "fixed", "validation_interval": int64(2), "validation_fraction": 0.3, "clusters": int64(3)}
 	contract.CheckRefit(t, New(), set, func(set param.Values) algorithms.Trainer {
 		j := contract.Job(t, New(), set, m, dataset.Split{Seed: 5, TestFraction: 0.1})
@@ -262,7 +263,7 @@ func far(p []float64, z [][]float64) (sum float64) {
 // those of the twin, whose gradient is by central differences: of usual labels, of two labels, and where
 // all labels of a cluster are equal.
 func TestGradient(t *testing.T) {
-	for name, o := range map[string]dataset.GenerateOptions{
+	for name, o := range map[string]generate.Options{
 		"usual":        {Rows: 80, Features: 4, Labels: 5, Density: 1, Seed: 3},
 		"two labels":   {Rows: 80, Features: 4, Labels: 2, Density: 1, Seed: 4},
 		"equal labels": {Rows: 80, Features: 4, Labels: 3, Density: 1, Seed: 5},
@@ -356,7 +357,7 @@ func evaluate(t *testing.T, k *kernel, tr *trainer, d *dataset.Data, x []float64
 // TestDraw: the first centres are the rows with the least random numbers, however rows are shared among
 // units.
 func TestDraw(t *testing.T) {
-	m, shards := problem(t, dataset.GenerateOptions{Rows: 90, Features: 2, Labels: 3, Density: 1, Seed: 6})
+	m, shards := problem(t, generate.Options{Rows: 90, Features: 2, Labels: 3, Density: 1, Seed: 6})
 	d := datatest.Data(t, m, shards, dataset.Split{Seed: 1, TestFraction: 0.2}, nil)
 	key := num.NewKey(11, "ldl-ldm/start")
 	var rows []uint32
@@ -398,7 +399,7 @@ func TestDistanceOfNothing(t *testing.T) {
 // TestTrains: with few rows there is one cluster; with equal labels and with two labels a job ends with a
 // model that is no worse than the mean.
 func TestTrains(t *testing.T) {
-	for name, o := range map[string]dataset.GenerateOptions{
+	for name, o := range map[string]generate.Options{
 		"few rows": {Rows: 60, Features: 3, Labels: 4, Density: 1, Seed: 1}, "two labels": {Rows: 200, Features: 3, Labels: 2, Density: 1, Seed: 1},
 		"equal labels": {Rows: 200, Features: 3, Labels: 3, Density: 1, Seed: 1},
 	} {
@@ -424,7 +425,7 @@ func TestTrains(t *testing.T) {
 
 // TestCollectedIsChecked: bytes that no unit draws end the job with an error.
 func TestCollectedIsChecked(t *testing.T) {
-	m, _ := problem(t, dataset.GenerateOptions{Rows: 200, Features: 3, Labels: 2, Density: 1, Seed: 1})
+	m, _ := problem(t, generate.Options{Rows: 200, Features: 3, Labels: 2, Density: 1, Seed: 1})
 	j := contract.Job(t, New(), param.Values{"preset": "paper", "scaling": "none"}, m, dataset.Split{})
 	for _, b := range [][]byte{{1}, bytes.Repeat([]byte{0xff}, entryBytes(2)), make([]byte, 2*entryBytes(2)), make([]byte, 11*entryBytes(2))} {
 		tr, err := New().NewTrainer(j, m, nil)

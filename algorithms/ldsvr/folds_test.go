@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -22,7 +23,7 @@ var (
 // independent optimiser does; over the folds K-L is at most .64 of the mean predictor's.
 func TestFolds(t *testing.T) {
 	m, shards := datatest.Shared(t, "SJAFFE.mat")
-	assigned, folds, err := dataset.FoldsFile(testkit.Shared(t, "folds/SJAFFE.csv"), m.Rows)
+	assigned, folds, err := read.FoldsFile(testkit.Shared(t, "folds/SJAFFE.csv"), m.Rows)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/contract"
@@ -36,7 +37,7 @@ func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, New(), sets()..
 // generated returns a data set with a fifth of test rows.
 func generated(t testing.TB, n, features, labels int, density float64) *dataset.Data {
 	t.Helper()
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: n, Features: features, Labels: labels, Density: density, Seed: 6})
+	src, err := generate.New(generate.Options{Rows: n, Features: features, Labels: labels, Density: density, Seed: 6})
 	if err != nil {
 		t.Fatal(err)
 	}

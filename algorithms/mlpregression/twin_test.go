@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -158,7 +159,7 @@ func (s onScale) Scan(f func(*dataset.Row) error) error {
 // generated builds rows with numbers, dense or sparse.
 func generated(t testing.TB, rows int, density float64) *dataset.Data {
 	t.Helper()
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: rows, Features: 6 + int(20*(1-density)), Labels: 5, Density: density, Seed: 6})
+	src, err := generate.New(generate.Options{Rows: rows, Features: 6 + int(20*(1-density)), Labels: 5, Density: density, Seed: 6})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/ndf"
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -45,7 +46,7 @@ func (p *problem) data() *dataset.Data {
 // digits returns the digits with each of the three test sets of 30 %.
 func digits(t testing.TB) (list []*problem) {
 	t.Helper()
-	src, err := dataset.Open(testkit.Shared(t, "data/digits.csv.gz"), dataset.OpenOptions{Header: "no", Labels: dataset.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}})
+	src, err := read.Open(testkit.Shared(t, "data/digits.csv.gz"), read.OpenOptions{Header: "no", Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func digits(t testing.TB) (list []*problem) {
 		t.Fatal(err)
 	}
 	for k := range 3 {
-		p := &problem{m, shards, make([]dataset.Roles, m.Rows)}
+		p := &problem{manifest: m, shards: shards, roles: make([]dataset.Roles, m.Rows)}
 		for _, line := range lines[1:] {
 			row, err := strconv.Atoi(line[0])
 			if err != nil {
@@ -251,14 +252,14 @@ func TestTexturesTable(t *testing.T) {
 	}
 	full := []any{"sampling_ratio", 1.0, "max_depth", 60, "min_samples", 2}
 	list := []variant{
-		{"ndf hard", ndf.New(), []any{"routing", "hard"}},
-		{"ndf hard, l1 1e-4", ndf.New(), []any{"routing", "hard", "l1", 1e-4}},
-		{"ndf soft", ndf.New(), []any{"routing", "soft"}},
-		{"ndf perceptron", ndf.New(), []any{"routing", "hard", "hidden", "0"}},
-		{"ndf adaptive", ndf.New(), []any{"routing", "hard", "hidden", "adaptive"}},
-		{"rf depth 5, all", rf.New(), []any{"sampling_ratio", 1.0, "max_depth", 5, "min_samples", 10}},
-		{"rf depth 10, all", rf.New(), []any{"sampling_ratio", 1.0, "max_depth", 10, "min_samples", 10}},
-		{"rf full, all", rf.New(), full},
+		{name: "ndf hard", a: ndf.New(), set: []any{"routing", "hard"}},
+		{name: "ndf hard, l1 1e-4", a: ndf.New(), set: []any{"routing", "hard", "l1", 1e-4}},
+		{name: "ndf soft", a: ndf.New(), set: []any{"routing", "soft"}},
+		{name: "ndf perceptron", a: ndf.New(), set: []any{"routing", "hard", "hidden", "0"}},
+		{name: "ndf adaptive", a: ndf.New(), set: []any{"routing", "hard", "hidden", "adaptive"}},
+		{name: "rf depth 5, all", a: rf.New(), set: []any{"sampling_ratio", 1.0, "max_depth", 5, "min_samples", 10}},
+		{name: "rf depth 10, all", a: rf.New(), set: []any{"sampling_ratio", 1.0, "max_depth", 10, "min_samples", 10}},
+		{name: "rf full, all", a: rf.New(), set: full},
 	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		p := textured(t, seed)

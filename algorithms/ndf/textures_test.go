@@ -19,7 +19,7 @@ func textured(t testing.TB, seed uint64) *problem {
 		t.Fatal(err)
 	}
 	m, shards := datatest.Build(t, all.Rows(0, all.Images()))
-	p := &problem{m, shards, make([]dataset.Roles, m.Rows)}
+	p := &problem{manifest: m, shards: shards, roles: make([]dataset.Roles, m.Rows)}
 	for row := range p.roles {
 		p.roles[row] = dataset.Train
 		if row >= all.Rows(0, trainImages).Info().Rows {

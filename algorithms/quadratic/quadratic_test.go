@@ -175,10 +175,10 @@ func (s altered) Scan(f func(*dataset.Row) error) error {
 // nothing new.
 func TestDependentColumns(t *testing.T) {
 	rows := scaletest.Rows{N: 150, Features: 3, Density: 1, Seed: 4}
-	plain := scaletest.New(t, altered{rows, 4, func(x []float64) []float64 {
+	plain := scaletest.New(t, altered{Rows: rows, features: 4, change: func(x []float64) []float64 {
 		return []float64{x[0], x[1], x[2], math.Copysign(1, x[0]-x[1])}
 	}})
-	more := scaletest.New(t, altered{rows, 7, func(x []float64) []float64 {
+	more := scaletest.New(t, altered{Rows: rows, features: 7, change: func(x []float64) []float64 {
 		return []float64{x[0], x[1], x[2], math.Copysign(1, x[0]-x[1]), x[1], 7, 2*x[2] - 5}
 	}})
 	x, y := plain.Widened(t, dataset.Train)

@@ -93,7 +93,7 @@ func (s rescaled) Scan(f func(*dataset.Row) error) error {
 func TestUnits(t *testing.T) {
 	testkit.WithoutRace(t)
 	rows := scaletest.Rows{N: 300, Features: 4, Density: 1, Seed: 4}
-	metres, millimetres := scaletest.New(t, rows), scaletest.New(t, rescaled{rows, 1000})
+	metres, millimetres := scaletest.New(t, rows), scaletest.New(t, rescaled{Rows: rows, factor: 1000})
 	for name, set := range map[string]param.Values{
 		"exact": nil, "by sums": {"landmarks": int64(100)}, "minmax": {"scaling": "minmax", "preset": "paper"}, "paper": {"preset": "paper"},
 	} {

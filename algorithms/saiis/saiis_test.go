@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
@@ -29,7 +30,7 @@ func FuzzDecodeModel(f *testing.F) {
 // problem builds generated rows, whose features have both signs and differ in size.
 func problem(t testing.TB, density float64) (*dataset.Manifest, []*dataset.Rows) {
 	t.Helper()
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: 200, Features: 16, Labels: 4, Density: density, Seed: 2})
+	src, err := generate.New(generate.Options{Rows: 200, Features: 16, Labels: 4, Density: density, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -176,11 +177,11 @@ var twins = []param.Values{
 
 // TestIterations: the weights after each iteration are those of the slow twin, dense and sparse.
 func TestIterations(t *testing.T) {
-	for _, o := range []dataset.GenerateOptions{
+	for _, o := range []generate.Options{
 		{Rows: 40, Features: 6, Labels: 3, Density: 1, Seed: 1},
 		{Rows: 60, Features: 20, Labels: 2, Density: 0.1, Seed: 2},
 	} {
-		src, err := dataset.Generate(o)
+		src, err := generate.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +398,7 @@ func TestMinimiser(t *testing.T) {
 // TestEnds: a feature that is 0 in all rows moves no weight, and a label that no row with a feature
 // has takes the weight to its bound.
 func TestEnds(t *testing.T) {
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: 40, Features: 6, Labels: 3, Density: 1, Seed: 1})
+	src, err := generate.New(generate.Options{Rows: 40, Features: 6, Labels: 3, Density: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
 
@@ -82,7 +83,7 @@ func source(t testing.TB, name string) (*dataset.Manifest, []*dataset.Rows) {
 	if name != "dense" {
 		return datatest.Shared(t, name+".mat")
 	}
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: 2500, Features: 243, Labels: 6, Density: 1, Seed: 1})
+	src, err := generate.New(generate.Options{Rows: 2500, Features: 243, Labels: 6, Density: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

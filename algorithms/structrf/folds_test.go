@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/rf"
 	"github.com/coppice-ldl/coppice/algorithms/structrf"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -31,18 +32,18 @@ type reproduction struct {
 }
 
 var reproductions = []reproduction{
-	{"Yeast_alpha", .985, [6]measures.Stat{ // Table 4
+	{name: "Yeast_alpha", ratio: .985, paper: [6]measures.Stat{ // Table 4
 		{Mean: .0133, Std: .0008}, {Mean: .2079, Std: .0134}, {Mean: .6745, Std: .0461},
-		{Mean: .0054, Std: .0007}, {Mean: .9947, Std: .0007}, {Mean: .9628, Std: .0025}}, true},
-	{"Yeast_spo5", .94, [6]measures.Stat{ // Table 12
+		{Mean: .0054, Std: .0007}, {Mean: .9947, Std: .0007}, {Mean: .9628, Std: .0025}}, large: true},
+	{name: "Yeast_spo5", ratio: .94, paper: [6]measures.Stat{ // Table 12
 		{Mean: .0867, Std: .0048}, {Mean: .1751, Std: .0103}, {Mean: .2690, Std: .0154},
-		{Mean: .0268, Std: .0023}, {Mean: .9763, Std: .0020}, {Mean: .9133, Std: .0048}}, false},
-	{"SJAFFE", .76, [6]measures.Stat{ // Table 16
+		{Mean: .0268, Std: .0023}, {Mean: .9763, Std: .0020}, {Mean: .9133, Std: .0048}}, large: false},
+	{name: "SJAFFE", ratio: .76, paper: [6]measures.Stat{ // Table 16
 		{Mean: .1047, Std: .0137}, {Mean: .3709, Std: .0399}, {Mean: .7726, Std: .0920},
-		{Mean: .0544, Std: .0117}, {Mean: .9483, Std: .0117}, {Mean: .8690, Std: .0165}}, false},
-	{"Movie", .70, [6]measures.Stat{ // Table 18
+		{Mean: .0544, Std: .0117}, {Mean: .9483, Std: .0117}, {Mean: .8690, Std: .0165}}, large: false},
+	{name: "Movie", ratio: .70, paper: [6]measures.Stat{ // Table 18
 		{Mean: .1108, Std: .0050}, {Mean: .5042, Std: .0235}, {Mean: .9629, Std: .0452},
-		{Mean: .0921, Std: .0066}, {Mean: .9393, Std: .0042}, {Mean: .8421, Std: .0062}}, true},
+		{Mean: .0921, Std: .0066}, {Mean: .9393, Std: .0042}, {Mean: .8421, Std: .0062}}, large: true},
 }
 
 // TestTenFolds reproduces Tables 4, 12, 16 and 18 on the ten folds in
@@ -117,7 +118,7 @@ func runFolds(t *testing.T, algorithm, name, step string) *pipeline.Outcome {
 		return o
 	}
 	m, shards := datatest.Shared(t, name+".mat")
-	assigned, folds, err := dataset.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
+	assigned, folds, err := read.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// generate makes rows of normal features, of which those listed tell what the four
+// tellingRows makes rows of normal features, of which those listed tell what the four
 // labels are.
-func generate(rows, features int, seed uint64, telling ...int) (*dataset.Manifest, *dataset.Data) {
+func tellingRows(rows, features int, seed uint64, telling ...int) (*dataset.Manifest, *dataset.Data) {
 	s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
 	r := &dataset.Rows{N: rows, Features: features, Labels: 4}
 	for i := range rows {
@@ -70,7 +70,7 @@ func TestAdaptiveStepOnOneNode(t *testing.T) {
 
 // rootSplit grows a tree of one split on 10,000 draws.
 func rootSplit(t *testing.T, step string, telling []int) (evaluations uint64, gain float64) {
-	m, d := generate(10_000, 36, 1, telling...)
+	m, d := tellingRows(10_000, 36, 1, telling...)
 	set := param.Values{"trees": int64(1), "max_depth": int64(1), "sampling_ratio": 1.0, "step": step}
 	tr := grow(t, jobOf(t, m, set), m, d)
 	model, err := tr.Model()

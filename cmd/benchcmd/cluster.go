@@ -15,6 +15,8 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/bench"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/speed"
@@ -77,7 +79,7 @@ func (c *benchClusterCmd) Run(a *cli.App) error {
 			return err
 		}
 	}
-	src, checks, name := dataset.Artificial(quickRows, 1), dataset.Checks{}, "artificial"
+	src, checks, name := generate.Artificial(quickRows, 1), importer.Checks{}, "artificial"
 	if err := c.BelongTo(c.Data); err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func (c *benchClusterCmd) Run(a *cli.App) error {
 }
 
 // measure starts the cluster, measures, and ends the cluster.
-func (c *benchClusterCmd) measure(a *cli.App, name string, src dataset.Source, checks dataset.Checks) error {
+func (c *benchClusterCmd) measure(a *cli.App, name string, src dataset.Source, checks importer.Checks) error {
 	var report *benchReport
 	err := onBenchCluster(a, proc.Config{Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"}}, c.TLS, func(cluster *proc.Cluster, _, _ string) (err error) {
 		report, err = c.compare(a, cluster, name, src, checks)
@@ -154,7 +156,7 @@ func (c *EchoCmd) Run(a *cli.App) error {
 	return bench.Echo(v.Ctx, c.NATS, source, c.Bytes, c.Compute)
 }
 
-func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string, src dataset.Source, checks dataset.Checks) (*benchReport, error) {
+func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string, src dataset.Source, checks importer.Checks) (*benchReport, error) {
 	m := progress.New(a)
 	defer m.Clear()
 	d, err := cluster.Client().Import(a.Ctx, name, src, m.Reading(a.Ctx, "reading data", checks))

@@ -17,6 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
@@ -72,15 +74,15 @@ func (c *QuickstartCmd) Run(a *cli.App) (err error) {
 }
 
 // prepare checks all flags before anything is started.
-func (c *QuickstartCmd) prepare(a *cli.App) (*spec.File, dataset.Source, dataset.Checks, error) {
+func (c *QuickstartCmd) prepare(a *cli.App) (*spec.File, dataset.Source, importer.Checks, error) {
 	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
-		return nil, nil, dataset.Checks{}, cli.Usagef("--coordinators %d: want 1, 3 or 5", n)
+		return nil, nil, importer.Checks{}, cli.Usagef("--coordinators %d: want 1, 3 or 5", n)
 	}
 	if c.Workers < 1 || c.Workers > 64 {
-		return nil, nil, dataset.Checks{}, cli.Usagef("--workers %d: want 1 to 64", c.Workers)
+		return nil, nil, importer.Checks{}, cli.Usagef("--workers %d: want 1 to 64", c.Workers)
 	}
 	if err := c.BelongTo(c.Data); err != nil {
-		return nil, nil, dataset.Checks{}, err
+		return nil, nil, importer.Checks{}, err
 	}
 	if c.Steps == "" {
 		c.Steps = quickSteps
@@ -88,7 +90,7 @@ func (c *QuickstartCmd) prepare(a *cli.App) (*spec.File, dataset.Source, dataset
 	flags := jobcmd.SpecFlags{Dataset: "quickstart", Name: "quickstart", Steps: c.Steps, TestFraction: quickFraction}
 	file, err := flags.Read()
 	if err != nil || c.Data == "" {
-		return file, dataset.Artificial(quickRows, spec.DefaultSeed), dataset.Checks{}, err
+		return file, generate.Artificial(quickRows, spec.DefaultSeed), importer.Checks{}, err
 	}
 	src, checks, err := c.Open(a, c.Data)
 	return file, src, checks, err
@@ -143,7 +145,7 @@ func (q *quickstart) up(c *QuickstartCmd) error {
 }
 
 // train imports, trains and prints the result.
-func (q *quickstart) train(c *QuickstartCmd, file *spec.File, src dataset.Source, checks dataset.Checks) error {
+func (q *quickstart) train(c *QuickstartCmd, file *spec.File, src dataset.Source, checks importer.Checks) error {
 	cl := q.cluster.Client()
 	m := progress.New(q.App)
 	d, err := cl.Import(q.Ctx, "quickstart", src, m.Reading(q.Ctx, "reading data", checks))

@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/config"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol/access"
@@ -123,7 +123,7 @@ func readConfig(ctx *kong.Context, o *outside) error {
 	if path == "" || o.off {
 		return nil
 	}
-	b, err := dataset.ReadText(path)
+	b, err := read.ReadText(path)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 )
 
 // File is a file that gets its name after it is complete. A device, a pipe or a descriptor is written directly.
@@ -178,8 +179,8 @@ func (a *App) CreateOutput(path string) (Output, error) {
 }
 
 // Compressed returns an output that compresses if the format is csv.gz, and otherwise out.
-func Compressed(out Output, f dataset.Format) Output {
-	if f != dataset.CSVGZ {
+func Compressed(out Output, f write.Format) Output {
+	if f != write.CSVGZ {
 		return out
 	}
 	return zipped{out, gzip.NewWriter(out)}
@@ -277,7 +278,7 @@ func CheckNotInput(flag, out string, inputs ...string) error {
 		return nil // nothing can be lost
 	}
 	for _, in := range inputs {
-		for _, file := range dataset.FilesOf(in) {
+		for _, file := range read.FilesOf(in) {
 			if read, err := os.Stat(file); err == nil && os.SameFile(written, read) {
 				return Usagef("%s %s: this command reads that file; give another name", flag, out)
 			}
@@ -292,9 +293,9 @@ type FormatFlag struct {
 }
 
 // FormatOf returns the format of a file to write; errors are usage errors.
-func (f *FormatFlag) FormatOf(path string) (dataset.Format, error) {
-	ending, ok := dataset.FormatOf(path)
-	given := dataset.Format(f.Format)
+func (f *FormatFlag) FormatOf(path string) (write.Format, error) {
+	ending, ok := write.FormatOf(path)
+	given := write.Format(f.Format)
 	switch {
 	case ok && given != "" && given != ending:
 		return "", Usagef("{format=%s}: %s ends in .%s", given, path, ending)
@@ -303,7 +304,7 @@ func (f *FormatFlag) FormatOf(path string) (dataset.Format, error) {
 	case given != "":
 		return given, nil
 	case path == Stdout || IsDirect(path):
-		return dataset.CSV, nil
+		return write.CSV, nil
 	}
 	return "", Usagef("%s: the format of the file to write is unknown; give {format}, or a name that ends in .csv, .csv.gz or .npz", path)
 }

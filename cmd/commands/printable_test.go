@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -64,11 +65,11 @@ func TestNothingIsObeyed(t *testing.T) {
 	header, row := "age"+escape+"x", "person"+escape
 	rows := strings.Repeat(row+",1,0.5,0.5\n"+row+",2,0.25,0.75\n", 20)
 	file := cmdtest.Write(t, dir, "data.csv", "row_name,"+header+",label_a"+escape+",label_b\n"+rows)
-	src, err := dataset.Open(file, dataset.OpenOptions{})
+	src, err := read.Open(file, read.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _, err := dataset.Build(src, dataset.ImportOptions{})
+	m, _, err := importer.Build(src, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -47,13 +49,13 @@ type FileFlags struct {
 }
 
 // Options returns the flags as options of package dataset. Errors are usage errors.
-func (f *FileFlags) Options() (o dataset.OpenOptions, err error) {
+func (f *FileFlags) Options() (o read.OpenOptions, err error) {
 	kind, err := dataset.ParseLabelKind(f.Labels)
 	if err != nil {
 		return o, cli.Usage(err)
 	}
-	o = dataset.OpenOptions{
-		Labels:    dataset.LabelOptions{Kind: kind, Columns: f.LabelColumns, Prefixes: f.LabelPrefix},
+	o = read.OpenOptions{
+		Labels:    read.LabelOptions{Kind: kind, Columns: f.LabelColumns, Prefixes: f.LabelPrefix},
 		NamesFile: f.Names, RowNames: f.RowNames,
 	}
 	if f.Header != "auto" {
@@ -61,21 +63,21 @@ func (f *FileFlags) Options() (o dataset.OpenOptions, err error) {
 	}
 	o.FeatureColumns, o.Drop, o.Categories = f.FeatureColumns, f.Drop, f.Categories
 	o.Images, o.FeaturesVariable, o.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
-	if f.DataFormat != "" && !slices.Contains(dataset.Formats(), f.DataFormat) {
-		return o, cli.Usagef("{data-format=%s}: want one of %s", f.DataFormat, strings.Join(dataset.Formats(), ", "))
+	if f.DataFormat != "" && !slices.Contains(read.Formats(), f.DataFormat) {
+		return o, cli.Usagef("{data-format=%s}: want one of %s", f.DataFormat, strings.Join(read.Formats(), ", "))
 	}
 	if f.Delimiter != "" {
-		if o.Delimiter, err = dataset.ParseDelimiter(f.Delimiter); err != nil {
+		if o.Delimiter, err = read.ParseDelimiter(f.Delimiter); err != nil {
 			return o, cli.WrongOption(err)
 		}
 	}
 	if o.Decimal = f.Decimal; f.Decimal != "" {
-		if _, err = dataset.ParseDecimal(f.Decimal); err != nil {
+		if _, err = read.ParseDecimal(f.Decimal); err != nil {
 			return o, cli.WrongOption(err)
 		}
 	}
 	if f.Thousands != "" {
-		if o.Thousands, err = dataset.ParseThousands(f.Thousands); err != nil {
+		if o.Thousands, err = read.ParseThousands(f.Thousands); err != nil {
 			return o, cli.WrongOption(err)
 		}
 		if f.Decimal == f.Thousands {
@@ -83,7 +85,7 @@ func (f *FileFlags) Options() (o dataset.OpenOptions, err error) {
 		}
 	}
 	if f.Encoding != "" {
-		if o.Encoding, err = dataset.ParseEncoding(f.Encoding); err != nil {
+		if o.Encoding, err = read.ParseEncoding(f.Encoding); err != nil {
 			return o, cli.WrongOption(err)
 		}
 	}
@@ -109,7 +111,7 @@ type DataFlags struct {
 }
 
 // Open opens a data file, or stdin, as the flags say.
-func (d *DataFlags) Open(a *cli.App, path string) (dataset.Source, dataset.Checks, error) {
+func (d *DataFlags) Open(a *cli.App, path string) (dataset.Source, importer.Checks, error) {
 	o, checks, err := d.Options()
 	if err != nil {
 		return nil, checks, err
@@ -117,7 +119,7 @@ func (d *DataFlags) Open(a *cli.App, path string) (dataset.Source, dataset.Check
 	if path, err = File(a, path, &o); err != nil {
 		return nil, checks, err
 	}
-	src, err := dataset.Open(path, o)
+	src, err := read.Open(path, o)
 	if err != nil {
 		return nil, checks, cli.BadData(err)
 	}
@@ -125,7 +127,7 @@ func (d *DataFlags) Open(a *cli.App, path string) (dataset.Source, dataset.Check
 }
 
 // Options is FileFlags.Options with the flags about labels.
-func (d *DataFlags) Options() (o dataset.OpenOptions, checks dataset.Checks, err error) {
+func (d *DataFlags) Options() (o read.OpenOptions, checks importer.Checks, err error) {
 	if o, err = d.FileFlags.Options(); err != nil {
 		return o, checks, err
 	}
@@ -141,8 +143,8 @@ func (d *DataFlags) Options() (o dataset.OpenOptions, checks dataset.Checks, err
 	if n := len(d.Intervals); n != 0 && n != 2 {
 		return o, checks, cli.Usagef("{intervals}: want two columns, with the least and the greatest number of each sample; got %d", n)
 	}
-	o.Beside = dataset.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
-	checks = dataset.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
+	o.Beside = read.BesideOptions{Values: d.Values, Intervals: d.Intervals, Groups: d.Groups}
+	checks = importer.Checks{Normalize: d.Normalize, Tolerance: d.Tolerance}
 	l, age := &o.Labels, o.Labels.Kind == dataset.Age
 	switch {
 	case !age && d.Sigma != 0:
@@ -164,7 +166,7 @@ func (d *DataFlags) Options() (o dataset.OpenOptions, checks dataset.Checks, err
 }
 
 func ParseRange(text string) (low, high int, err error) {
-	if low, high, err = dataset.ParseRange(text); err != nil {
+	if low, high, err = read.ParseRange(text); err != nil {
 		err = cli.WrongOption(err)
 	}
 	return low, high, err
@@ -177,7 +179,7 @@ func DatasetName(path string) string {
 	switch {
 	case path == Stdin:
 		return "stdin"
-	case dataset.IsNamedArrays(path):
+	case read.IsNamedArrays(path):
 		return "arrays"
 	}
 	base := filepath.Base(path)
@@ -245,12 +247,12 @@ const Stdin = "-"
 
 // File returns the path of a data file. Stdin is copied to a temporary file, because data is read twice. The file
 // is deleted after the command.
-func File(a *cli.App, path string, o *dataset.OpenOptions) (string, error) {
+func File(a *cli.App, path string, o *read.OpenOptions) (string, error) {
 	if path != Stdin {
 		return path, nil
 	}
 	if o.Format == "" {
-		return "", cli.Usagef("- is stdin, whose format is unknown; give {data-format} with one of %s", strings.Join(dataset.Formats(), ", "))
+		return "", cli.Usagef("- is stdin, whose format is unknown; give {data-format} with one of %s", strings.Join(read.Formats(), ", "))
 	}
 	dir, err := tempdir.Make("stdin")
 	if err != nil {
@@ -320,7 +322,7 @@ type Unseen struct {
 }
 
 // Count makes o count such values, if they are not refused.
-func (f *UnseenFlag) Count(o *dataset.OpenOptions) *Unseen {
+func (f *UnseenFlag) Count(o *read.OpenOptions) *Unseen {
 	if f.Unseen != "ignore" {
 		return nil
 	}

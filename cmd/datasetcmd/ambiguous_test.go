@@ -7,7 +7,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/results"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/inspect"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -53,7 +53,7 @@ func TestTwoWays(t *testing.T) {
 		if e.Code != cli.ExitOK || e.Stderr != "" {
 			t.Errorf("inspect %s: exit code %d, %s", name, e.Code, e.Stderr)
 		}
-		var f dataset.Inspection
+		var f inspect.Inspection
 		cmdtest.JSON(t, &f, "dataset", "inspect", path)
 		read := 0
 		for _, r := range f.Readings {
@@ -84,7 +84,7 @@ func TestGivenFlagsInCommands(t *testing.T) {
 			`coppice train --local --data '` + strings.ReplaceAll(people, "'", `'\''`) + `' --labels age --drop 'a\,b' --sigma 2.5 --range 20:50 --label-columns Age --row-names who`,
 		},
 	} {
-		var f dataset.Inspection
+		var f inspect.Inspection
 		cmdtest.JSON(t, &f, append([]string{"dataset", "inspect"}, c.args...)...)
 		if len(f.Readings) == 0 || len(f.Readings[0].Commands) == 0 || f.Readings[0].Commands[0] != c.wants {
 			t.Errorf("%v: %+v, want %s", c.args, f.Readings, c.wants)
@@ -116,9 +116,9 @@ func TestNotes(t *testing.T) {
 	if e := cmdtest.Run(t, append(args, "-o", "json")...); e.Code != cli.ExitOK || strings.Contains(e.Stderr, "is the header") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
-	var f dataset.Inspection
+	var f inspect.Inspection
 	cmdtest.JSON(t, &f, "dataset", "inspect", path, "--labels", "class")
-	if got := strings.Join(f.Notes, "\n"); got != strings.Join(want, "\n") || f.Columns[0].Role != dataset.RoleClass || f.Encoding != "UTF-8" {
+	if got := strings.Join(f.Notes, "\n"); got != strings.Join(want, "\n") || f.Columns[0].Role != inspect.RoleClass || f.Encoding != "UTF-8" {
 		t.Errorf("inspect: %s, %+v", got, f.Columns)
 	}
 }

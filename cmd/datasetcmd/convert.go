@@ -4,7 +4,7 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/progress"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/write"
 )
 
 type convertCmd struct {
@@ -32,7 +32,7 @@ type converted struct {
 
 // Run implements `coppice dataset convert`.
 func (c *convertCmd) Run(a *cli.App) error {
-	if f, ok := dataset.FormatOf(c.Out); !(ok && f == dataset.NPZ || c.Out == cli.Stdout || cli.IsDirect(c.Out)) {
+	if f, ok := write.FormatOf(c.Out); !(ok && f == write.NPZ || c.Out == cli.Stdout || cli.IsDirect(c.Out)) {
 		return cli.Usagef("--out %s: want a name that ends in .npz", c.Out)
 	}
 	if err := cli.CheckNotInput("--out", c.Out, c.Data, c.Names, c.LabelsFile); err != nil {
@@ -49,8 +49,8 @@ func (c *convertCmd) Run(a *cli.App) error {
 	defer out.Discard()
 	m := progress.New(a)
 	m.Quiet = a.JSON
-	how := dataset.NPZOptions{Store: c.Store || cli.IsDescriptor(c.Out), Lossless: true}
-	rows, err := dataset.WriteNPZ(out, src, m.Reading(a.Ctx, "converting", checks), how)
+	how := write.NPZOptions{Store: c.Store || cli.IsDescriptor(c.Out), Lossless: true}
+	rows, err := write.WriteNPZ(out, src, m.Reading(a.Ctx, "converting", checks), how)
 	m.Clear()
 	if err != nil {
 		return err

@@ -17,8 +17,11 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/family"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/patches"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -77,13 +80,13 @@ type written struct {
 
 func writtenAs(out string, src dataset.Source) *written {
 	info := src.Info()
-	return &written{out, info.Rows, info.Features, info.Labels, info.Shape.String(), strings.Join(dataset.ReadFlags(&info), " ")}
+	return &written{out, info.Rows, info.Features, info.Labels, info.Shape.String(), strings.Join(write.ReadFlags(&info), " ")}
 }
 
 func (r *written) text(w io.Writer) {
 	fmt.Fprintf(w, "%s x %s, %s: %s\n", units.Plural(r.Rows, "sample"), units.Plural(r.Features, "feature"), units.Plural(r.Labels, "label"), cli.OutputName(r.Out))
 	flags := r.Read
-	if ending, _ := dataset.FormatOf(r.Out); r.Shape != "" && ending != dataset.NPZ {
+	if ending, _ := write.FormatOf(r.Out); r.Shape != "" && ending != write.NPZ {
 		flags += " --shape " + r.Shape
 	}
 	if flags != "" {
@@ -103,7 +106,7 @@ func writeData(a *cli.App, path string, f *cli.FormatFlag, src dataset.Source) e
 	}
 	defer out.Discard()
 	m := progress.New(a)
-	err = dataset.Write(out, format, src, m.Reading(a.Ctx, "writing", dataset.Checks{}), dataset.NPZOptions{Store: cli.IsDescriptor(path)})
+	err = write.Write(out, format, src, m.Reading(a.Ctx, "writing", importer.Checks{}), write.NPZOptions{Store: cli.IsDescriptor(path)})
 	m.Clear()
 	if err != nil {
 		return err
@@ -117,7 +120,7 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 	case c.Rows != nil:
 		rows = *c.Rows
 	case c.Kind == "ages":
-		rows = dataset.AgesRows
+		rows = generate.AgesRows
 	}
 	if rows < 1 || rows > dataset.MaxRows {
 		return nil, cli.Usagef("{rows=%d}: want a whole number from 1 to %d", rows, dataset.MaxRows)
@@ -125,14 +128,14 @@ func (c *generateCmd) source(seed uint64) (dataset.Source, error) {
 	switch c.Kind {
 	case "artificial":
 		if c.Grid > 0 {
-			return dataset.ArtificialGrid(c.Grid), nil
+			return generate.ArtificialGrid(c.Grid), nil
 		}
-		return dataset.Artificial(rows, seed), nil
+		return generate.Artificial(rows, seed), nil
 	case "ages":
-		return dataset.Ages(rows, seed), nil
+		return generate.Ages(rows, seed), nil
 	case "random":
-		o := dataset.GenerateOptions{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
-		src, err := dataset.Generate(o)
+		o := generate.Options{Rows: rows, Features: orDefault(c.Features, 100), Labels: orDefault(c.Labels, 10), Density: orDefault(c.Density, 1), Seed: seed}
+		src, err := generate.New(o)
 		if err != nil {
 			return nil, cli.Usage(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/inspect"
 	"github.com/coppice-ldl/coppice/internal/shellword"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
@@ -50,7 +51,7 @@ func (c *inspectCmd) Run(a *cli.App) error {
 		return err
 	}
 	m := progress.New(a)
-	found, err := dataset.Inspect(path, o, m.Reading(a.Ctx, "reading data", checks))
+	found, err := inspect.Inspect(path, o, m.Reading(a.Ctx, "reading data", checks))
 	m.Clear()
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ var capital = regexp.MustCompile("([a-z])([A-Z])")
 // maxColumnsShown is the number of features or labels that the text lists. JSON has all.
 const maxColumnsShown = 30
 
-func writeInspection(w io.Writer, f *dataset.Inspection) {
+func writeInspection(w io.Writer, f *inspect.Inspection) {
 	rowNames := "no"
 	if f.RowNames {
 		rowNames = "yes"
@@ -164,7 +165,7 @@ func writeInspection(w io.Writer, f *dataset.Inspection) {
 	}
 }
 
-func missingLine(f *dataset.Inspection) string {
+func missingLine(f *inspect.Inspection) string {
 	if f.Missing.Rows == 0 {
 		return "none"
 	}
@@ -182,7 +183,7 @@ func missingLine(f *dataset.Inspection) string {
 }
 
 // writeProfiles writes a table of what the first columns of a CSV file seem to be.
-func writeProfiles(w io.Writer, columns []dataset.ColumnProfile) {
+func writeProfiles(w io.Writer, columns []inspect.ColumnProfile) {
 	if len(columns) == 0 {
 		return
 	}
@@ -205,9 +206,9 @@ func writeProfiles(w io.Writer, columns []dataset.ColumnProfile) {
 }
 
 // writeReadings writes the ways to read a file, each with its commands. Ways that work come first.
-func writeReadings(w io.Writer, readings []dataset.TriedReading) {
+func writeReadings(w io.Writer, readings []inspect.TriedReading) {
 	readings = slices.Clone(readings)
-	slices.SortStableFunc(readings, func(a, b dataset.TriedReading) int {
+	slices.SortStableFunc(readings, func(a, b inspect.TriedReading) int {
 		return cmp.Compare(min(len(a.Refused), 1), min(len(b.Refused), 1))
 	})
 	for i, r := range readings {
@@ -226,7 +227,7 @@ func writeReadings(w io.Writer, readings []dataset.TriedReading) {
 }
 
 // writeColumns writes a table of the first columns.
-func writeColumns(w io.Writer, what string, columns []dataset.ColumnSummary) {
+func writeColumns(w io.Writer, what string, columns []inspect.ColumnSummary) {
 	if len(columns) == 0 {
 		return
 	}

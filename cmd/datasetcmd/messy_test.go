@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/inspect"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -95,11 +95,11 @@ func messyFiles() []messy {
 // The command that inspect prints first reads nearly every file, with the right columns, and the others get a reason.
 func TestMessyFiles(t *testing.T) {
 	testkit.WithoutRace(t)
-	read, files := 0, messyFiles()
+	done, files := 0, messyFiles()
 	for _, c := range files {
 		path := cmdtest.Write(t, t.TempDir(), c.name, c.content)
 		e := cmdtest.Run(t, "dataset", "inspect", path)
-		var f dataset.Inspection
+		var f inspect.Inspection
 		if !regexp.MustCompile(`^\d+ \d+ \d+$`).MatchString(c.want) {
 			if all := e.Stdout + e.Stderr; !strings.Contains(all, c.want) {
 				t.Errorf("%s: no reason %q: %s", c.name, c.want, all)
@@ -131,9 +131,9 @@ func TestMessyFiles(t *testing.T) {
 		if cmdtest.JSON(t, &again, "evaluate", "--model", model, "--data", path); again.Rows != r.Rows {
 			t.Errorf("%s: evaluated on %d rows", c.name, again.Rows)
 		}
-		read++
+		done++
 	}
-	if len(files) < 30 || 10*read < 9*len(files) {
-		t.Errorf("%d of %d files are read", read, len(files))
+	if len(files) < 30 || 10*done < 9*len(files) {
+		t.Errorf("%d of %d files are read", done, len(files))
 	}
 }

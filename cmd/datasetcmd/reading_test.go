@@ -16,7 +16,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/results"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/inspect"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -43,7 +43,7 @@ func TestInspectCommand(t *testing.T) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}
 	}
-	var f dataset.Inspection
+	var f inspect.Inspection
 	cmdtest.JSON(t, &f, "dataset", "inspect", data)
 	if f.Rows != 40 || f.Features != 2 || f.FeatureColumns[0].Name != "id" || *f.FeatureColumns[0].Most != 39 || f.Missing.Rows != 2 || len(f.Suspects) != 2 {
 		t.Errorf("%+v", f)

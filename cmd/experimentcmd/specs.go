@@ -16,6 +16,8 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
@@ -60,7 +62,7 @@ func (s *specArg) specText() ([]byte, error) {
 	case info.Size() > experiment.MaxBytes:
 		return nil, cli.Usagef("%s: %s bytes; a spec of an experiment has at most %s", s.Spec, units.Count(info.Size()), units.Count(experiment.MaxBytes))
 	}
-	return dataset.ReadText(s.Spec)
+	return read.ReadText(s.Spec)
 }
 
 // folderOf is the default folder of an experiment.
@@ -83,9 +85,9 @@ func (s *specArg) reader(a *cli.App, m *progress.Meter, of *experiment.Spec) *da
 			if err == nil {
 				_, err = parser.Parse(args)
 			}
-			return func(path string) (dataset.Source, dataset.Checks, error) { return flags.Open(a, path) }, err
+			return func(path string) (dataset.Source, importer.Checks, error) { return flags.Open(a, path) }, err
 		},
-		Options: func(checks dataset.Checks) dataset.ImportOptions { return m.Reading(a.Ctx, "reading data", checks) },
+		Options: func(checks importer.Checks) importer.Options { return m.Reading(a.Ctx, "reading data", checks) },
 		Note:    func(text string) { a.Note("%s", text) },
 	}
 }

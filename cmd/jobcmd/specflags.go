@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/digests"
@@ -58,7 +59,7 @@ func (s *SpecFlags) Read() (*spec.File, error) {
 	}
 	f := new(spec.File)
 	if s.Spec != "" {
-		b, err := dataset.ReadText(s.Spec)
+		b, err := read.ReadText(s.Spec)
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +192,7 @@ const sklearnFolds = "sklearn:"
 func (s *SpecFlags) draws() bool { return s.FoldSeed != "" || strings.HasPrefix(s.Folds, sklearnFolds) }
 
 // list returns the folds of --split, of --folds sklearn:K or of --fold-seed.
-func (s *SpecFlags) list(a *cli.App, file *spec.File, m *dataset.Manifest) (*dataset.SplitList, error) {
+func (s *SpecFlags) list(a *cli.App, file *spec.File, m *dataset.Manifest) (*read.SplitList, error) {
 	if s.Split != "" {
 		return readFolds(a, s.Split, m)
 	}
@@ -209,12 +210,12 @@ func (s *SpecFlags) list(a *cli.App, file *spec.File, m *dataset.Manifest) (*dat
 	if err != nil {
 		return nil, cli.Usagef("{folds}: %w", err)
 	}
-	return folds.Joined([]*dataset.SplitList{list}, m.Rows), nil
+	return folds.Joined([]*read.SplitList{list}, m.Rows), nil
 }
 
 // readFolds reads the file of --split.
-func readFolds(a *cli.App, path string, m *dataset.Manifest) (*dataset.SplitList, error) {
-	list, err := m.SplitFile(path)
+func readFolds(a *cli.App, path string, m *dataset.Manifest) (*read.SplitList, error) {
+	list, err := read.SplitFor(m, path)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -230,14 +231,14 @@ func AddDataset(a *cli.App, cl *client.Client, r *results.Result, j *protocol.Jo
 
 // Division returns what --split-out writes of a job: its folds or overlapping splits, or else one split with its test
 // samples. assigned is the list that j.Split.Assigned names.
-func Division(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, error) {
+func Division(j *round.Job, rows int, assigned []uint16) (*read.SplitList, error) {
 	s := j.Split
 	switch {
 	case j.Folds > 0 && s.Assigned != "":
-		list := &dataset.SplitList{Assigned: assigned, Folds: s.Folds, Overlap: s.Overlap}
+		list := &read.SplitList{Assigned: assigned, Folds: s.Folds, Overlap: s.Overlap}
 		return list.Disjoint(), nil
 	case j.Folds > 0:
-		return &dataset.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
+		return &read.SplitList{Assigned: s.Divide(rows), Folds: s.Folds}, nil
 	}
 	roles, err := s.Assign(rows, assigned)
 	if err != nil {
@@ -249,7 +250,7 @@ func Division(j *round.Job, rows int, assigned []uint16) (*dataset.SplitList, er
 			tests[row] = 1
 		}
 	}
-	return &dataset.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
+	return &read.SplitList{Assigned: tests, Folds: 1, Overlap: true}, nil
 }
 
 type submitCmd struct {

@@ -14,7 +14,10 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/plots"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -76,13 +79,13 @@ func (c *EvaluateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	src, matched, err := dataset.OpenFor(path, o, m.Schema())
+	src, matched, err := read.OpenFor(path, o, m.Schema())
 	if err != nil {
 		return cli.BadData(labelsError(m, o.Labels.Kind, err))
 	}
 	e := &evaluation{algorithm: m.File.Algorithm, ModelDigest: m.File.Digest, Data: c.Data, Matched: matched, Unseen: unseen}
-	if dataset.IsNamedArrays(c.Data) {
-		e.Data = dataset.NamedArrays
+	if read.IsNamedArrays(c.Data) {
+		e.Data = read.NamedArrays
 	}
 	if err := c.plan(m, e, src.Info()); err != nil {
 		return err
@@ -167,7 +170,7 @@ type evaluation struct {
 	// Against compares the model with the mean baseline; nil: a number is predicted.
 	Against   *measures.AgainstBaseline `json:"against_mean_baseline,omitempty"`
 	Clip      string                    `json:"clip,omitempty"`
-	Matched   *dataset.Matching         `json:"matched"`
+	Matched   *read.Matching            `json:"matched"`
 	PerSample []rowMeasures             `json:"per_sample,omitempty"`
 	LeftOut   dataflags.LeftOut         `json:"left_out,omitempty"` // rows of the file
 	Unseen    *dataflags.Unseen         `json:"unseen,omitempty"`   // with --unseen ignore
@@ -207,7 +210,7 @@ func (e *evaluation) text(w io.Writer) {
 }
 
 // measure sums the measures of the model and of the baseline over src. rows may be nil.
-func (e *evaluation) measure(m *predict.Model, src dataset.Source, o dataset.ImportOptions, rows rowSink) error {
+func (e *evaluation) measure(m *predict.Model, src dataset.Source, o importer.Options, rows rowSink) error {
 	mean, err := m.Mean()
 	if err != nil {
 		return err
@@ -314,7 +317,7 @@ func (c *EvaluateCmd) perRow(a *cli.App, e *evaluation, src dataset.Source) (row
 		return nil, err
 	}
 	e.Out = c.Out
-	if format != dataset.NPZ {
+	if format != write.NPZ {
 		return newCSVRows(cli.Compressed(out, format), rowColumns(e.plan)), nil
 	}
 	r, err := newNPZRows(out, src, rowColumns(e.plan))
@@ -438,7 +441,7 @@ type npzRows struct {
 }
 
 func newNPZRows(file cli.Output, src dataset.Source, columns []string) (*npzRows, error) {
-	rows, err := dataset.CountRows(src)
+	rows, err := importer.CountRows(src)
 	if err != nil {
 		return nil, err
 	}

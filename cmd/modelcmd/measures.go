@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -137,7 +137,7 @@ func (m *matrixFile) next(i int) ([]float64, error) {
 		sum += v
 	}
 	for j, v := range m.values { // as rows of data are read
-		if !(v >= -dataset.DefaultTolerance*math.Abs(sum)) || v > 1e300 {
+		if !(v >= -importer.DefaultTolerance*math.Abs(sum)) || v > 1e300 {
 			return nil, cli.Usagef("%s: row %d (counted from 0), label %d: %v is not a probability", m.name, i, j, v)
 		}
 		m.values[j] = max(v, 0)
@@ -145,8 +145,8 @@ func (m *matrixFile) next(i int) ([]float64, error) {
 	if sum == 0 {
 		return nil, cli.Usagef("%s: row %d (counted from 0): all probabilities are 0", m.name, i)
 	}
-	if !m.normalize && math.Abs(sum-1) > dataset.DefaultTolerance {
-		return nil, cli.Usagef("%s: row %d (counted from 0): the probabilities sum to %.6g, want 1 within %v; {normalize} divides the probabilities of each sample by their sum", m.name, i, sum, dataset.DefaultTolerance)
+	if !m.normalize && math.Abs(sum-1) > importer.DefaultTolerance {
+		return nil, cli.Usagef("%s: row %d (counted from 0): the probabilities sum to %.6g, want 1 within %v; {normalize} divides the probabilities of each sample by their sum", m.name, i, sum, importer.DefaultTolerance)
 	}
 	return m.values, nil
 }

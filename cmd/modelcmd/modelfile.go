@@ -8,6 +8,8 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/predict"
@@ -15,7 +17,7 @@ import (
 
 // optionsFor returns how a command reads a file for a model: as the flags say, and otherwise as the file of the model was
 // read. d has the flags about labels; if it is nil, no labels are read.
-func optionsFor(m *predict.Model, f *dataflags.FileFlags, d *dataflags.DataFlags) (o dataset.OpenOptions, checks dataset.Checks, err error) {
+func optionsFor(m *predict.Model, f *dataflags.FileFlags, d *dataflags.DataFlags) (o read.OpenOptions, checks importer.Checks, err error) {
 	r := &m.Provenance.Reading
 	var taken []dataset.Option
 	take := func(name, value string) { taken = append(taken, dataset.Option{Name: name, Value: value}) }
@@ -98,16 +100,16 @@ func labelsError(m *predict.Model, kind dataset.LabelKind, err error) error {
 }
 
 // writeMatching says how columns were matched, if a reader may doubt it.
-func writeMatching(w io.Writer, f *dataset.Matching) {
+func writeMatching(w io.Writer, f *read.Matching) {
 	writeMatch(w, "features", f.Features)
 	if f.Labels != nil {
 		writeMatch(w, "labels", f.Labels)
 	}
 }
 
-func writeMatch(w io.Writer, what string, m *dataset.Match) {
+func writeMatch(w io.Writer, what string, m *read.Match) {
 	switch {
-	case m.By == dataset.ByPosition:
+	case m.By == read.ByPosition:
 		fmt.Fprintf(w, "%s are matched with the model by position: %s\n", what, m.Why)
 	case m.Moved > 0:
 		moved := "1 is"

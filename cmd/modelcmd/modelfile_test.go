@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -47,7 +47,7 @@ func TestMatchedByName(t *testing.T) {
 		if diff := cmp.Diff([]any{want.Measures, want.MeanPredictor}, []any{got.Measures, got.MeanPredictor}); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
-		if f := got.Matched; f.Features.By != dataset.ByName || f.Labels.By != dataset.ByName || f.Features.Moved != c.moved {
+		if f := got.Matched; f.Features.By != read.ByName || f.Labels.By != read.ByName || f.Features.Moved != c.moved {
 			t.Errorf("%s: features %+v, labels %+v", c.name, f.Features, f.Labels)
 		}
 		if diff := cmp.Diff(predicted, clitest.Predicted(t, model, path, c.flags...)); diff != "" {
@@ -176,9 +176,9 @@ func TestMatchedByPosition(t *testing.T) {
 	if text := cmdtest.Works(t, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...); !strings.Contains(text, says) {
 		t.Errorf("predict says\n%s", text)
 	}
-	var shown struct{ Matched dataset.Matching }
+	var shown struct{ Matched read.Matching }
 	cmdtest.JSON(t, &shown, append([]string{"predict", "--model", model, "--data", data, "--out", out}, labels...)...)
-	if f := shown.Matched.Features; f.By != dataset.ByPosition || f.Why != "the file does not have the names of features" {
+	if f := shown.Matched.Features; f.By != read.ByPosition || f.Why != "the file does not have the names of features" {
 		t.Errorf("features %+v", f)
 	}
 	sparse := cmdtest.Write(t, dir, "x.libsvm", "1:2 2:1\n3:1\n")

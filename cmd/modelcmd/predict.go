@@ -14,6 +14,9 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/predict"
@@ -73,7 +76,7 @@ func (c *PredictCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	src, matched, err := dataset.OpenFor(path, o, m.Schema())
+	src, matched, err := read.OpenFor(path, o, m.Schema())
 	if err != nil {
 		return cli.BadData(err)
 	}
@@ -85,10 +88,10 @@ func (c *PredictCmd) Run(a *cli.App) error {
 	defer out.Discard()
 	progress := progress.New(a)
 	var dropped dataflags.LeftOut
-	reading := progress.Reading(a.Ctx, "predicting", dataset.Checks{})
+	reading := progress.Reading(a.Ctx, "predicting", importer.Checks{})
 	reading.LeftOut = dropped.Add
 	put := m.WriteCSV
-	if format == dataset.NPZ {
+	if format == write.NPZ {
 		put = m.WriteNPZ
 	}
 	rows, err := put(out, src, reading)
@@ -106,7 +109,7 @@ func (c *PredictCmd) Run(a *cli.App) error {
 		ModelDigest string            `json:"model_digest"`
 		Classes     []string          `json:"labels"`
 		Columns     []string          `json:"columns"` // of each sample, after its name or number
-		Matched     *dataset.Matching `json:"matched"`
+		Matched     *read.Matching    `json:"matched"`
 		LeftOut     dataflags.LeftOut `json:"left_out,omitempty"` // rows of the file
 		Unseen      *dataflags.Unseen `json:"unseen,omitempty"`   // with --unseen ignore
 		Notes       []string          `json:"notes,omitempty"`    // how the file was read
@@ -168,7 +171,7 @@ func (c *PredictCmd) labelImage(a *cli.App) error {
 	}
 	progress := progress.New(a)
 	var classes []uint8
-	err = m.PredictAll(src, progress.Reading(a.Ctx, "predicting", dataset.Checks{}), func(p *predict.Block) error {
+	err = m.PredictAll(src, progress.Reading(a.Ctx, "predicting", importer.Checks{}), func(p *predict.Block) error {
 		for i := range p.Rows.N {
 			classes = append(classes, uint8(dataset.Greatest(p.Row(i))))
 		}

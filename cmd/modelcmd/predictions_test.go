@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -38,7 +39,7 @@ func TestNamesOfPredictions(t *testing.T) {
 		columns := strings.Split(c.header, ",")
 		// Predictions are no data to train on, but for their columns of labels; the class is left out.
 		rows := 0
-		src, err := dataset.Open(out, dataset.OpenOptions{FeatureColumns: []string{"row"}, Drop: []string{"predicted_class"}, Labels: dataset.LabelOptions{Columns: columns[1:3]}})
+		src, err := read.Open(out, read.OpenOptions{FeatureColumns: []string{"row"}, Drop: []string{"predicted_class"}, Labels: read.LabelOptions{Columns: columns[1:3]}})
 		if err == nil {
 			err = src.Scan(func(r *dataset.Row) error {
 				if rows++; len(r.Labels) != 2 || r.Labels[0]+r.Labels[1] < 0.99 {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"
@@ -287,21 +287,21 @@ func (p *Pulse) Stop() {
 }
 
 // Reading returns options that show the progress through data, with a rate for each phase. doing names the work.
-func (m *Meter) Reading(ctx context.Context, doing string, checks dataset.Checks) dataset.ImportOptions {
-	var first dataset.Progress // of the phase
+func (m *Meter) Reading(ctx context.Context, doing string, checks importer.Checks) importer.Options {
+	var first importer.Progress // of the phase
 	var firstAt time.Time
-	progress := func(p dataset.Progress) {
+	progress := func(p importer.Progress) {
 		now := m.now()
 		if p.Phase != first.Phase {
 			first, firstAt = p, now
 		}
 		m.Show(readingLine(doing, p, first, now.Sub(firstAt)))
 	}
-	return dataset.ImportOptions{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: progress}
+	return importer.Options{Checks: checks, Context: ctx, Warn: m.warn, Note: m.note, Progress: progress}
 }
 
 // readingLine describes p. first is the first progress of the same phase, and elapsed the time since it.
-func readingLine(doing string, p, first dataset.Progress, elapsed time.Duration) string {
+func readingLine(doing string, p, first importer.Progress, elapsed time.Duration) string {
 	var parts []string
 	if p.Part >= 0 {
 		parts = append(parts, fmt.Sprintf("%3.0f %%", 100*p.Part))

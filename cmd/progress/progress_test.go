@@ -11,6 +11,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/internal/printable"
@@ -177,15 +179,15 @@ func TestProgressLinesOnce(t *testing.T) {
 func TestReadingLine(t *testing.T) {
 	for _, test := range []struct {
 		doing    string
-		p, first dataset.Progress
+		p, first importer.Progress
 		seconds  float64
 		want     string
 	}{
-		{"predicting", dataset.Progress{Phase: "read", Done: 4096, Of: 10000, Part: .4096}, dataset.Progress{}, 2, " 41 %  predicting: 4,096 of 10,000 samples  2,048 samples/s  ETA 2.9 s"},
-		{"evaluating", dataset.Progress{Phase: "read", Done: 1200, Of: -1, Part: .75}, dataset.Progress{Done: 200, Part: .5}, 4, " 75 %  evaluating: 1,200 samples  250 samples/s  ETA 4.0 s"},
-		{"reading data", dataset.Progress{Phase: "check", Done: 512, Of: -1, Part: -1}, dataset.Progress{Part: -1}, 1, "reading data (check): 512 samples  512 samples/s"},
-		{"reading data", dataset.Progress{Phase: "store", Done: 3, Of: 4, Part: .75}, dataset.Progress{Done: 1, Part: .25}, 2, " 75 %  reading data (store): 3 of 4 shards  ETA 1.0 s"},
-		{"writing", dataset.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, dataset.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, 0, "100 %  writing: 10 of 10 samples"},
+		{"predicting", importer.Progress{Phase: "read", Done: 4096, Of: 10000, Part: .4096}, importer.Progress{}, 2, " 41 %  predicting: 4,096 of 10,000 samples  2,048 samples/s  ETA 2.9 s"},
+		{"evaluating", importer.Progress{Phase: "read", Done: 1200, Of: -1, Part: .75}, importer.Progress{Done: 200, Part: .5}, 4, " 75 %  evaluating: 1,200 samples  250 samples/s  ETA 4.0 s"},
+		{"reading data", importer.Progress{Phase: "check", Done: 512, Of: -1, Part: -1}, importer.Progress{Part: -1}, 1, "reading data (check): 512 samples  512 samples/s"},
+		{"reading data", importer.Progress{Phase: "store", Done: 3, Of: 4, Part: .75}, importer.Progress{Done: 1, Part: .25}, 2, " 75 %  reading data (store): 3 of 4 shards  ETA 1.0 s"},
+		{"writing", importer.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, importer.Progress{Phase: "write", Done: 10, Of: 10, Part: 1}, 0, "100 %  writing: 10 of 10 samples"},
 	} {
 		if got := readingLine(test.doing, test.p, test.first, time.Duration(test.seconds*float64(time.Second))); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
@@ -196,11 +198,11 @@ func TestReadingLine(t *testing.T) {
 // Rates count from the beginning of each phase.
 func TestReadingPhases(t *testing.T) {
 	m, out, pass := slowMeter(false)
-	o := m.Reading(t.Context(), "reading data", dataset.Checks{})
+	o := m.Reading(t.Context(), "reading data", importer.Checks{})
 	pass(quiet)
 	for _, phase := range []string{"check", "sort"} {
 		for i := range 4 {
-			o.Progress(dataset.Progress{Phase: phase, Done: 1000 * i, Of: 4000, Part: float64(i) / 4})
+			o.Progress(importer.Progress{Phase: phase, Done: 1000 * i, Of: 4000, Part: float64(i) / 4})
 			pass(lineEvery)
 		}
 	}
@@ -284,15 +286,15 @@ func TestTrainingLine(t *testing.T) {
 func TestPredictProgress(t *testing.T) {
 	dir := t.TempDir()
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 3000, 1)
-	src, err := dataset.Open(data, dataset.OpenOptions{})
+	src, err := read.Open(data, read.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, out, pass := slowMeter(false)
-	o := m.Reading(t.Context(), "predicting", dataset.Checks{})
+	o := m.Reading(t.Context(), "predicting", importer.Checks{})
 	show := o.Progress
-	o.Progress = func(p dataset.Progress) { pass(lineEvery); show(p) }
-	if err := dataset.Blocks(src, 1024, o, func(*dataset.Rows, []string) error { return nil }); err != nil {
+	o.Progress = func(p importer.Progress) { pass(lineEvery); show(p) }
+	if err := importer.Blocks(src, 1024, o, func(*dataset.Rows, []string) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -72,7 +73,7 @@ type Result struct {
 type unprinted struct {
 	On       []*dataset.Manifest // the manifest of the dataset if it is known
 	Line     *protocol.JobCurve  // for --curve-out
-	Division *dataset.SplitList  // for --split-out
+	Division *read.SplitList     // for --split-out
 }
 
 // otherFiles are the files of a result without its model and its predictions.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -125,7 +125,7 @@ func TestTrainOnArrays(t *testing.T) {
 	var e struct {
 		Data string `json:"data"`
 	}
-	if cmdtest.JSON(t, &e, "evaluate", "--model", modelPath, "--data", arrays); e.Data != dataset.NamedArrays {
+	if cmdtest.JSON(t, &e, "evaluate", "--model", modelPath, "--data", arrays); e.Data != read.NamedArrays {
 		t.Errorf("evaluated on %q", e.Data)
 	}
 	var object map[string]string

@@ -20,6 +20,9 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
@@ -236,7 +239,7 @@ func (c *Cmd) readFile(a *cli.App, m *progress.Meter) (*local.Data, error) {
 	data := new(local.Data)
 	options := m.Reading(a.Ctx, "reading data", checks)
 	options.Groups = func(groups []uint16) { data.Assigned = groups }
-	data.Manifest, data.Shards, err = dataset.Build(src, options)
+	data.Manifest, data.Shards, err = importer.Build(src, options)
 	a.Notes = m.Notes
 	return data, err
 }
@@ -288,7 +291,7 @@ func lineOf(o *pipeline.Outcome) *protocol.JobCurve {
 type trainOut struct {
 	model, predictions, curve, split *cli.File
 
-	format dataset.Format // of the predictions
+	format write.Format // of the predictions
 }
 
 // createOutputs checks the names of all files to write, and creates the files. The caller discards them, also after an
@@ -395,7 +398,7 @@ func (t *trainOut) write(c *Cmd, r *results.Result, o *pipeline.Outcome) error {
 		return nil
 	}
 	r.SplitFile = c.SplitOut
-	if err := r.On[0].WriteSplit(t.split, r.Division); err != nil {
+	if err := read.WriteSplit(r.On[0], t.split, r.Division); err != nil {
 		return err
 	}
 	return t.split.Commit()

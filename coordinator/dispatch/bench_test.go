@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -23,8 +24,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker"
-
-	"log/slog"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // bench is a dispatcher and a real worker, joined by a real NATS server.
@@ -76,7 +76,7 @@ func newBench(b *testing.B, workers int) *bench {
 
 func (x *bench) prepareJob(b *testing.B) {
 	var err error
-	if x.data, x.shards, err = dataset.Build(dataset.Artificial(2500, 1), dataset.ImportOptions{}); err != nil {
+	if x.data, x.shards, err = importer.Build(generate.Artificial(2500, 1), importer.Options{}); err != nil {
 		b.Fatal(err)
 	}
 	if x.job, err = spec.Resolve(protocol.Spec{Algorithm: "ldlf"}, x.data); err != nil {
@@ -95,7 +95,7 @@ func (x *bench) serveShards(b *testing.B, subjects protocol.Subjects) {
 		if !ok {
 			return nil, bus.ErrNoBlob
 		}
-		return memory{strings.NewReader(string(data))}, nil
+		return memory{Reader: strings.NewReader(string(data))}, nil
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -25,7 +26,7 @@ func TestDigests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, _, err := dataset.Build(src, dataset.ImportOptions{})
+			m, _, err := importer.Build(src, importer.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/experiment/result"
@@ -29,13 +31,13 @@ type Reader struct {
 	// Flags returns how a data file is opened. The keys of a dataset are given as flags of train, such as --labels=age.
 	Flags func(flags []string) (Opener, error)
 	// Options returns the options with which a file is read.
-	Options func(dataset.Checks) dataset.ImportOptions
+	Options func(importer.Checks) importer.Options
 	// Note prints a line for the user.
 	Note func(text string)
 }
 
 // Opener opens a data file.
-type Opener func(path string) (dataset.Source, dataset.Checks, error)
+type Opener func(path string) (dataset.Source, importer.Checks, error)
 
 // Set is a dataset in memory, and what is planned on it.
 type Set struct {
@@ -214,7 +216,7 @@ func (r *Reader) load(ctx context.Context, d *experiment.Dataset) (*Set, error) 
 	s.files, _ = r.filesOf(d) // the error of a missing file comes from its reader
 	o := r.Options(checks)
 	o.Groups = func(g []uint16) { s.groups = g }
-	if s.Data.Manifest, s.Data.Shards, err = dataset.Build(src, o); err != nil {
+	if s.Data.Manifest, s.Data.Shards, err = importer.Build(src, o); err != nil {
 		return nil, r.located(d, err)
 	}
 	splits, err := r.splits(d, s.Data.Manifest)
@@ -230,7 +232,7 @@ func (r *Reader) load(ctx context.Context, d *experiment.Dataset) (*Set, error) 
 }
 
 // open opens the file of a dataset.
-func (r *Reader) open(d *experiment.Dataset) (dataset.Source, dataset.Checks, error) {
+func (r *Reader) open(d *experiment.Dataset) (dataset.Source, importer.Checks, error) {
 	var flags []string
 	for _, o := range d.Options {
 		if slices.Contains(experiment.ReadingFiles, o.Key) {
@@ -240,7 +242,7 @@ func (r *Reader) open(d *experiment.Dataset) (dataset.Source, dataset.Checks, er
 	}
 	open, err := r.Flags(flags)
 	if err != nil {
-		return nil, dataset.Checks{}, r.Spec.Error(d.At, "dataset %s: %v", d.Name, err)
+		return nil, importer.Checks{}, r.Spec.Error(d.At, "dataset %s: %v", d.Name, err)
 	}
 	src, checks, err := open(r.path(d.File))
 	if err != nil {
@@ -255,11 +257,11 @@ func (r *Reader) located(d *experiment.Dataset, err error) error {
 }
 
 // splits reads the file of folds of a dataset, if it has one. An error names the place of the file in the spec.
-func (r *Reader) splits(d *experiment.Dataset, m *dataset.Manifest) (*dataset.SplitList, error) {
+func (r *Reader) splits(d *experiment.Dataset, m *dataset.Manifest) (*read.SplitList, error) {
 	if d.Folds.Way != folds.File {
 		return nil, nil
 	}
-	list, err := m.SplitFile(r.path(d.Folds.File))
+	list, err := read.SplitFor(m, r.path(d.Folds.File))
 	if err != nil {
 		return nil, r.Spec.Error(d.Folds.At, "the folds of dataset %s: %s", d.Name, files.Message(err))
 	}

@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
@@ -23,10 +27,10 @@ func newReader(t *testing.T, text string) (r *Reader, dir string, notes *[]strin
 	dir, notes = t.TempDir(), new([]string)
 	for name, rows := range map[string]int{"first.csv": 20, "second.csv": 24} {
 		var b strings.Builder
-		if err := dataset.WriteCSV(&b, dataset.Artificial(rows, 1), dataset.ImportOptions{}); err != nil {
+		if err := write.WriteCSV(&b, generate.Artificial(rows, 1), importer.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		write(t, dir, name, b.String())
+		writeText(t, dir, name, b.String())
 	}
 	r = &Reader{
 		File: filepath.Join(dir, "e.yaml"),
@@ -34,19 +38,19 @@ func newReader(t *testing.T, text string) (r *Reader, dir string, notes *[]strin
 			if len(flags) > 0 && flags[0] == "--header=maybe" {
 				return nil, errors.New("--header: maybe is no answer")
 			}
-			return func(path string) (dataset.Source, dataset.Checks, error) {
-				src, err := dataset.Open(path, dataset.OpenOptions{})
-				return src, dataset.Checks{}, err
+			return func(path string) (dataset.Source, importer.Checks, error) {
+				src, err := read.Open(path, read.OpenOptions{})
+				return src, importer.Checks{}, err
 			}, nil
 		},
-		Options: func(checks dataset.Checks) dataset.ImportOptions { return dataset.ImportOptions{Checks: checks} },
+		Options: func(checks importer.Checks) importer.Options { return importer.Options{Checks: checks} },
 		Note:    func(text string) { *notes = append(*notes, text) },
 	}
 	r.Spec, mistakes = experiment.Parse(t.Context(), r.File, []byte(text))
 	return r, dir, notes, mistakes
 }
 
-func write(t *testing.T, dir, name, text string) {
+func writeText(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -160,16 +164,16 @@ func TestChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "first.csv", string(text))
+	writeText(t, dir, "first.csv", string(text))
 	check(1, "the samples of first")
-	write(t, dir, "second.csv", "x")
+	writeText(t, dir, "second.csv", "x")
 	if got := r.Changes(t.Context(), l); len(got) != 2 || !strings.HasPrefix(got[1], "the files of second cannot be read now (") {
 		t.Errorf("%q", got)
 	}
 	if err := os.Remove(filepath.Join(dir, "first.csv")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "second.csv", string(text))
+	writeText(t, dir, "second.csv", string(text))
 	check(1)
 }
 

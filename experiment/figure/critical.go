@@ -105,8 +105,13 @@ func (g *diagram) draw(c draw.Canvas) {
 		y := s.axis - vg.Length(i+1)*cliqueLine
 		c.StrokeLine2(draw.LineStyle{Color: hairline.Color, Width: 2.6}, s.at(g.ranks[clique.First])-3, y, s.at(g.ranks[clique.Last])+3, y)
 	}
-	for i := range g.names {
-		g.drawName(c, s, i)
+	// Each model has a name, a rank, and a line from there to the axis.
+	right := c.Min.X + g.columns()
+	for i, name := range g.names {
+		x, y := s.at(g.ranks[i]), s.axis-g.bars()-(vg.Length(i)+0.5)*nameLine
+		c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x, Y: y}, {X: right + rankGap/2, Y: y}})
+		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: y}, name)
+		c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: right, Y: y}, g.rank(i))
 	}
 }
 
@@ -167,12 +172,3 @@ func (g *diagram) columns() vg.Length {
 
 // rank returns the rank of a model as text.
 func (g *diagram) rank(i int) string { return strconv.FormatFloat(g.ranks[i], 'f', 2, 64) }
-
-// drawName draws the name and the rank of a model, and a line from there to the axis.
-func (g *diagram) drawName(c draw.Canvas, s scale, i int) {
-	x, y := s.at(g.ranks[i]), s.axis-g.bars()-(vg.Length(i)+0.5)*nameLine
-	right := c.Min.X + g.columns()
-	c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x, Y: y}, {X: right + rankGap/2, Y: y}})
-	c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: y}, g.names[i])
-	c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: right, Y: y}, g.rank(i))
-}

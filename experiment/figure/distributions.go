@@ -60,6 +60,10 @@ func (d *Distributions) Figure() (*Figure, error) {
 	}
 	c := newChart(d.Title, d.Labels, Axis{Name: "degree"})
 	c.panels, c.across, c.height = nil, min(2, len(d.Rows)), 18*vg.Millimeter
+	names := append([]string{"true"}, d.Methods...)
+	if len(d.Methods) == 0 {
+		names = append(names, "predicted")
+	}
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		if err := d.check(r); err != nil {
@@ -70,7 +74,7 @@ func (d *Distributions) Figure() (*Figure, error) {
 		for j, values := range append([][]float64{r.True}, r.Predicted...) {
 			l := d.layer(j, values)
 			c.add(l)
-			c.legend = append(c.legend, entry{d.nameOf(j), l.style})
+			c.legend = append(c.legend, entry{names[j], l.style})
 		}
 	}
 	c.y.include(0)
@@ -102,17 +106,6 @@ func (d *Distributions) check(r *Compared) error {
 
 // bars reports whether the labels have bars.
 func (d *Distributions) bars() bool { return len(d.Rows[0].True) <= mostBars }
-
-// nameOf returns the name of a distribution of a row. Distribution 0 is the true one, the others are predicted.
-func (d *Distributions) nameOf(i int) string {
-	switch {
-	case i == 0:
-		return "true"
-	case len(d.Methods) == 0:
-		return "predicted"
-	}
-	return d.Methods[i-1]
-}
 
 // layer returns a distribution of a row in its style.
 func (d *Distributions) layer(i int, values []float64) layer {

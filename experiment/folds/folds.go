@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"gonum.org/v1/gonum/mathext/prng"
 )
 
 // The ways to divide rows.
@@ -34,8 +37,8 @@ type Scheme struct {
 // Rows is what a scheme must know of a dataset.
 type Rows struct {
 	Count  int
-	Groups []uint16           // the group of each row, counted from 0; nil: there are none
-	File   *dataset.SplitList // of Count rows; nil: there is no file
+	Groups []uint16        // the group of each row, counted from 0; nil: there are none
+	File   *read.SplitList // of Count rows; nil: there is no file
 }
 
 // Check returns an error, which wraps ErrFolds, if the scheme divides no rows at all.
@@ -74,7 +77,7 @@ func (s *Scheme) Fits(rows int) error {
 }
 
 // Divide returns the folds of one repeat, counted from 0. Errors wrap ErrFolds.
-func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
+func (s *Scheme) Divide(rows *Rows, repeat int) (*read.SplitList, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -86,17 +89,26 @@ func (s *Scheme) Divide(rows *Rows, repeat int) (*dataset.SplitList, error) {
 	case Groups:
 		return byGroup(rows)
 	case File:
-		return byFile(rows)
+		if rows.File == nil {
+			return nil, fmt.Errorf("the folds come from a split file, but none is given: %w", ErrFolds)
+		}
+		split := dataset.Split{Folds: rows.File.Folds, Overlap: rows.File.Overlap, Assigned: File}
+		if want := split.AssignedLength(rows.Count); len(rows.File.Assigned) != want {
+			return nil, fmt.Errorf("the split file lists %d values, but the dataset of %[3]d samples needs %[2]d: %[4]w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
+		}
+		return rows.File, nil
 	case ScikitLearn:
 		folds, err := KFold(rows.Count, s.Folds, uint32(seed))
-		return &dataset.SplitList{Assigned: folds, Folds: s.Folds}, err
+		return &read.SplitList{Assigned: folds, Folds: s.Folds}, err
 	}
-	folds, err := seeded(rows.Count, s.Folds, seed)
-	return &dataset.SplitList{Assigned: folds, Folds: s.Folds}, err
+	if err := enough(rows.Count, s.Folds); err != nil {
+		return nil, err
+	}
+	return &read.SplitList{Assigned: dataset.Split{Seed: seed, Folds: s.Folds}.Divide(rows.Count), Folds: s.Folds}, nil
 }
 
 // byGroup makes a fold of each group.
-func byGroup(rows *Rows) (*dataset.SplitList, error) {
+func byGroup(rows *Rows) (*read.SplitList, error) {
 	if len(rows.Groups) != rows.Count || rows.Count == 0 {
 		return nil, fmt.Errorf("the dataset has %d samples, but groups for %d samples: %w", rows.Count, len(rows.Groups), ErrFolds)
 	}
@@ -114,27 +126,7 @@ func byGroup(rows *Rows) (*dataset.SplitList, error) {
 	if folds < 2 {
 		return nil, fmt.Errorf("all samples are in one group, so no samples are left to train on: %w", ErrFolds)
 	}
-	return &dataset.SplitList{Assigned: rows.Groups, Folds: folds}, nil
-}
-
-// byFile takes the splits of a file.
-func byFile(rows *Rows) (*dataset.SplitList, error) {
-	if rows.File == nil {
-		return nil, fmt.Errorf("the folds come from a split file, but none is given: %w", ErrFolds)
-	}
-	s := dataset.Split{Folds: rows.File.Folds, Overlap: rows.File.Overlap, Assigned: File}
-	if want := s.AssignedLength(rows.Count); len(rows.File.Assigned) != want {
-		return nil, fmt.Errorf("the split file lists %d values, but the dataset of %[3]d samples needs %[2]d: %[4]w", len(rows.File.Assigned), want, rows.Count, ErrFolds)
-	}
-	return rows.File, nil
-}
-
-// seeded returns the fold of each row as jobs with `--folds k --seed seed` have it.
-func seeded(rows, k int, seed uint64) ([]uint16, error) {
-	if err := enough(rows, k); err != nil {
-		return nil, err
-	}
-	return dataset.Split{Seed: seed, Folds: k}.Divide(rows), nil
+	return &read.SplitList{Assigned: rows.Groups, Folds: folds}, nil
 }
 
 // enough returns an error if there are fewer rows than folds.
@@ -147,8 +139,8 @@ func enough(rows, k int) error {
 
 // Joined makes one list of splits that overlap of the folds of several lists, which a list of
 // folds by number cannot have. There are at most dataset.MaxSplits of them.
-func Joined(lists []*dataset.SplitList, rows int) *dataset.SplitList {
-	all := &dataset.SplitList{Overlap: true}
+func Joined(lists []*read.SplitList, rows int) *read.SplitList {
+	all := &read.SplitList{Overlap: true}
 	for _, l := range lists {
 		all.Folds += l.Folds
 	}
@@ -163,4 +155,47 @@ func Joined(lists []*dataset.SplitList, rows int) *dataset.SplitList {
 		from += l.Folds
 	}
 	return all
+}
+
+// KFold returns the fold of each row, counted from 0, as scikit-learn's KFold(k, shuffle=True, random_state=seed) has it, row for
+// row. The Mersenne Twister (Matsumoto and Nishimura 1998) with the seed of init_genrand shuffles the numbers 0 to rows - 1, the
+// last place first. The result is cut into k parts. The first rows mod k parts have one number more. The error wraps ErrFolds:
+// fewer than 2 folds, or more folds than rows.
+func KFold(rows, k int, seed uint32) ([]uint16, error) {
+	if err := enough(rows, k); err != nil {
+		return nil, err
+	}
+	order := shuffled(rows, seed)
+	folds, at := make([]uint16, rows), 0
+	for fold := range k {
+		size := rows / k
+		if fold < rows%k {
+			size++
+		}
+		for _, row := range order[at : at+size] {
+			folds[row] = uint16(fold)
+		}
+		at += size
+	}
+	return folds, nil
+}
+
+// shuffled returns 0 to n - 1 in the order of NumPy's RandomState(seed).shuffle.
+func shuffled(n int, seed uint32) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	source := prng.NewMT19937()
+	source.Seed(uint64(seed))
+	for i := uint32(n - 1); i > 0; i-- {
+		// j is from 0 to i: words are cut to as many bits as i has, until one fits.
+		mask := uint32(1)<<bits.Len32(i) - 1
+		j := source.Uint32() & mask
+		for j > i {
+			j = source.Uint32() & mask
+		}
+		order[i], order[j] = order[j], order[i]
+	}
+	return order
 }

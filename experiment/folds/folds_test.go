@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"pgregory.net/rapid"
 )
 
 // seeds are those of golden.
@@ -177,7 +177,7 @@ func TestGroupsAndFiles(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	file := Scheme{Way: File}
-	list := &dataset.SplitList{Assigned: []uint16{1, 2, 3}, Folds: 2, Overlap: true}
+	list := &read.SplitList{Assigned: []uint16{1, 2, 3}, Folds: 2, Overlap: true}
 	if got, err := file.Divide(&Rows{Count: 3, File: list}, 0); err != nil || got != list {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -204,7 +204,7 @@ func TestRefusals(t *testing.T) {
 		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 0}}, 0, "all samples are in one group, so no samples are left to train on"},
 		{Scheme{Way: Groups}, &Rows{Count: 2, Groups: []uint16{0, 2}}, 0, "group 1, counted from 0, of 3 groups has no samples: these samples cannot be divided into these folds"},
 		{Scheme{Way: File}, ten, 0, "the folds come from a split file, but none is given: these samples cannot be divided into these folds"},
-		{Scheme{Way: File}, &Rows{Count: 10, File: &dataset.SplitList{Assigned: make([]uint16, 4), Folds: 2}}, 0, "the split file lists 4 values, but the dataset of 10 samples needs 10"},
+		{Scheme{Way: File}, &Rows{Count: 10, File: &read.SplitList{Assigned: make([]uint16, 4), Folds: 2}}, 0, "the split file lists 4 values, but the dataset of 10 samples needs 10"},
 	} {
 		if _, err := c.scheme.Divide(c.rows, c.repeat); err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, ErrFolds) {
 			t.Errorf("error %v, want %q", err, c.want)

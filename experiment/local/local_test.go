@@ -10,13 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/google/go-cmp/cmp"
 )
 
 // newRun returns a run of a spec on one dataset in a folder, and its notes. The results are in dir/out, and the run agrees to
@@ -24,7 +27,7 @@ import (
 func newRun(t *testing.T, dir, text string) (*Run, *[]string) {
 	t.Helper()
 	var b strings.Builder
-	if err := dataset.WriteCSV(&b, dataset.Artificial(30, 1), dataset.ImportOptions{}); err != nil {
+	if err := write.WriteCSV(&b, generate.Artificial(30, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "a.csv"), []byte(b.String()), 0o600); err != nil {
@@ -39,12 +42,12 @@ func newRun(t *testing.T, dir, text string) (*Run, *[]string) {
 	reader := datasets.Reader{
 		Spec: s, File: file, Note: note,
 		Flags: func([]string) (datasets.Opener, error) {
-			return func(path string) (dataset.Source, dataset.Checks, error) {
-				src, err := dataset.Open(path, dataset.OpenOptions{})
-				return src, dataset.Checks{}, err
+			return func(path string) (dataset.Source, importer.Checks, error) {
+				src, err := read.Open(path, read.OpenOptions{})
+				return src, importer.Checks{}, err
 			}, nil
 		},
-		Options: func(dataset.Checks) dataset.ImportOptions { return dataset.ImportOptions{} },
+		Options: func(importer.Checks) importer.Options { return importer.Options{} },
 	}
 	sets, l, err := reader.Load(t.Context(), false)
 	if err != nil {

@@ -111,7 +111,27 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 		sessionOptions: o, compute: compute, events: make(chan event), records: make(chan *run, o.Lanes), room: make(chan struct{}, o.Lanes),
 	}
 	for _, w := range works {
-		s.add(w)
+		number := make(map[int]int) // of the group, by method
+		count := make(map[int]int)  // runs, by method
+		for i := range w.Runs {
+			c := &w.Runs[i]
+			if _, is := number[c.Method]; !is {
+				e := w.Ended[c.Method]
+				g := &group{work: w, method: c.Method}
+				g.runs = state.Runs{Method: strconv.Itoa(c.Method), Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
+				if s.Methods != nil {
+					g.runs.Method = s.Methods[c.Method]
+				}
+				if e.Seconds > 0 {
+					g.begun = e.Runs > 0
+					g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Runs, e.Well, e.WellSeconds
+				}
+				number[c.Method], count[c.Method] = len(s.groups), e.Runs
+				s.groups = append(s.groups, g)
+			}
+			s.runs = append(s.runs, &run{work: w, planned: c, group: number[c.Method], turn: count[c.Method]})
+			count[c.Method]++
+		}
 	}
 	// As on a cluster: by fold, then by dataset and method. So the time of each method on each dataset is known early.
 	slices.SortStableFunc(s.runs, func(a, b *run) int { return cmp.Compare(a.turn, b.turn) })
@@ -124,31 +144,6 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 	workers.Hear(schedule.Report{Name: worker, Slots: o.Lanes}, time.Now())
 	s.job = workers.NewJob(1, nil, schedule.Options{Budget: share(s.groups, o.Budgets)})
 	return s
-}
-
-// add takes in the runs of a dataset.
-func (s *session) add(w *work) {
-	number := make(map[int]int) // of the group, by method
-	count := make(map[int]int)  // runs, by method
-	for i := range w.Runs {
-		c := &w.Runs[i]
-		if _, is := number[c.Method]; !is {
-			e := w.Ended[c.Method]
-			g := &group{work: w, method: c.Method}
-			g.runs = state.Runs{Method: strconv.Itoa(c.Method), Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
-			if s.Methods != nil {
-				g.runs.Method = s.Methods[c.Method]
-			}
-			if e.Seconds > 0 {
-				g.begun = e.Runs > 0
-				g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Runs, e.Well, e.WellSeconds
-			}
-			number[c.Method], count[c.Method] = len(s.groups), e.Runs
-			s.groups = append(s.groups, g)
-		}
-		s.runs = append(s.runs, &run{work: w, planned: c, group: number[c.Method], turn: count[c.Method]})
-		count[c.Method]++
-	}
 }
 
 // share says what the scheduler needs to know of groups: their budgets, and what earlier runs took.
@@ -184,7 +179,11 @@ func (s *session) run(ctx context.Context) error {
 	defer close(s.records)
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
-	s.begin()
+	all := &round.Round{Tasks: len(s.runs), How: round.Gather, Apart: true}
+	for _, r := range s.runs {
+		all.Groups = append(all.Groups, int32(r.group))
+	}
+	s.perform(s.job.Begin(nil, time.Now(), theRound, all, nil, nil))
 	ticks := 0
 	for done := ctx.Done(); !s.over || len(s.computing)+s.unwritten > 0; {
 		select {
@@ -202,15 +201,6 @@ func (s *session) run(ctx context.Context) error {
 	}
 	s.show()
 	return s.failure
-}
-
-// begin begins the round.
-func (s *session) begin() {
-	r := &round.Round{Tasks: len(s.runs), How: round.Gather, Apart: true}
-	for _, run := range s.runs {
-		r.Groups = append(r.Groups, int32(run.group))
-	}
-	s.perform(s.job.Begin(nil, time.Now(), theRound, r, nil, nil))
 }
 
 // end ends the session, unless it is over: nothing more begins, and what is computed stops.
@@ -311,7 +301,18 @@ func (s *session) take(e *event) {
 	r := e.run
 	if e.put {
 		s.unwritten--
-		s.taken(r, e.err)
+		switch {
+		case e.err != nil:
+			s.end(e.err)
+			return
+		case r.record.Outcome.Error != "":
+			s.status.Failed++
+		default:
+			s.status.Done++
+		}
+		s.step(schedule.Event{Kind: schedule.ResultStored, Task: r.task, Result: r.result()})
+		r.record = nil // there may be very many
+		s.changed = true
 		return
 	}
 	s.computing = slices.DeleteFunc(s.computing, func(other *run) bool { return other == r })
@@ -336,22 +337,6 @@ func (s *session) take(e *event) {
 		s.unwritten++
 		s.records <- r
 	}
-}
-
-// taken takes in that the record of a run was put, or could not be.
-func (s *session) taken(r *run, err error) {
-	switch {
-	case err != nil:
-		s.end(err)
-		return
-	case r.record.Outcome.Error != "":
-		s.status.Failed++
-	default:
-		s.status.Done++
-	}
-	s.step(schedule.Event{Kind: schedule.ResultStored, Task: r.task, Result: r.result()})
-	r.record = nil // there may be very many
-	s.changed = true
 }
 
 // result is what the scheduler is told of the result of a run that has ended.

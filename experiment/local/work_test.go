@@ -3,7 +3,7 @@ package local
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/job/local"
@@ -16,7 +16,7 @@ func TestRunWithinBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, shards := datatest.Build(t, dataset.Artificial(60, 1))
+	m, shards := datatest.Build(t, generate.Artificial(60, 1))
 	p, err := experiment.NewPlan(t.Context(), s, &s.Datasets[0], &experiment.Data{Manifest: m})
 	if err != nil {
 		t.Fatal(err)

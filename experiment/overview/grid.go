@@ -66,12 +66,6 @@ const (
 // legends explain the numbers, the longest first.
 var legends = []string{"done/all   +running   !failed", "done/all +run !fail", "done/all"}
 
-// legend returns the longest legend that fits.
-func legend(width int) string {
-	at := slices.IndexFunc(legends, func(text string) bool { return len(text) <= width })
-	return legends[at]
-}
-
 // Lines draws the grid in fewer than width columns and at most height lines. It returns nil if there is no room. The
 // last column and the last line sum the datasets and methods without room.
 func (g *Grid) Lines(width, height int) []string {
@@ -81,9 +75,14 @@ func (g *Grid) Lines(width, height int) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	methods := g.shownMethods(height - 2)
-	names := g.nameWidth(methods, width)
+	longest := leastNameWidth
+	for _, r := range methods {
+		longest = max(longest, printable.Width(r.name))
+	}
+	names := min(longest, max(leastNameWidth, width*2/5))
+	legend := slices.IndexFunc(legends, func(text string) bool { return len(text) <= names })
 	columns := g.columns(methods, width-names-1)
-	list := []string{aligned(legend(names), names, columns, func(c *column) string { return cutName(c.name, c.width) })}
+	list := []string{aligned(legends[legend], names, columns, func(c *column) string { return cutName(c.name, c.width) })}
 	for _, r := range methods {
 		list = append(list, aligned(cutName(r.name, names), names, columns, func(c *column) string { return countsText(c.of(g, r.methods)) }))
 	}
@@ -138,15 +137,6 @@ func addUp(list []experiment.Counts) (sum experiment.Counts) {
 		sum.Done, sum.Failed, sum.Running, sum.Missing = sum.Done+n.Done, sum.Failed+n.Failed, sum.Running+n.Running, sum.Missing+n.Missing
 	}
 	return sum
-}
-
-// nameWidth is the width of the longest name, but at most two fifths of the terminal.
-func (g *Grid) nameWidth(methods []line, width int) int {
-	longest := leastNameWidth
-	for _, r := range methods {
-		longest = max(longest, printable.Width(r.name))
-	}
-	return min(longest, max(leastNameWidth, width*2/5))
 }
 
 // column is a column of the grid: a dataset, or the sum of the datasets without room.

@@ -31,7 +31,17 @@ type Overview struct {
 // Write writes an overview with a line for each method on each dataset.
 func (o *Overview) Write(w io.Writer) {
 	t := o.Table
-	lines := [][2]string{{"experiment", t.Name}, {"runs", counts(experiment.Count(t))}}
+	n := experiment.Count(t)
+	runs := fmt.Sprintf("%s done", units.Count(n.Done))
+	for _, more := range []struct {
+		n    int
+		word string
+	}{{n.Running, "running"}, {n.Failed, "failed"}, {n.Missing, "missing"}} {
+		if more.n > 0 {
+			runs += fmt.Sprintf(", %s %s", units.Count(more.n), more.word)
+		}
+	}
+	lines := [][2]string{{"experiment", t.Name}, {"runs", runs}}
 	if o.State != "" {
 		lines = append(lines, [2]string{"state", o.State})
 	}
@@ -57,19 +67,6 @@ func (o *Overview) Write(w io.Writer) {
 	fmt.Fprintln(w)
 	writeMethods(w, t)
 	fmt.Fprintf(w, "\nto see the measures: %s\n", o.Report)
-}
-
-func counts(n experiment.Counts) string {
-	text := fmt.Sprintf("%s done", units.Count(n.Done))
-	for _, more := range []struct {
-		n    int
-		word string
-	}{{n.Running, "running"}, {n.Failed, "failed"}, {n.Missing, "missing"}} {
-		if more.n > 0 {
-			text += fmt.Sprintf(", %s %s", units.Count(more.n), more.word)
-		}
-	}
-	return text
 }
 
 // writeFailures writes the failed runs, together for each method, dataset and error.

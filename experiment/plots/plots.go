@@ -4,6 +4,7 @@ package plots
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
@@ -93,4 +94,36 @@ func (e *Evaluated) colours() (*figure.Figure, error) {
 		return nil, nil
 	}
 	return e.Map.Figure()
+}
+
+// distributions draws some rows, from the best to the worst prediction. It returns nil if there are no rows.
+func (e *Evaluated) distributions() (*figure.Figure, error) {
+	r := &e.Rows
+	if len(r.Names) == 0 {
+		return nil, nil
+	}
+	d := figure.Distributions{Title: e.Title, Labels: figure.Axis{Name: "label"}}
+	switch {
+	case e.Type.Scale != nil:
+		d.Labels.Name, d.From = "number", e.Type.Scale.Low
+	case e.Type.Classes:
+		d.Labels.Name = "class"
+	}
+	if e.Type.Scale == nil {
+		d.Names = e.LabelNames
+	}
+	for _, i := range r.chosen() {
+		from, to := i*r.Labels, (i+1)*r.Labels
+		name := fmt.Sprintf("%s: K-L %s", r.Names[i], strconv.FormatFloat(r.kl(i), 'g', 2, 64))
+		d.Rows = append(d.Rows, figure.Compared{Name: name, True: wide(r.True[from:to]), Predicted: [][]float64{wide(r.Predicted[from:to])}})
+	}
+	return d.Figure()
+}
+
+func wide(values []float32) []float64 {
+	list := make([]float64, len(values))
+	for i, v := range values {
+		list[i] = float64(v)
+	}
+	return list
 }

@@ -10,80 +10,37 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// Choice is what the candidates of a method scored, over all datasets together: which one is a good
-// default.
-type Choice struct {
-	Method string `json:"method"`
-	// Datasets are those on which every candidate was scored.
-	Datasets   []string    `json:"datasets"`
-	Candidates []Candidate `json:"candidates"`
-	// Best has the least mean of logarithms, Chosen is the first within one standard error of it.
-	Best   int `json:"best"`
-	Chosen int `json:"chosen"`
-	// Without is, for each dataset, what is chosen by the others; nil where there is one dataset.
-	Without []Without `json:"without,omitempty"`
-}
-
-// Candidate is one of the settings that a method's runs chose among.
-type Candidate struct {
-	Name string `json:"name"`
-	// Ratios are, by dataset, the K-L over that of the mean predictor.
-	Ratios []number `json:"ratios"`
-	Log    number   `json:"mean_log_ratio"`
-	// Above is by how much the mean of logarithms is above that of the best, and Error the standard
-	// error of that, over datasets.
-	Above number `json:"above_best"`
-	Error number `json:"standard_error"`
-	Runs  int    `json:"chosen_by_runs"`
-}
-
-// Without is what is chosen without a dataset, and what that gives on it.
-type Without struct {
-	Dataset string `json:"dataset"`
-	Chosen  int    `json:"chosen"`
-	Ratio   number `json:"ratio"`
-}
-
 // choicesOf lists the choices of the methods that have candidates with scores.
 func choicesOf(g *grid) (list []Choice) {
 	for _, method := range g.listed() {
 		if len(g.table.Methods[method].Candidates) == 0 {
 			continue
 		}
-		if c := choiceOf(g, method); c != nil {
-			list = append(list, *c)
+		c := Choice{Method: g.table.Methods[method].Name}
+		for _, name := range g.table.Methods[method].Candidates {
+			c.Candidates = append(c.Candidates, Candidate{Name: name})
+		}
+		for d := range g.table.Datasets {
+			if g.scoredBefore(d, method) {
+				continue
+			}
+			if ratios := c.scored(g, d, method); ratios != nil {
+				c.Datasets = append(c.Datasets, g.table.Datasets[d].Name)
+				for i, v := range ratios {
+					c.Candidates[i].Ratios = append(c.Candidates[i].Ratios, number(v))
+				}
+			}
+		}
+		if len(c.Datasets) > 0 {
+			c.decide()
+			list = append(list, c)
 		}
 	}
 	return list
 }
 
-// choiceOf returns the choice of a method; nil: no run has scores.
-func choiceOf(g *grid, method int) *Choice {
-	r := &g.table.Methods[method]
-	c := &Choice{Method: r.Name}
-	for _, name := range r.Candidates {
-		c.Candidates = append(c.Candidates, Candidate{Name: name})
-	}
-	for d := range g.table.Datasets {
-		if g.scoredBefore(d, method) {
-			continue
-		}
-		if ratios := c.scored(g, d, method); ratios != nil {
-			c.Datasets = append(c.Datasets, g.table.Datasets[d].Name)
-			for i, v := range ratios {
-				c.Candidates[i].Ratios = append(c.Candidates[i].Ratios, number(v))
-			}
-		}
-	}
-	if len(c.Datasets) == 0 {
-		return nil
-	}
-	c.decide()
-	return c
-}
-
-// scoredBefore reports whether an earlier dataset is this one under another name, or has its rows, labels and folds and the
-// same scores of the candidates of a method.
+// scoredBefore reports whether a dataset has the name of an earlier dataset as its second name, or whether an earlier dataset
+// has the same samples, labels, folds, and scores of the candidates of a method.
 func (g *grid) scoredBefore(d, method int) bool {
 	if g.table.Datasets[d].Same != "" {
 		return true
@@ -149,9 +106,8 @@ func (c *Choice) decide() {
 	}
 }
 
-// choose returns the candidate with the least mean of logarithms over datasets, but those that are
-// left out, and the first that is within one standard error of it: candidates stand from the
-// simplest on.
+// choose returns the candidate with the least mean of logarithms, and the first candidate within one standard error of it.
+// Candidates are sorted, the simplest first. Datasets for which without is true do not count.
 func (c *Choice) choose(without []bool) (best, chosen int) {
 	var means []float64
 	for i := range c.Candidates {
@@ -183,23 +139,54 @@ func (c *Choice) logs(candidate int, without []bool) (list []float64) {
 	return list
 }
 
-// addChoices adds a table for each method that chooses.
-func (d *document) addChoices(s *Summary) {
-	if len(s.Choices) == 0 {
+// addChoices adds the tables of each method that chooses its settings: the ratios of its candidates, the criterion, and the
+// choices without one dataset.
+func (d *document) addChoices(choices []Choice) {
+	if len(choices) == 0 {
 		return
 	}
 	d.add(heading("Chosen settings"), paragraph("Each candidate is scored on training samples held out from its own training; test samples are never used. "+
 		"Values are ratios: a candidate's mean K-L over a dataset's runs, divided by the K-L of the mean baseline on their test samples. The criterion is the ratio's mean logarithm over datasets. "+
 		"A candidate's difference from the best has a standard error over datasets. The rule chooses the simplest candidate within one standard error of the best."))
-	for i := range s.Choices {
-		c := &s.Choices[i]
+	for i := range choices {
+		c := &choices[i]
 		for from := 0; from < len(c.Datasets); from += columns {
 			d.add(c.ratios(from, min(from+columns, len(c.Datasets))))
 		}
-		d.add(c.criterion(), paragraph(c.rule()))
-		if len(c.Without) > 0 {
-			d.add(c.without())
+		best, chosen := &c.Candidates[c.Best], &c.Candidates[c.Chosen]
+		rule := fmt.Sprintf("%s: the best candidate is %s. The simplest candidate within one standard error is %s.", c.Method, best.Name, chosen.Name)
+		if c.Best == c.Chosen {
+			rule = fmt.Sprintf("%s: the best candidate is %s, and no simpler candidate is within one standard error.", c.Method, best.Name)
 		}
+		criterion := table{caption: c.Method + ": criterion of the choice", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "runs that chose it"}}
+		for k, x := range c.Candidates {
+			mean, above := cell{text: fixed(x.Log, 4)}, fixed(x.Above, 4)
+			if k == c.Chosen {
+				mean.place = 1
+			}
+			if k == c.Best {
+				above = none
+			} else if !math.IsNaN(float64(x.Error)) {
+				above += " ± " + fixed(x.Error, 4)
+			}
+			worst := 0
+			for d := range x.Ratios {
+				if x.Ratios[d] > x.Ratios[worst] {
+					worst = d
+				}
+			}
+			criterion.lines = append(criterion.lines, line{cells: append(plain(x.Name), mean, cell{text: above},
+				cell{text: fmt.Sprintf("%s (%s)", fixed(x.Ratios[worst], 4), c.Datasets[worst])}, cell{text: fmt.Sprint(x.Runs)})})
+		}
+		d.add(criterion, paragraph(rule))
+		if len(c.Without) == 0 {
+			continue
+		}
+		t := table{caption: c.Method + ": choice without one dataset, and its K-L on that dataset", header: []string{"without", "chosen", "K-L there", "K-L by the choice from all"}, texts: true}
+		for k, w := range c.Without {
+			t.lines = append(t.lines, line{cells: plain(w.Dataset, c.Candidates[w.Chosen].Name, fixed(w.Ratio, 4), fixed(chosen.Ratios[k], 4))})
+		}
+		d.add(t)
 	}
 }
 
@@ -226,51 +213,6 @@ func (c *Choice) ratios(from, to int) table {
 		for i, v := range ratios {
 			t.lines[i].cells = append(t.lines[i].cells, cell{text: f.text(v), place: places[i]})
 		}
-	}
-	return t
-}
-
-func (c *Choice) criterion() table {
-	t := table{caption: c.Method + ": criterion of the choice", header: []string{"candidate", "mean ln ratio", "above the best", "worst dataset", "runs that chose it"}}
-	for i, x := range c.Candidates {
-		worst := 0
-		for d := range x.Ratios {
-			if x.Ratios[d] > x.Ratios[worst] {
-				worst = d
-			}
-		}
-		own := cell{text: fixed(x.Log, 4)}
-		if i == c.Chosen {
-			own.place = 1
-		}
-		t.lines = append(t.lines, line{cells: append(plain(x.Name), own, cell{text: x.difference(i == c.Best)},
-			cell{text: fmt.Sprintf("%s (%s)", fixed(x.Ratios[worst], 4), c.Datasets[worst])}, cell{text: fmt.Sprint(x.Runs)})})
-	}
-	return t
-}
-
-func (x *Candidate) difference(best bool) string {
-	switch {
-	case best:
-		return none
-	case math.IsNaN(float64(x.Error)):
-		return fixed(x.Above, 4)
-	}
-	return fixed(x.Above, 4) + " ± " + fixed(x.Error, 4)
-}
-
-func (c *Choice) rule() string {
-	best, chosen := &c.Candidates[c.Best], &c.Candidates[c.Chosen]
-	if c.Best == c.Chosen {
-		return fmt.Sprintf("%s: the best candidate is %s, and no simpler candidate is within one standard error.", c.Method, best.Name)
-	}
-	return fmt.Sprintf("%s: the best candidate is %s. The simplest candidate within one standard error is %s.", c.Method, best.Name, chosen.Name)
-}
-
-func (c *Choice) without() table {
-	t := table{caption: c.Method + ": choice without one dataset, and its K-L on that dataset", header: []string{"without", "chosen", "K-L there", "K-L by the choice from all"}, texts: true}
-	for d, w := range c.Without {
-		t.lines = append(t.lines, line{cells: plain(w.Dataset, c.Candidates[w.Chosen].Name, fixed(w.Ratio, 4), fixed(c.Candidates[c.Chosen].Ratios[d], 4))})
 	}
 	return t
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"io"
 	"math"
 	"slices"
@@ -56,23 +55,33 @@ func writeCSV(w io.Writer, s *Summary) error {
 	return out.Error()
 }
 
-// hasMethod reports whether the table has a method of a name.
-func (s *Summary) hasMethod(name string) bool {
-	return slices.ContainsFunc(s.Methods, func(r result.Method) bool { return r.Name == name })
-}
-
+// csvLine returns the line of a method by the measure with number m. It has the first of the method's published figures.
 func csvLine(s *Summary, r *Result, l *Line, m int) []string {
-	record := []string{
-		r.Dataset, r.Measure, l.Method, strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted), exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
-		exact(r.MeanPredictor.Mean), exact(r.MeanPredictor.Deviation), s.Rankings[m].exactRank(l.Method),
+	ranking, rank := &s.Rankings[m], ""
+	if at := slices.IndexFunc(ranking.Methods, func(own Ranked) bool { return own.Method == l.Method }); at >= 0 {
+		rank = exact(ranking.Methods[at].Rank)
 	}
+	against, published, friedman := make([]string, 8), make([]string, 3), make([]string, 4)
 	if a := l.Against; a != nil {
-		record = append(record, a.Best, exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T), exact(a.THolm), exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize))
-	} else {
-		record = append(record, make([]string, 8)...)
+		against = []string{a.Best, exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T), exact(a.THolm), exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize)}
 	}
-	record = append(append(append(record, csvPublished(s, r, l)...), s.Deviations), s.Rankings[m].csvFriedman()...)
-	record = append(record, l.Same)
+	at := slices.IndexFunc(s.Published, func(p result.Published) bool {
+		return p.Dataset == r.Dataset && p.Measure == r.Measure && p.Method == l.Method
+	})
+	if at >= 0 {
+		p := &s.Published[at]
+		published[0], published[2] = exact(number(p.Value)), p.Source
+		if p.Deviation > 0 { // the source prints one
+			published[1] = exact(number(p.Deviation))
+		}
+	}
+	if f := ranking.Friedman; f != nil { // the same in each line of the measure
+		friedman = []string{exact(f.ChiSquared), exact(f.P), exact(f.CriticalDifference), strconv.FormatBool(f.Exact)}
+	}
+	record := slices.Concat([]string{
+		r.Dataset, r.Measure, l.Method, strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted), exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
+		exact(r.MeanPredictor.Mean), exact(r.MeanPredictor.Deviation), rank,
+	}, against, published, []string{s.Deviations}, friedman, []string{l.Same})
 	for i, name := range csvHeader {
 		if slices.Contains(csvNames, name) {
 			record[i] = spreadsheetText(record[i])
@@ -81,50 +90,10 @@ func csvLine(s *Summary, r *Result, l *Line, m int) []string {
 	return record
 }
 
-// csvPublished has the first figure of a paper for a method.
-func csvPublished(s *Summary, r *Result, l *Line) []string {
-	for _, p := range s.Published {
-		if p.Dataset == r.Dataset && p.Measure == r.Measure && p.Method == l.Method {
-			fields := []string{exact(number(p.Value)), "", p.Source}
-			if p.Deviation > 0 { // the source prints one
-				fields[1] = exact(number(p.Deviation))
-			}
-			return fields
-		}
-	}
-	return make([]string, 3)
-}
-
-// csvFriedman has the test of a measure's ranks, which is the same in each line of the measure.
-func (r *Ranking) csvFriedman() []string {
-	if r.Friedman == nil {
-		return make([]string, 4)
-	}
-	f := r.Friedman
-	return []string{exact(f.ChiSquared), exact(f.P), exact(f.CriticalDifference), strconv.FormatBool(f.Exact)}
-}
-
-// exactRank is the average rank of a row; empty: it has none.
-func (r *Ranking) exactRank(row string) string {
-	for _, own := range r.Methods {
-		if own.Method == row {
-			return exact(own.Rank)
-		}
-	}
-	return ""
-}
-
-// exact is a number with all its digits; empty where it is not finite.
+// exact is a number with all its digits. It is empty if the number is not finite.
 func exact(n number) string {
 	if n.none() {
 		return ""
 	}
 	return strconv.FormatFloat(float64(n)+0, 'g', -1, 64) // no -0
-}
-
-// writeJSON writes the summary.
-func writeJSON(w io.Writer, s *Summary) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(s)
 }

@@ -1,6 +1,12 @@
 package report
 
-import "github.com/coppice-ldl/coppice/internal/printable"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/experiment/figure"
+	"github.com/coppice-ldl/coppice/internal/printable"
+)
 
 // A document is a report before it is written in a format: blocks from top to bottom.
 type document struct {
@@ -18,7 +24,7 @@ type (
 	list      []string
 )
 
-// table is a table whose first column has names and whose others have values.
+// table is a table. The first column has names, the others have values.
 type table struct {
 	caption string
 	header  []string
@@ -29,7 +35,7 @@ type table struct {
 // columns bounds the columns next to each other in a table; the others follow in further tables.
 const columns = 4
 
-// line is a line of a table; a rule stands above it where asked for.
+// line is a line of a table. If rule is true, a rule is drawn above it.
 type line struct {
 	rule  bool
 	cells []cell
@@ -43,8 +49,8 @@ type cell struct {
 	value bool // it is a measure
 }
 
-// picture is a figure that formats with pictures show, or only its caption. The others leave it
-// out, as paragraphs beside it say the same.
+// picture is a figure with its caption, or only a caption. Formats without pictures leave it out, because paragraphs say the
+// same.
 type picture struct {
 	*Picture
 	caption string // without a figure
@@ -101,3 +107,120 @@ func plain(texts ...string) (cells []cell) {
 	}
 	return cells
 }
+
+// Picture is a picture of a report.
+type Picture struct {
+	// Name is the name of a file without its extension: letters, digits, dots, underscores and hyphens.
+	Name    string
+	Caption string
+
+	draw func() (*figure.Figure, error)
+}
+
+// Draw makes the picture.
+func (f *Picture) Draw() (*figure.Figure, error) { return f.draw() }
+
+// mostFigures bounds the figures of a report.
+const mostFigures = 60
+
+// addFigures adds the figures of a section below a heading. A report has at most mostFigures.
+func (d *document) addFigures(title string, figures []Picture) {
+	if len(figures) == 0 {
+		return
+	}
+	d.add(pictureHeading(title))
+	for i := range figures {
+		if d.figures == mostFigures {
+			d.add(picture{caption: fmt.Sprintf("%s not shown: a report has at most %d figures.", count(len(figures)-i, "more figure is", "more figures are"), mostFigures)})
+			return
+		}
+		d.addFigure(&figures[i])
+	}
+}
+
+// addFigure adds a figure. The name of the figure begins with its number, and hyphens replace the characters that names of files
+// cannot have.
+func (d *document) addFigure(f *Picture) {
+	d.figures++
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, f.Name)
+	f.Name = fmt.Sprintf("%02d-%s", d.figures, name[:min(len(name), 80)])
+	d.add(picture{Picture: f})
+}
+
+// written returns the blocks that a format writes if it shows the pictures of a folder. Without a folder it shows none.
+func (d *document) written(folder string) (blocks []block) {
+	for _, b := range d.blocks {
+		switch p := b.(type) {
+		case pictureHeading:
+			if folder != "" {
+				blocks = append(blocks, heading(p))
+			}
+		case picture:
+			if folder != "" {
+				blocks = append(blocks, p)
+			}
+		default:
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// add appends blocks.
+func (d *document) add(blocks ...block) { d.blocks = append(d.blocks, blocks...) }
+
+// part is the part of a list that one figure shows. text says which part it is. It is empty if there is only one part.
+type part[T any] struct {
+	items []T
+	text  string
+}
+
+// partsOf divides a list into figures. Items that go together follow each other. A figure has at most mostLines items.
+func partsOf[T any](list []T, together func(a, b *T) bool) (all []part[T]) {
+	for from := 0; from < len(list); {
+		end := from + 1
+		for end < len(list) && together(&list[from], &list[end]) {
+			end++
+		}
+		parts := (end - from + mostLines - 1) / mostLines
+		for i := range parts {
+			p := part[T]{items: list[from+i*mostLines : min(end, from+(i+1)*mostLines)]}
+			if parts > 1 {
+				p.text = fmt.Sprintf(", part %d of %d", i+1, parts)
+			}
+			all = append(all, p)
+		}
+		from = end
+	}
+	return all
+}
+
+// cellStyles are the texts of a format around the best and the second best value of a column, and behind a value that a test
+// finds worse than the best.
+type cellStyles struct {
+	best, second [2]string
+	worse        string
+}
+
+// styled returns the text of the cell, which is written in the format, with its style.
+func (c cell) styled(text string, s *cellStyles) string {
+	switch c.place {
+	case 1:
+		text = s.best[0] + text + s.best[1]
+	case 2:
+		text = s.second[0] + text + s.second[1]
+	}
+	if c.worse {
+		text += s.worse
+	}
+	return text
+}
+
+// mostLines bounds the sweeps in one figure: more lines cannot be told apart.
+const mostLines = 6

@@ -15,7 +15,7 @@ type place struct{ repeat, fold int }
 // grid finds runs by dataset, method and fold.
 type grid struct {
 	table *result.Table
-	folds [][]place                 // of each dataset, in order: those that any method has a run for
+	folds [][]place                 // of each dataset, in order, if any method has a run for it
 	done  [][]map[place]*result.Run // by dataset and method
 	// divided are the folds of each dataset by division of its rows: a division is one observation,
 	// however many folds have it.
@@ -23,7 +23,7 @@ type grid struct {
 }
 
 func newGrid(t *result.Table) *grid {
-	g := &grid{table: t, folds: make([][]place, len(t.Datasets)), done: make([][]map[place]*result.Run, len(t.Datasets))}
+	g := &grid{table: t, folds: make([][]place, len(t.Datasets)), done: make([][]map[place]*result.Run, len(t.Datasets)), divided: make([][][]place, len(t.Datasets))}
 	seen := make([]map[place]bool, len(t.Datasets))
 	for d := range t.Datasets {
 		seen[d], g.done[d] = make(map[place]bool), make([]map[place]*result.Run, len(t.Methods))
@@ -44,25 +44,20 @@ func newGrid(t *result.Table) *grid {
 	}
 	for d, folds := range g.folds {
 		slices.SortFunc(folds, func(a, b place) int { return cmp.Or(cmp.Compare(a.repeat, b.repeat), cmp.Compare(a.fold, b.fold)) })
-		g.divided = append(g.divided, divisionsOf(&t.Datasets[d], folds))
+		// Folds of one division go together, in the order of the first of them.
+		set, at := &t.Datasets[d], make(map[int]int)
+		for i, p := range folds {
+			division := i
+			if len(set.Divisions) > 0 {
+				division = set.Divisions[p.repeat*set.Folds+p.fold]
+			}
+			if _, ok := at[division]; !ok {
+				at[division], g.divided[d] = len(g.divided[d]), append(g.divided[d], nil)
+			}
+			g.divided[d][at[division]] = append(g.divided[d][at[division]], p)
+		}
 	}
 	return g
-}
-
-// divisionsOf puts folds together that divide the rows of a dataset alike, in the order of the first ones.
-func divisionsOf(d *result.Dataset, folds []place) (all [][]place) {
-	at := make(map[int]int)
-	for i, p := range folds {
-		number := i
-		if len(d.Divisions) > 0 {
-			number = d.Divisions[p.repeat*d.Folds+p.fold]
-		}
-		if _, ok := at[number]; !ok {
-			at[number], all = len(all), append(all, nil)
-		}
-		all[at[number]] = append(all[at[number]], p)
-	}
-	return all
 }
 
 // anyDone reports whether a run of a dataset has ended well.
@@ -75,8 +70,7 @@ func (g *grid) allDone(dataset int, methods []int) bool {
 	return !slices.ContainsFunc(methods, func(method int) bool { return len(g.done[dataset][method]) < len(g.folds[dataset]) })
 }
 
-// values returns a method's measure on each division, in order: the mean of its folds, and NaN where one
-// of them has none.
+// values returns a method's measure on each division, in order: the mean over its folds. It is NaN if a fold has no value.
 func (g *grid) values(dataset, method, measure int) []float64 {
 	return g.observed(dataset, true, func(p place) float64 {
 		if c := g.done[dataset][method][p]; c != nil {
@@ -98,8 +92,8 @@ func (g *grid) means(dataset, measure int) []float64 {
 	})
 }
 
-// value returns a value of a measure, and 0 for a correlation that differs from 0 by rounding at most: it is a mean over rows, whose
-// correlations are numbers up to 1 with both signs.
+// value returns a value of a measure. It returns 0 for a correlation that differs from 0 only by rounding: it is a mean of
+// numbers up to 1 with both signs.
 func (g *grid) value(measure int, v float64) float64 {
 	if g.table.Measures[measure] == "spearman" && statistics.Equal(1+v, 1) {
 		return 0
@@ -107,8 +101,8 @@ func (g *grid) value(measure int, v float64) float64 {
 	return v
 }
 
-// observed returns the mean over the folds of each division that have a finite value; NaN where none
-// has, or, with all, where one lacks it.
+// observed returns for each division the mean over the folds that have a finite value. It is NaN if no fold has one, or if all
+// is true and a fold lacks it.
 func (g *grid) observed(dataset int, all bool, of func(place) float64) (values []float64) {
 	for _, folds := range g.divided[dataset] {
 		var own []float64
@@ -145,7 +139,7 @@ func finiteOf(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
-// ratio is the number of test rows over that of the other rows, over the folds of a dataset.
+// ratio is the number of test samples, divided by the number of other samples, over all folds of a dataset.
 func (g *grid) ratio(dataset, method int) float64 {
 	d, tested, others := &g.table.Datasets[dataset], 0, 0
 	for _, c := range g.done[dataset][method] {
@@ -156,3 +150,21 @@ func (g *grid) ratio(dataset, method int) float64 {
 	}
 	return float64(tested) / float64(others)
 }
+
+// sameData reports whether two datasets of a table have the same samples, labels and folds.
+func sameData(sets []result.Dataset, a, b int) bool {
+	first := func(d int) string { return cmp.Or(sets[d].SameData, sets[d].Name) }
+	return first(a) == first(b)
+}
+
+// runs are the done runs of a method on a dataset, by repeat and fold.
+func (g *grid) runs(d, method int) (list []*result.Run) {
+	for _, p := range g.folds[d] {
+		if c := g.done[d][method][p]; c != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (g *grid) listed() []int { return listed(g.table.Methods) }

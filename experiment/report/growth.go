@@ -13,24 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// Growth is how the seconds of a run grow with a number x: about as x to the power Slope, which is the slope
-// of the line of least squares through the logarithms.
-type Growth struct {
-	// By is what x is: a setting; "leaves", 2^(depth - 1) of a setting depth; or "labels".
-	By string `json:"by"`
-	// Of names the algorithm with the settings that are the same, or, by labels, the method.
-	Of string `json:"of"`
-	// Dataset is empty by labels: then there is a dataset for each x.
-	Dataset string   `json:"dataset,omitempty"`
-	X       []number `json:"x"`
-	Seconds []number `json:"seconds"` // means of a run, for each x
-	Slope   number   `json:"slope"`
-	Error   number   `json:"slope_error"` // the standard error of Slope
-	R2      number   `json:"r2"`          // the share of the variance of the logarithms that the line explains
-
-	title, short string // of its figure; Of with what sets it apart alone
-}
-
 // leaves is what stands in the place of a depth: seconds grow with the leaves of a whole tree.
 const (
 	depthSetting = "depth"
@@ -38,8 +20,9 @@ const (
 	byLabels     = "labels"
 )
 
-// growths are those by settings of each dataset, then those by labels of each method.
-func (s *Summary) growths(sweeps []sweep) (all []Growth) {
+// growths returns the growths by settings on each dataset, then the growths by labels of each method.
+func (s *Summary) growths() (all []Growth) {
+	sweeps := sweepsOf(s.Methods)
 	var among []family
 	for i := range sweeps {
 		among = append(among, sweeps[i:i+1])
@@ -60,8 +43,11 @@ func (s *Summary) growths(sweeps []sweep) (all []Growth) {
 			title += fmt.Sprintf(", %s samples of %s features", units.Count(s.Datasets[group[0]].Rows), units.Count(s.Datasets[group[0]].Features))
 		}
 		for method := range s.Methods {
-			if g, ok := s.growthByLabels(group, method); ok {
-				g.title = title
+			g := Growth{By: byLabels, Of: s.Methods[method].Name, title: title}
+			for _, d := range group {
+				g.add(float64(s.Datasets[d].Labels), s.timeOf(method, d))
+			}
+			if g.fit() {
 				all = append(all, g)
 			}
 		}
@@ -69,7 +55,8 @@ func (s *Summary) growths(sweeps []sweep) (all []Growth) {
 	return all
 }
 
-// growthBySetting is that of a sweep through whole numbers above 0.
+// growthBySetting returns the growth on a dataset by the setting of a sweep. It returns false if the values of the setting are
+// not whole numbers above 0, or if a line cannot be fitted.
 func (s *Summary) growthBySetting(of *sweep, d int) (Growth, bool) {
 	g := Growth{By: of.setting, Of: of.algorithm, Dataset: s.Datasets[d].Name}
 	if text := settingsText(of.others); text != "" {
@@ -118,18 +105,10 @@ func labelGroups(sets []result.Dataset) (groups [][]int) {
 	})
 }
 
-func (s *Summary) growthByLabels(group []int, method int) (Growth, bool) {
-	g := Growth{By: byLabels, Of: s.Methods[method].Name}
-	for _, d := range group {
-		g.add(float64(s.Datasets[d].Labels), s.timeOf(method, d))
-	}
-	return g, g.fit()
-}
-
 // timeOf is the time of a method on a dataset.
 func (s *Summary) timeOf(method, d int) *Time { return &s.Times[method*len(s.Datasets)+d] }
 
-// add adds a point, where there are runs whose times are known.
+// add adds a point if there are runs with known times.
 func (g *Growth) add(x float64, t *Time) {
 	if t.Runs == 0 || t.Total <= 0 {
 		return
@@ -156,80 +135,44 @@ func (g *Growth) fit() bool {
 }
 
 // addGrowths adds the table of slopes and figures of the seconds.
-func (d *document) addGrowths(s *Summary) {
-	if len(s.Growths) == 0 {
+func (d *document) addGrowths(growths []Growth) {
+	if len(growths) == 0 {
 		return
 	}
 	t := table{caption: "Growth of the time of a run", header: []string{"by", "of", "dataset", "values", "slope", "r²"}, texts: true}
-	for i := range s.Growths {
-		g := &s.Growths[i]
+	for i := range growths {
+		g := &growths[i]
 		values := fmt.Sprintf("%d from %s to %s", len(g.X), plainNumber(g.X[0]), plainNumber(g.X[len(g.X)-1]))
 		t.lines = append(t.lines, line{cells: plain(g.By, cmp.Or(g.short, g.Of), orNone(g.Dataset), values, fixed(g.Slope, 2)+" ± "+fixed(g.Error, 2), fixed(g.R2, 3))})
 	}
 	d.add(paragraph("Times grow about as a power of the varied number. The slope is the exponent, from a least-squares line through the logarithms, ± its standard error; r² is the fraction of variance "+
 		"that the line explains. The number of leaves is 2^(depth - 1). Work that takes the same time for every number lowers the slope."), t)
-	d.addFigures("Growth of times", drawing{s}.growthFigures())
+	d.addFigures("Growth of times", growthFigures(growths))
 }
 
 func plainNumber(n number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) }
 
-// growthFigures are those by settings, with a line for each dataset, then those by labels, with a
-// line for each method.
-func (s drawing) growthFigures() (all []Picture) {
-	for _, p := range partsOf(s.Growths, func(a, b *Growth) bool { return b.beside(a) }) {
-		all = append(all, growthFigure(p.items, p.text))
+// growthFigures draw the growths by settings, with a line for each dataset, then the growths by labels, with a line for each
+// method.
+func growthFigures(growths []Growth) (all []Picture) {
+	together := func(a, b *Growth) bool {
+		return a.By == b.By && a.title == b.title && (a.By == byLabels || a.Of == b.Of)
+	}
+	for _, p := range partsOf(growths, together) {
+		first := &p.items[0]
+		lines := figure.Lines{Title: first.title + p.text, X: figure.Axis{Name: first.By, Log: true}, Y: figure.Axis{Name: "time of a run", Unit: "s", Log: true}}
+		if first.By == leaves {
+			lines.X.Name = "leaves of a tree, 2^(depth - 1)"
+		}
+		caption := "Seconds of a run by " + first.By
+		if first.By != byLabels {
+			caption += ": " + first.Of
+		}
+		for _, g := range p.items {
+			name := cmp.Or(g.Dataset, g.Of) + " (slope " + fixed(g.Slope, 2) + ")"
+			lines.Series = append(lines.Series, figure.Series{Name: name, X: floatsOf(g.X), Y: floatsOf(g.Seconds)})
+		}
+		all = append(all, Picture{Name: "seconds-by-" + first.By, Caption: caption + p.text + ". Both axes are logarithmic.", draw: lines.Figure})
 	}
 	return all
-}
-
-// part is what stands in one figure, of a list that is too long for one; text says which part it is, and is empty where
-// there is one alone.
-type part[T any] struct {
-	items []T
-	text  string
-}
-
-// partsOf divides a list into figures: items that go together follow each other, mostLines of them at most.
-func partsOf[T any](list []T, together func(a, b *T) bool) (all []part[T]) {
-	for from := 0; from < len(list); {
-		end := from + 1
-		for end < len(list) && together(&list[from], &list[end]) {
-			end++
-		}
-		parts := (end - from + mostLines - 1) / mostLines
-		for i := range parts {
-			p := part[T]{items: list[from+i*mostLines : min(end, from+(i+1)*mostLines)]}
-			if parts > 1 {
-				p.text = fmt.Sprintf(", part %d of %d", i+1, parts)
-			}
-			all = append(all, p)
-		}
-		from = end
-	}
-	return all
-}
-
-// beside reports whether two growths stand in one figure.
-func (g *Growth) beside(other *Growth) bool {
-	return g.By == other.By && g.title == other.title && (g.By == byLabels || g.Of == other.Of)
-}
-
-func growthFigure(list []Growth, part string) Picture {
-	lines := figure.Lines{Title: list[0].title + part, X: figure.Axis{Name: list[0].By, Log: true}, Y: figure.Axis{Name: "time of a run", Unit: "s", Log: true}}
-	if list[0].By == leaves {
-		lines.X.Name = "leaves of a tree, 2^(depth - 1)"
-	}
-	caption := "Seconds of a run by " + list[0].By
-	if list[0].By != byLabels {
-		caption += ": " + list[0].Of
-	}
-	for i := range list {
-		g := &list[i]
-		line := figure.Series{Name: cmp.Or(g.Dataset, g.Of) + " (slope " + fixed(g.Slope, 2) + ")"}
-		for j := range g.X {
-			line.X, line.Y = append(line.X, float64(g.X[j])), append(line.Y, float64(g.Seconds[j]))
-		}
-		lines.Series = append(lines.Series, line)
-	}
-	return Picture{Name: "seconds-by-" + list[0].By, Caption: caption + part + ". Both axes are logarithmic.", draw: lines.Figure}
 }

@@ -28,6 +28,8 @@ figure { margin: 0; } figure svg { width: 100%; max-width: 30em; height: auto; }
 @media print { body { font-size: 9pt; padding: 0; max-width: none; } h2 { break-after: avoid; } .wide { overflow: visible; } table, tr, figure { break-inside: avoid; } table.long { break-inside: auto; } th, td { padding: .1em .45em; } .figures { grid-template-columns: 84mm 84mm; gap: 5mm 6mm; } figure svg { max-width: 84mm; } th:first-child { position: static; } }
 `
 
+var htmlCells = cellStyles{best: [2]string{"<strong>", "</strong>"}, second: [2]string{"<u>", "</u>"}, worse: `<span class="worse"> •</span>`}
+
 // writeHTML writes a report as one page without scripts, and without anything from elsewhere.
 func writeHTML(w io.Writer, s *Summary) error {
 	d := s.layout()
@@ -56,9 +58,19 @@ func writeHTML(w io.Writer, s *Summary) error {
 		case table:
 			writeHTMLTable(out, b)
 		case picture:
-			if err := writePicture(out, b); err != nil {
+			if b.Picture == nil {
+				out.WriteString("<p>" + html.EscapeString(b.caption) + "</p>\n")
+				continue
+			}
+			f, err := b.Draw()
+			if err != nil {
 				return err
 			}
+			svg, err := f.Element()
+			if err != nil {
+				return err
+			}
+			out.WriteString("<figure>\n" + svg + "\n<figcaption>" + html.EscapeString(b.Caption) + "</figcaption>\n</figure>\n")
 		}
 	}
 	if side {
@@ -66,24 +78,6 @@ func writeHTML(w io.Writer, s *Summary) error {
 	}
 	out.WriteString("</body>\n</html>\n")
 	return out.Flush()
-}
-
-// writePicture writes a picture with its caption, or a caption without one.
-func writePicture(out *bufio.Writer, p picture) error {
-	if p.Picture == nil {
-		out.WriteString("<p>" + html.EscapeString(p.caption) + "</p>\n")
-		return nil
-	}
-	f, err := p.Draw()
-	if err != nil {
-		return err
-	}
-	svg, err := f.Element()
-	if err != nil {
-		return err
-	}
-	out.WriteString("<figure>\n" + svg + "\n<figcaption>" + html.EscapeString(p.Caption) + "</figcaption>\n</figure>\n")
-	return nil
 }
 
 // longTable is the number of lines from which a table is printed on several pages.
@@ -109,28 +103,14 @@ func writeHTMLTable(out *bufio.Writer, t table) {
 		}
 		out.WriteString(row)
 		for i, c := range l.cells {
+			text := c.styled(html.EscapeString(c.text), &htmlCells)
 			if i == 0 {
-				out.WriteString(`<th scope="row">` + c.inHTML() + "</th>")
+				out.WriteString(`<th scope="row">` + text + "</th>")
 				continue
 			}
-			out.WriteString("<td>" + c.inHTML() + "</td>")
+			out.WriteString("<td>" + text + "</td>")
 		}
 		out.WriteString("</tr>\n")
 	}
 	out.WriteString("</tbody>\n</table></div>\n")
-}
-
-// inHTML is a cell with its style.
-func (c cell) inHTML() string {
-	text := html.EscapeString(c.text)
-	switch c.place {
-	case 1:
-		text = "<strong>" + text + "</strong>"
-	case 2:
-		text = "<u>" + text + "</u>"
-	}
-	if c.worse {
-		text += `<span class="worse"> •</span>`
-	}
-	return text
 }

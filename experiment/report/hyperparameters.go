@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,29 +9,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
-
-// Used has the hyperparameters of a method on some datasets.
-type Used struct {
-	Method    string            `json:"method"`
-	Algorithm string            `json:"algorithm"`
-	Preset    string            `json:"preset"`
-	Datasets  []string          `json:"datasets"`
-	Values    map[string]string `json:"values"`
-	// Paper has the values of the preset paper that differ from Values.
-	Paper map[string]string `json:"paper,omitempty"`
-}
-
-// hyperparameters are the hyperparameters of all methods, by algorithm. Their JSON is a list of Used.
-type hyperparameters []usedBy
-
-// usedBy has the hyperparameters of the methods of an algorithm.
-type usedBy struct {
-	algorithm string
-	names     []string // in the order of the algorithm's settings
-	methods   []int    // the methods, in the order of the table
-	// at has the hyperparameters of each of the methods by dataset; nil: the method does not support the dataset.
-	at [][]*Used
-}
 
 // presetName is the hyperparameter that selects among defaults, and membersName the list of the members of an ensemble.
 const presetName, membersName = "preset", "members"
@@ -77,67 +53,35 @@ func usedOf(t *result.Table) (all hyperparameters) {
 	return all
 }
 
-// MarshalJSON implements json.Marshaler. Datasets with the same hyperparameters of a method are listed together.
-func (h hyperparameters) MarshalJSON() ([]byte, error) {
-	list := []Used{}
-	for _, of := range h {
-		for _, sets := range of.at {
-			first := len(list)
-			for _, u := range sets {
-				if u == nil {
-					continue
-				}
-				same := slices.IndexFunc(list[first:], func(o Used) bool { return maps.Equal(o.Values, u.Values) && maps.Equal(o.Paper, u.Paper) })
-				if same >= 0 {
-					o := &list[first+same]
-					o.Datasets = append(o.Datasets, u.Datasets...)
-					continue
-				}
-				own := *u
-				own.Datasets = slices.Clone(u.Datasets)
-				list = append(list, own)
-			}
-		}
-	}
-	return json.Marshal(list)
-}
-
-// blocks are the tables of hyperparameters: for each algorithm the values that readers compare, then all values that differ
-// between datasets. titles are the titles of all methods of the table.
-func (h hyperparameters) blocks(methods []result.Method, titles, datasets []string) []block {
+// tables returns for each algorithm the values that readers compare, then all values that differ between datasets.
+func (h hyperparameters) tables(s *Summary) []block {
 	if len(h) == 0 {
 		return []block{paragraph("The hyperparameters of the runs are not recorded. coppice experiment run records them, and repeats no run that has ended.")}
 	}
-	list := []block{paragraph("A method has the same hyperparameters in all folds of a dataset. Tables list the values that the spec sets, and values that differ from the preset paper, between methods or between datasets. " +
+	blocks := []block{paragraph("A method has the same hyperparameters in all folds of a dataset. Tables list the values that the spec sets, and values that differ from the preset paper, between methods or between datasets. " +
 		"Brackets mark a value that the spec sets, and show the other value of the preset paper. The members of an ensemble are listed by name. The text below a table lists all other hyperparameters.")}
 	var differing []line // between datasets: method, hyperparameter, then a cell for each dataset
 	for i := range h {
-		of := h[i].listed(methods)
-		names := of.compared(methods)
-		if len(of.methods) <= columns {
-			list = append(list, of.byName(methods, titles, names))
-		} else {
-			for from := 0; from < len(names); from += columns {
-				list = append(list, of.byMethod(methods, titles, names[from:min(from+columns, len(names))], from > 0))
-			}
-		}
-		if text := of.others(names); text != "" {
-			list = append(list, paragraph(text))
-		}
-		differing = append(differing, of.byDataset(methods, titles, names)...)
+		of := h[i].listed(s.Methods)
+		names := of.compared(s.Methods)
+		blocks = append(blocks, of.values(s, names)...)
+		differing = append(differing, of.byDataset(s, names)...)
 	}
-	for from := 0; from < len(datasets) && len(differing) > 0; from += columns {
-		to := min(from+columns, len(datasets))
-		t := table{caption: "Hyperparameters that differ between datasets", header: slices.Concat([]string{"method", "hyperparameter"}, datasets[from:to]), texts: true}
+	for from := 0; from < len(s.Datasets) && len(differing) > 0; from += columns {
+		to := min(from+columns, len(s.Datasets))
+		t := table{caption: "Hyperparameters that differ between datasets", header: []string{"method", "hyperparameter"}, texts: true}
 		if from > 0 {
 			t.caption += ", continued"
+		}
+		for _, set := range s.Datasets[from:to] {
+			t.header = append(t.header, set.Name)
 		}
 		for _, l := range differing {
 			t.lines = append(t.lines, line{cells: slices.Concat(l.cells[:2], l.cells[2+from:2+to])})
 		}
-		list = append(list, t)
+		blocks = append(blocks, t)
 	}
-	return list
+	return blocks
 }
 
 // listed returns the hyperparameters without methods that are the same as earlier methods.
@@ -177,65 +121,64 @@ func (u *usedBy) compared(methods []result.Method) (list []string) {
 	return list
 }
 
-// others says which values all methods have of the hyperparameters that no table lists.
-func (u *usedBy) others(listed []string) string {
-	var values []string
-	for _, name := range u.names {
-		if !slices.Contains(listed, name) {
-			i := slices.IndexFunc(u.at[0], func(own *Used) bool { return own != nil })
-			values = append(values, name+"="+u.at[0][i].Values[name])
+// values returns the values of the hyperparameters with the given names, and a text with the other values, which all methods
+// share. A table has a column for each method, or, if there are too many methods, a column for each hyperparameter.
+func (u *usedBy) values(s *Summary, names []string) (blocks []block) {
+	caption := u.algorithm + ": hyperparameters"
+	if len(u.methods) <= columns {
+		t := table{caption: caption, header: []string{"hyperparameter"}, texts: true}
+		for _, method := range u.methods {
+			t.header = append(t.header, s.title(method))
 		}
-	}
-	if len(values) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s, other hyperparameters: %s.", u.algorithm, strings.Join(values, " "))
-}
-
-// byName is a table with a line for each hyperparameter and a column for each method.
-func (u *usedBy) byName(methods []result.Method, titles, names []string) table {
-	t := table{caption: u.algorithm + ": hyperparameters", header: []string{"hyperparameter"}, texts: true}
-	for _, method := range u.methods {
-		t.header = append(t.header, titles[method])
-	}
-	for _, name := range names {
-		l := line{cells: plain(name)}
-		for k := range u.methods {
-			l.cells = append(l.cells, cell{text: u.text(&methods[u.methods[k]], k, name)})
-		}
-		t.lines = append(t.lines, l)
-	}
-	return t
-}
-
-// byMethod is a table with a line for each method and a column for each hyperparameter.
-func (u *usedBy) byMethod(methods []result.Method, titles, names []string, continued bool) table {
-	t := table{caption: u.algorithm + ": hyperparameters", header: slices.Concat([]string{"method"}, names), texts: true}
-	if continued {
-		t.caption += ", continued"
-	}
-	for k, method := range u.methods {
-		l := line{cells: plain(titles[method])}
 		for _, name := range names {
-			l.cells = append(l.cells, cell{text: u.text(&methods[method], k, name)})
+			l := line{cells: plain(name)}
+			for k, method := range u.methods {
+				l.cells = append(l.cells, cell{text: u.text(&s.Methods[method], k, name)})
+			}
+			t.lines = append(t.lines, l)
 		}
-		t.lines = append(t.lines, l)
+		blocks = append(blocks, t)
+	} else {
+		for some := range slices.Chunk(names, columns) {
+			t := table{caption: caption, header: slices.Concat([]string{"method"}, some), texts: true}
+			if len(blocks) > 0 {
+				t.caption += ", continued"
+			}
+			for k, method := range u.methods {
+				l := line{cells: plain(s.title(method))}
+				for _, name := range some {
+					l.cells = append(l.cells, cell{text: u.text(&s.Methods[method], k, name)})
+				}
+				t.lines = append(t.lines, l)
+			}
+			blocks = append(blocks, t)
+		}
 	}
-	return t
+	var others []string
+	for _, name := range u.names {
+		if !slices.Contains(names, name) {
+			i := slices.IndexFunc(u.at[0], func(own *Used) bool { return own != nil })
+			others = append(others, name+"="+u.at[0][i].Values[name])
+		}
+	}
+	if len(others) > 0 {
+		blocks = append(blocks, paragraph(fmt.Sprintf("%s, other hyperparameters: %s.", u.algorithm, strings.Join(others, " "))))
+	}
+	return blocks
 }
 
 // byDataset returns the lines of the values that differ between datasets.
-func (u *usedBy) byDataset(methods []result.Method, titles, names []string) (lines []line) {
+func (u *usedBy) byDataset(s *Summary, names []string) (lines []line) {
 	for k, method := range u.methods {
 		for _, name := range names {
-			if value, _ := u.onAll(&methods[method], k, name); value != varying {
+			if value, _ := u.onAll(&s.Methods[method], k, name); value != varying {
 				continue
 			}
-			l := line{cells: plain(titles[method], name)}
+			l := line{cells: plain(s.title(method), name)}
 			for _, own := range u.at[k] {
 				text := none
 				if own != nil {
-					text = shownValue(&methods[method], name, own.Values[name])
+					text = shownValue(&s.Methods[method], name, own.Values[name])
 				}
 				l.cells = append(l.cells, cell{text: text})
 			}

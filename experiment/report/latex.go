@@ -27,27 +27,21 @@ const (
 // mostWaiting is how many tables and figures may wait for their place: LaTeX has room for some 50.
 const mostWaiting = 12
 
-// longName is the length of a name, in letters, from which names are broken into lines, and longText that of
-// other texts.
+// Names of longName letters and other texts of longText letters are broken into lines.
 const (
 	longName = 30
 	longText = 55
 )
 
-// writeLaTeX writes a report as a document of LaTeX.
+var latexCells = cellStyles{best: [2]string{`\textbf{\boldmath `, "}"}, second: [2]string{`\underline{`, "}"}, worse: ` $\bullet$`}
+
+// writeLaTeX writes a report as a document of LaTeX. A picture is as wide as it was drawn.
 func writeLaTeX(w io.Writer, s *Summary) error {
 	d := s.layout()
 	out := bufio.NewWriter(w)
 	out.WriteString(latexHead + `\section*{` + latex(d.title) + "}\n")
 	floats := 0
-	for _, b := range d.blocks {
-		if text, shown := pictureText(s.options.Pictures, b, latexPicture, latexHeading, latex); shown {
-			out.WriteString(text)
-			if _, float := b.(picture); float && text != "" {
-				waiting(out, &floats)
-			}
-			continue
-		}
+	for _, b := range d.written(s.options.Pictures) {
 		out.WriteString("\n")
 		switch b := b.(type) {
 		case heading:
@@ -55,36 +49,29 @@ func writeLaTeX(w io.Writer, s *Summary) error {
 		case paragraph:
 			out.WriteString(latex(string(b)) + "\n")
 		case list:
-			writeLaTeXList(out, b)
+			out.WriteString("\\begin{itemize}\n")
+			for _, item := range b {
+				out.WriteString(`\item {}` + latex(item) + "\n")
+			}
+			out.WriteString("\\end{itemize}\n")
 		case table:
 			writeLaTeXTable(out, b)
-			waiting(out, &floats)
+			floats++
+		case picture:
+			floats++
+			if b.Picture == nil {
+				out.WriteString(latex(b.caption) + "\n")
+				break
+			}
+			out.WriteString("\\begin{figure}[htbp]\n\\centering\n\\includegraphics[width=84mm]{\\detokenize{" + s.options.Pictures + "/" + b.Name + ".png}}\n\\caption{" + latex(b.Caption) + "}\n\\end{figure}\n")
+		}
+		if floats == mostWaiting {
+			out.WriteString("\\clearpage\n")
+			floats = 0
 		}
 	}
 	out.WriteString(latexTail)
 	return out.Flush()
-}
-
-// waiting counts a table or a figure, and gives those that wait their places before they are too many.
-func waiting(out *bufio.Writer, floats *int) {
-	if *floats++; *floats%mostWaiting == 0 {
-		out.WriteString("\\clearpage\n")
-	}
-}
-
-func latexHeading(text string) string { return "\n\\subsection*{" + latex(text) + "}\n" }
-
-// latexPicture shows a picture of a folder, as wide as it was drawn.
-func latexPicture(folder string, f *Picture) string {
-	return "\n\\begin{figure}[htbp]\n\\centering\n\\includegraphics[width=84mm]{\\detokenize{" + folder + "/" + f.Name + ".png}}\n\\caption{" + latex(f.Caption) + "}\n\\end{figure}\n"
-}
-
-func writeLaTeXList(out *bufio.Writer, items list) {
-	out.WriteString("\\begin{itemize}\n")
-	for _, item := range items {
-		out.WriteString(`\item {}` + latex(item) + "\n")
-	}
-	out.WriteString("\\end{itemize}\n")
 }
 
 func writeLaTeXTable(out *bufio.Writer, t table) {
@@ -105,7 +92,7 @@ func writeLaTeXTable(out *bufio.Writer, t table) {
 			if i > 0 {
 				out.WriteString(" & ")
 			}
-			text := noArgument(c.inLaTeX())
+			text := noArgument(c.styled(latex(c.text), &latexCells))
 			if long[i] {
 				text = `{\raggedright ` + text + `\par}`
 			}
@@ -125,7 +112,7 @@ func noArgument(text string) string {
 	return text
 }
 
-// latexColumns are the columns of a table, and those whose texts are broken into lines.
+// latexColumns returns the specification of the columns of a table. long is true for a column if its texts are broken into lines.
 func latexColumns(t *table) (columns string, long []bool) {
 	for i := range t.header {
 		longest := 0
@@ -148,21 +135,6 @@ func latexColumns(t *table) (columns string, long []bool) {
 	return columns, long
 }
 
-// inLaTeX is a cell with its style.
-func (c cell) inLaTeX() string {
-	text := latex(c.text)
-	switch c.place {
-	case 1:
-		text = `\textbf{\boldmath ` + text + "}"
-	case 2:
-		text = `\underline{` + text + "}"
-	}
-	if c.worse {
-		text += ` $\bullet$`
-	}
-	return text
-}
-
 // latexOf are characters that LaTeX needs in another way.
 var latexOf = map[rune]string{
 	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`, '~': `\textasciitilde{}`, '^': `\textasciicircum{}`,
@@ -170,8 +142,8 @@ var latexOf = map[rune]string{
 	'-': `-{}`, '\'': `\textquotesingle{}`, '`': `\textasciigrave{}`,
 }
 
-// latex is a text on one line, of which nothing is read as a command. Letters that LaTeX does not
-// know by itself stand as their number, such as U+4E2D.
+// latex returns a text on one line without LaTeX commands. A letter that LaTeX does not have becomes its number, such as
+// U+4E2D.
 func latex(text string) string {
 	var b strings.Builder
 	for _, r := range oneLine(text) {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,18 +8,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
-
-// Learned is the learning curve of a method on a dataset: one loss as a mean over folds, from the first
-// step that all folds have to the last one.
-type Learned struct {
-	Dataset string   `json:"dataset"`
-	Method  string   `json:"method"`
-	Loss    string   `json:"loss"` // of which rows: "training" or "validation"
-	Steps   []uint64 `json:"steps"`
-	Losses  []number `json:"losses"`
-	Folds   int      `json:"folds"` // that it is a mean over, of so many wanted
-	Wanted  int      `json:"target_folds"`
-}
 
 // The losses of a learning curve.
 const (
@@ -49,7 +36,7 @@ func (g *grid) learned() (all []Learned) {
 	return all
 }
 
-// lossLine has the steps of a run whose loss is known, ascending.
+// lossLine has the steps of a run with a known loss, ascending.
 type lossLine struct {
 	steps  []uint64
 	losses []float64
@@ -86,7 +73,7 @@ func (l *lossLine) at(step uint64) float64 {
 	return l.losses[i-1] + share*(l.losses[i]-l.losses[i-1])
 }
 
-// meanLine is the mean of lines at the steps that any of them has, as far as all of them reach.
+// meanLine returns the mean of lines at the steps of any line, between the latest first step and the earliest last step.
 func meanLine(lines []lossLine) (steps []uint64, losses []number) {
 	if len(lines) == 0 {
 		return nil, nil
@@ -108,56 +95,38 @@ func meanLine(lines []lossLine) (steps []uint64, losses []number) {
 	return steps, losses
 }
 
-// learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure.
-func (s drawing) learningFigures() (all []Picture) {
-	for _, p := range partsOf(s.Curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
-		all = append(all, learningFigure(p.items, p.text))
-	}
-	return all
-}
-
-func learningFigure(list []Learned, part string) Picture {
-	dataset, loss := list[0].Dataset, list[0].Loss
-	lines := figure.Lines{Title: dataset + part, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: loss + " loss, K-L", Unit: "nats"}}
-	for i := range list {
-		lines.Series = append(lines.Series, list[i].series())
-	}
-	lines.X.Log, lines.Y.Log = stepsFarApart(lines.Series), lossesFarApart(lines.Series)
-	return Picture{
-		Name: dataset + "-" + loss + "-loss",
-		Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, averaged over folds, up to the last step that all folds of a method reach. Each algorithm defines its own step.",
-			dataset, part, loss),
-		draw: lines.Figure,
-	}
-}
-
-// series is the line of a method, whose name says how many folds it has where some are missing.
-func (l *Learned) series() figure.Series {
-	s := figure.Series{Name: l.Method}
-	if l.Folds < l.Wanted {
-		s.Name = fmt.Sprintf("%s (%d of %d folds)", l.Method, l.Folds, l.Wanted)
-	}
-	for i, step := range l.Steps {
-		s.X, s.Y = append(s.X, float64(step)), append(s.Y, float64(l.Losses[i]))
-	}
-	return s
-}
-
-// stepsFarApart reports whether some methods take so many steps that those of others would not be seen.
-func stepsFarApart(list []figure.Series) bool {
-	last := func(a, b figure.Series) int { return cmp.Compare(a.X[len(a.X)-1], b.X[len(b.X)-1]) }
-	least, greatest := slices.MinFunc(list, last), slices.MaxFunc(list, last)
-	positive := !slices.ContainsFunc(list, func(s figure.Series) bool { return s.X[0] <= 0 })
-	return positive && greatest.X[len(greatest.X)-1] > wideSweep*least.X[len(least.X)-1]
-}
-
 // wideLosses is the factor between losses beyond which their axis is logarithmic.
 const wideLosses = 5
 
-func lossesFarApart(list []figure.Series) bool {
-	least, greatest := math.Inf(1), math.Inf(-1)
-	for _, s := range list {
-		least, greatest = min(least, slices.Min(s.Y)), max(greatest, slices.Max(s.Y))
+// learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure. An axis is logarithmic
+// if some methods would not be seen on a linear axis next to others.
+func learningFigures(curves []Learned) (all []Picture) {
+	for _, p := range partsOf(curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
+		dataset, loss := p.items[0].Dataset, p.items[0].Loss
+		lines := figure.Lines{Title: dataset + p.text, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: loss + " loss, K-L", Unit: "nats"}}
+		first, shortest, longest := math.Inf(1), math.Inf(1), 0.0
+		least, greatest := math.Inf(1), math.Inf(-1)
+		for _, l := range p.items {
+			s := figure.Series{Name: l.Method, Y: floatsOf(l.Losses)}
+			if l.Folds < l.Wanted {
+				s.Name = fmt.Sprintf("%s (%d of %d folds)", l.Method, l.Folds, l.Wanted)
+			}
+			for _, step := range l.Steps {
+				s.X = append(s.X, float64(step))
+			}
+			last := s.X[len(s.X)-1]
+			first, shortest, longest = min(first, s.X[0]), min(shortest, last), max(longest, last)
+			least, greatest = min(least, slices.Min(s.Y)), max(greatest, slices.Max(s.Y))
+			lines.Series = append(lines.Series, s)
+		}
+		lines.X.Log = first > 0 && longest > wideSweep*shortest
+		lines.Y.Log = least > 0 && greatest > wideLosses*least
+		all = append(all, Picture{
+			Name: dataset + "-" + loss + "-loss",
+			Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, averaged over folds, up to the last step that all folds of a method reach. Each algorithm defines its own step.",
+				dataset, p.text, loss),
+			draw: lines.Figure,
+		})
 	}
-	return least > 0 && greatest > wideLosses*least
+	return all
 }

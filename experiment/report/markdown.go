@@ -6,16 +6,14 @@ import (
 	"strings"
 )
 
+var markdownCells = cellStyles{best: [2]string{"**", "**"}, second: [2]string{"<u>", "</u>"}, worse: " •"}
+
 // writeMarkdown writes a report as Markdown with tables, as GitHub reads it.
 func writeMarkdown(w io.Writer, s *Summary) error {
 	d := s.layout()
 	out := bufio.NewWriter(w)
 	out.WriteString("# " + markdown(d.title) + "\n")
-	for _, b := range d.blocks {
-		if text, shown := pictureText(s.options.Pictures, b, markdownPicture, markdownHeading, markdown); shown {
-			out.WriteString(text)
-			continue
-		}
+	for _, b := range d.written(s.options.Pictures) {
 		out.WriteString("\n")
 		switch b := b.(type) {
 		case heading:
@@ -28,16 +26,16 @@ func writeMarkdown(w io.Writer, s *Summary) error {
 			}
 		case table:
 			writeMarkdownTable(out, b)
+		case picture:
+			if b.Picture == nil {
+				out.WriteString(markdown(b.caption) + "\n")
+				continue
+			}
+			file := strings.NewReplacer("<", "%3C", ">", "%3E").Replace(s.options.Pictures+"/"+b.Name) + ".svg"
+			out.WriteString("![" + markdown(b.Caption) + "](<" + file + ">)\n\n" + markdown(b.Caption) + "\n")
 		}
 	}
 	return out.Flush()
-}
-
-func markdownHeading(text string) string { return "\n## " + markdown(text) + "\n" }
-
-// markdownPicture shows a picture of a folder.
-func markdownPicture(folder string, f *Picture) string {
-	return "\n![" + markdown(f.Caption) + "](<" + strings.NewReplacer("<", "%3C", ">", "%3E").Replace(folder+"/"+f.Name) + ".svg>)\n\n" + markdown(f.Caption) + "\n"
 }
 
 func writeMarkdownTable(out *bufio.Writer, t table) {
@@ -56,29 +54,14 @@ func writeMarkdownTable(out *bufio.Writer, t table) {
 	for _, l := range t.lines {
 		out.WriteString("|")
 		for _, c := range l.cells {
-			out.WriteString(" " + c.inMarkdown() + " |")
+			out.WriteString(" " + c.styled(markdown(c.text), &markdownCells) + " |")
 		}
 		out.WriteString("\n")
 	}
 }
 
-// inMarkdown is a cell with its style.
-func (c cell) inMarkdown() string {
-	text := markdown(c.text)
-	switch c.place {
-	case 1:
-		text = "**" + text + "**"
-	case 2:
-		text = "<u>" + text + "</u>"
-	}
-	if c.worse {
-		text += " •"
-	}
-	return text
-}
-
 // specialInMarkdown are the characters that mean something in Markdown.
 var specialInMarkdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "\\`", "[", `\[`, "]", `\]`, "#", `\#`, "~", `\~`, "$", `\$`)
 
-// markdown is a text on one line, of which nothing is read as Markdown.
+// markdown returns a text on one line without Markdown syntax.
 func markdown(text string) string { return specialInMarkdown.Replace(oneLine(text)) }

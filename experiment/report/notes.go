@@ -1,18 +1,17 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
-	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// notes say which folds and methods count once in the report though the table has them several times.
-func (g *grid) notes() (list []string) {
+// notes say which folds, methods and datasets count once in the report though the table has them several times, and how ranks
+// count datasets with the same samples.
+func (s *Summary) notes(g *grid) (list []string) {
 	for d := range g.table.Datasets {
 		if text := g.repeated(d); text != "" {
 			list = append(list, text)
@@ -30,11 +29,6 @@ func (g *grid) notes() (list []string) {
 				g.table.Methods[i].Name, strings.Join(names, ", ")))
 		}
 	}
-	return list
-}
-
-// sameNotes say which datasets are others under a second name, or have their rows, and how ranks count them.
-func (s *Summary) sameNotes() (list []string) {
 	for i := range s.Datasets {
 		d := &s.Datasets[i]
 		if d.Same != "" {
@@ -57,12 +51,6 @@ func (s *Summary) sameNotes() (list []string) {
 		}
 	}
 	return list
-}
-
-// sameData reports whether two datasets of a table have the same samples, labels and folds.
-func sameData(sets []result.Dataset, a, b int) bool {
-	first := func(d int) string { return cmp.Or(sets[d].SameData, sets[d].Name) }
-	return first(a) == first(b)
 }
 
 // counted says by which measures ranks count two datasets of the same data once, and by which both; empty: by none.
@@ -109,51 +97,4 @@ func (g *grid) repeated(d int) string {
 		text += " The repeats add nothing for " + strings.Join(equal, ", ") + ": every repeat gives the same values."
 	}
 	return text
-}
-
-// names are the names of a method and of the later methods that are the same.
-func (s *Summary) names(method int) []string {
-	names := []string{s.Methods[method].Name}
-	for _, r := range s.Methods {
-		if r.Same == names[0] {
-			names = append(names, r.Name)
-		}
-	}
-	return names
-}
-
-// mostNames bounds the length of the names of one method, in letters.
-const mostNames = 60
-
-// title is what a method is called in tables: all of its names, or the first and how many others there are.
-func (s *Summary) title(method int) string {
-	names := s.names(method)
-	if text := strings.Join(names, " = "); len(names) == 1 || len(text) <= mostNames {
-		return text
-	}
-	return names[0] + " = " + count(len(names)-1, "other", "others")
-}
-
-// listed lists the numbers of the methods that tables have: methods that are the same as an earlier method are left out.
-func (s *Summary) listed() []int { return listed(s.Methods) }
-
-func (g *grid) listed() []int { return listed(g.table.Methods) }
-
-func listed(all []result.Method) (methods []int) {
-	for i := range all {
-		if all[i].Same == "" {
-			methods = append(methods, i)
-		}
-	}
-	return methods
-}
-
-// publishedOf lists the lines of published figures of a method, under any of its names.
-func publishedOf(names []string, all []publishedLine) (lines []line) {
-	for _, p := range all {
-		if slices.Contains(names, p.method) {
-			lines = append(lines, p.line)
-		}
-	}
-	return lines
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -9,22 +8,16 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// none stands where there is no number.
+// none is the text for a missing number.
 const none = "-"
 
-// unitOf is the unit of a measure; empty: it is a pure number, or has that of the labels.
-func unitOf(measure string) string {
-	switch measure {
-	case "kl", "jensen_shannon", "log_loss":
-		return "nats"
-	}
-	return ""
-}
+// unitOf has the units of measures. Other measures are pure numbers, or have the unit of the labels.
+var unitOf = map[string]string{"kl": "nats", "jensen_shannon": "nats", "log_loss": "nats"}
 
 // none reports whether a number is not finite.
 func (n number) none() bool { return math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) }
 
-// compare orders numbers; one that is none is equal to all.
+// compare orders numbers. A number that is not finite is equal to all numbers.
 func compare(a, b number) int {
 	switch {
 	case a < b:
@@ -55,28 +48,6 @@ type format struct {
 	power    int // decimals of numbers with a power of ten
 }
 
-// format is how values of one dataset and measure are written: with 4 decimals, as papers print; more where
-// the least would have fewer than two digits, fewer where it has more than five, and more where a marked
-// value would look like another one.
-func (r *Result) format() format {
-	least, means, places := math.Inf(1), []number(nil), []int(nil)
-	for i := range r.Lines {
-		l := &r.Lines[i]
-		if v := math.Abs(float64(l.Mean)); v >= leastFixed && v < least {
-			least = v
-		}
-		if l.compared() {
-			means, places = append(means, l.Mean), append(places, l.Place)
-		}
-	}
-	f := format{4, 1}
-	if !math.IsInf(least, 0) {
-		order := int(math.Floor(math.Log10(least)))
-		f.decimals = min(max(1-order, min(4, max(1, 4-order))), 8)
-	}
-	return f.apart(means, places)
-}
-
 // apart returns a format with so many more digits that no two values of different places look alike.
 func (f format) apart(values []number, places []int) format {
 	for f.decimals < mostDigits && f.alike(values, places) {
@@ -103,29 +74,6 @@ func (f format) text(n number) string {
 		return strconv.FormatFloat(float64(n), 'e', f.power, 64)
 	}
 	return fixed(n, f.decimals)
-}
-
-// text is a mean with its deviation.
-func (x Figure) text(f format) string {
-	if x.Folds == 0 {
-		return none
-	}
-	mean := f.text(x.Mean)
-	switch {
-	case math.IsNaN(float64(x.Deviation)):
-		return mean
-	case strings.Contains(mean, "e"):
-		return mean + " ± " + strconv.FormatFloat(float64(x.Deviation), 'e', f.power, 64)
-	}
-	return mean + " ± " + fixed(x.Deviation, f.decimals)
-}
-
-// text is a line's figure; one that lacks folds says how many it has.
-func (l *Line) text(f format) string {
-	if l.Folds == 0 || l.Complete() {
-		return l.Figure.text(f)
-	}
-	return fmt.Sprintf("%s (%d of %d)", l.Figure.text(f), l.Folds, l.Wanted)
 }
 
 // pText is a p-value.
@@ -177,4 +125,22 @@ func count(n int, one, more string) string {
 		return "1 " + one
 	}
 	return units.Count(n) + " " + more
+}
+
+// number is a float that is null in JSON if it is not finite.
+type number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) {
+	if n.none() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(n)+0, 'g', -1, 64), nil // no -0
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return none
+	}
+	return text
 }

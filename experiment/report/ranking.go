@@ -1,48 +1,15 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
-
-// Ranking are the average ranks of methods over datasets by one measure, and the tests of them.
-type Ranking struct {
-	Measure string `json:"measure"`
-	// Datasets are those where every method of Methods has the measure on all folds. Of the others, LeftOut are those
-	// where methods lack folds, NotMeasured those of whose labels the measure is none, and NoValue those where methods
-	// have ended without a value. A dataset that is another one under a second name, or has the samples, folds and
-	// values of another one, is in no list, and no method that is another one is in Methods.
-	Datasets    []string `json:"datasets"`
-	LeftOut     []string `json:"left_out,omitempty"`
-	NotMeasured []string `json:"not_measured,omitempty"`
-	NoValue     []string `json:"no_value,omitempty"`
-	Methods     []Ranked `json:"methods"` // the best first
-	// Friedman is the test that all methods are equal; nil: fewer than two datasets or methods.
-	Friedman *Friedman `json:"friedman,omitempty"`
-}
-
-// Ranked is a method with its rank: 1 is best, ties have the mean of their ranks.
-type Ranked struct {
-	Method string `json:"method"`
-	Rank   number `json:"rank"`
-}
-
-// Friedman is Friedman's test with Nemenyi's critical difference.
-type Friedman struct {
-	ChiSquared number `json:"chi_squared"`
-	P          number `json:"p"`
-	// Exact is true if P counts all ways to rank the methods; else it is that of the χ² distribution. Least
-	// is the least P that an exact test of so many methods and datasets can give.
-	Exact bool   `json:"exact"`
-	Least number `json:"least_p"`
-	// CriticalDifference is NaN, and Alike has all methods, where P is not below the level: then the test
-	// finds no difference, and pairs are not compared.
-	CriticalDifference number `json:"critical_difference"`
-	// Alike lists the longest runs of methods, by rank, of which no two differ by more.
-	Alike [][]string `json:"alike"`
-}
 
 // compared reports whether pairs of methods are compared.
 func (f *Friedman) compared() bool { return !f.CriticalDifference.none() }
@@ -67,7 +34,7 @@ func (s *Summary) ranker(measure int) *ranker {
 	return r
 }
 
-// ranking ranks the methods over the datasets where all of them have every fold.
+// ranking ranks the methods over the datasets on which all methods have every fold.
 func (r *ranker) ranking(g *grid) Ranking {
 	all := Ranking{Measure: r.Measures[r.measure]}
 	var values [][]float64
@@ -121,16 +88,6 @@ func (r *ranker) sameValues(d int) (before int, ok bool) {
 	return 0, false
 }
 
-// marked returns the places of the ranked methods, and how their ranks are written.
-func (r *Ranking) marked() ([]int, format) {
-	var ranks []number
-	for _, own := range r.Methods {
-		ranks = append(ranks, own.Rank)
-	}
-	places := statistics.Places(floatsOf(ranks), false)
-	return places, format{2, 1}.apart(ranks, places)
-}
-
 // friedman tests the ranks; nil: too few datasets or methods.
 func friedman(values [][]float64, methods []Ranked, level float64) *Friedman {
 	test, err := statistics.Friedman(values)
@@ -161,4 +118,121 @@ func friedman(values [][]float64, methods []Ranked, level float64) *Friedman {
 		f.Alike = append(f.Alike, names)
 	}
 	return f
+}
+
+// addRankings adds the average ranks by all measures, and the tests of each.
+func (d *document) addRankings(s *Summary) {
+	if len(s.Datasets) < 2 || len(s.listed()) < 2 {
+		return
+	}
+	d.add(heading("Ranks over datasets"), paragraph("The best method has rank 1; tied methods share the mean of their ranks. Friedman's test checks whether the methods differ at all. "+
+		"If Friedman's test finds a difference, two methods differ if their average ranks are farther apart than Nemenyi's critical difference."), s.ranksTable())
+	for m := range s.Rankings {
+		r := &s.Rankings[m]
+		d.add(paragraph(r.text(s.Level)))
+		if r.Friedman == nil || m > 0 && !s.options.AllTests {
+			continue
+		}
+		measure, _ := measures.Find(r.Measure)
+		caption := fmt.Sprintf("Average ranks by %s. A bar joins methods that do not differ at the level %v.", measure.Title, s.Level)
+		if !r.Friedman.compared() {
+			caption = fmt.Sprintf("Average ranks by %s. Friedman's test finds no difference at the level %v.", measure.Title, s.Level)
+		}
+		d.addFigure(&Picture{Name: "ranks-" + r.Measure, Caption: caption, draw: r.figure})
+	}
+}
+
+// ranksTable has a line for each method and a column for each measure.
+func (s *Summary) ranksTable() table {
+	t := table{caption: "Average ranks", header: []string{"method"}}
+	for _, method := range s.listed() {
+		t.lines = append(t.lines, line{cells: plain(s.title(method))})
+	}
+	for m, name := range s.Measures {
+		measure, _ := measures.Find(name)
+		t.header = append(t.header, measure.Title)
+		ranked := s.Rankings[m].Methods
+		var ranks []number
+		for _, own := range ranked {
+			ranks = append(ranks, own.Rank)
+		}
+		places := statistics.Places(floatsOf(ranks), false)
+		f := format{2, 1}.apart(ranks, places)
+		for i, method := range s.listed() {
+			own := cell{text: none}
+			if at := slices.IndexFunc(ranked, func(r Ranked) bool { return r.Method == s.Methods[method].Name }); at >= 0 {
+				own = cell{text: f.text(ranks[at]), place: places[at]}
+			}
+			t.lines[i].cells = append(t.lines[i].cells, own)
+		}
+	}
+	return t
+}
+
+// fewDatasets is the number of datasets up to which the χ² distribution is called rough.
+const fewDatasets = 10
+
+// text says what the tests of ranks say.
+func (r *Ranking) text(level float64) string {
+	measure, _ := measures.Find(r.Measure)
+	text := fmt.Sprintf("%s: over %s", measure.Title, count(len(r.Datasets), "dataset", "datasets"))
+	var others []string
+	for _, left := range []struct {
+		why   string
+		names []string
+	}{
+		{"methods lack folds there", r.LeftOut}, {"it is not a measure of these labels", r.NotMeasured}, {"methods have no value there", r.NoValue},
+	} {
+		if len(left.names) > 0 {
+			others = append(others, fmt.Sprintf("because %s: %s", left.why, strings.Join(left.names, ", ")))
+		}
+	}
+	if len(others) > 0 {
+		text += " (left out, " + strings.Join(others, "; ") + ")"
+	}
+	f := r.Friedman
+	if f == nil {
+		return text + "; Friedman's test needs at least two datasets and two methods."
+	}
+	how := "by the χ² distribution"
+	switch {
+	case f.Exact && len(r.Methods) == 2:
+		how = "exact: the sign test"
+	case f.Exact:
+		how = "exact"
+	case len(r.Datasets) <= fewDatasets:
+		how = "by the χ² distribution, which is inaccurate for few datasets"
+	}
+	text += fmt.Sprintf(", Friedman's χ² is %s (%s, %s).", fixed(f.ChiSquared, 2), pIs(f.P), how)
+	if f.Least >= number(level) {
+		text += fmt.Sprintf(" For %s on %s, p is at least %s, so the test cannot find a difference at the level %v.",
+			count(len(r.Methods), "method", "methods"), count(len(r.Datasets), "dataset", "datasets"), pText(f.Least), level)
+	}
+	if !f.compared() {
+		return text + fmt.Sprintf(" The test finds no difference at the level %v, so pairs of methods are not compared.", level)
+	}
+	text += fmt.Sprintf(" Nemenyi's critical difference is %s.", fixed(f.CriticalDifference, 2))
+	switch {
+	case len(f.Alike) == 0:
+		return text + " Every two methods differ."
+	case len(f.Alike) == 1 && len(f.Alike[0]) == len(r.Methods):
+		return text + " No two methods are farther apart, so the test does not say which methods differ."
+	}
+	var runs []string
+	for _, names := range f.Alike {
+		runs = append(runs, strings.Join(names, ", "))
+	}
+	return text + " Methods that do not differ: " + strings.Join(runs, "; ") + "."
+}
+
+// figure draws the ranks.
+func (r *Ranking) figure() (*figure.Figure, error) {
+	d := figure.CriticalDifferences{Difference: float64(r.Friedman.CriticalDifference)}
+	if !r.Friedman.compared() {
+		d.Difference, d.Alike = 0, fmt.Sprintf("no difference found, %s", pIs(r.Friedman.P))
+	}
+	for _, row := range r.Methods {
+		d.Names, d.Ranks = append(d.Names, row.Method), append(d.Ranks, float64(row.Rank))
+	}
+	return d.Figure()
 }

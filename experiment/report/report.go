@@ -5,44 +5,23 @@
 package report
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
-// ErrOptions is what errors about options wrap.
-var ErrOptions = errors.New("the report is not possible")
-
-// Options say what is in a report.
-type Options struct {
-	NoTimes bool
-	// Sample divides squared deviations over folds by their number less one; otherwise the
-	// deviation is that of the population.
-	Sample bool
-	// Level is the level of tests and of the critical difference, at least LeastLevel; 0: 0.05.
-	Level float64
-	// AllTests shows the tests of every measure; otherwise text, Markdown, LaTeX and HTML have
-	// those of the first. CSV and JSON have all in any case.
-	AllTests bool
-	// Notes are sentences that the report begins with, before its own.
-	Notes []string
-	// Pictures is the folder of the PNG and SVG pictures of Figures, as the report's readers
-	// find it; then md and latex show these. Empty: they show none.
-	Pictures string
-}
-
-// LeastLevel bounds the level of tests: the critical difference of a smaller one is beyond the
-// accuracy of its computation.
-const LeastLevel = 1e-9
-
 // writers are the formats.
 var writers = map[string]func(io.Writer, *Summary) error{
-	"table": writeText, "md": writeMarkdown, "csv": writeCSV, "json": writeJSON, "latex": writeLaTeX, "html": writeHTML,
+	"table": writeText, "md": writeMarkdown, "csv": writeCSV, "latex": writeLaTeX, "html": writeHTML,
+	"json": func(w io.Writer, s *Summary) error {
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		return out.Encode(s)
+	},
 }
 
 // Formats lists the names of formats, in the order of help texts.
@@ -68,28 +47,56 @@ func Check(format string, o Options) error {
 	return o.checkLevel()
 }
 
-func (o Options) checkLevel() error {
-	if o.Level != 0 && !(o.Level >= LeastLevel && o.Level < 1) {
-		return fmt.Errorf("level: want a number from %[2]v to below 1, got %[1]v: %[3]w", o.Level, LeastLevel, ErrOptions)
+// Figures lists the pictures of a report, at most 60, in the order of its page. Errors are those
+// of Write.
+func Figures(t *result.Table, o Options) ([]Picture, error) {
+	s, err := Summarize(t, o)
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// check returns the options with their defaults.
-func (o Options) check(t *result.Table) (Options, error) {
-	if err := o.checkLevel(); err != nil {
-		return o, err
-	}
-	if o.Level == 0 {
-		o.Level = 0.05
-	}
-	for _, name := range t.Measures {
-		if _, ok := measures.Find(name); !ok {
-			return o, fmt.Errorf("unknown measure %q: the measures are %s: %w", name, strings.Join(measures.Names(), ", "), ErrOptions)
+	var all []Picture
+	for _, b := range s.layout().blocks {
+		if f, ok := b.(picture); ok && f.Picture != nil {
+			all = append(all, *f.Picture)
 		}
 	}
-	if slices.Contains([]int{len(t.Datasets), len(t.Methods), len(t.Measures)}, 0) {
-		return o, fmt.Errorf("the results have %d datasets, %d methods and %d measures, want at least one of each: %w", len(t.Datasets), len(t.Methods), len(t.Measures), ErrOptions)
+	return all, nil
+}
+
+// Summarize computes what a report says. It returns the same errors as Write.
+func Summarize(t *result.Table, o Options) (*Summary, error) {
+	o, err := o.check(t)
+	if err != nil {
+		return nil, err
 	}
-	return o, t.Validate()
+	s := &Summary{
+		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Methods: t.Methods, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
+		Runs: runsOf(t, !o.NoTimes), options: o,
+	}
+	if o.Sample {
+		s.Deviations = "sample"
+	}
+	s.Published = slices.Clone(t.Published)
+	for i := range s.Published {
+		s.Published[i].Value += 0 // no -0
+	}
+	g := newGrid(t)
+	s.Scores, s.Confusion = g.scored(), g.confused()
+	for d := range t.Datasets {
+		for m := range t.Measures {
+			s.Results = append(s.Results, s.result(g, d, m))
+		}
+	}
+	s.Unbeaten = g.unbeaten()
+	for m := range t.Measures {
+		s.Rankings = append(s.Rankings, s.ranker(m).ranking(g))
+	}
+	s.Notes = append(slices.Clone(o.Notes), s.notes(g)...)
+	s.Hyperparameters = usedOf(t)
+	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
+	if !o.NoTimes {
+		s.Times = timesOf(t)
+		s.Growths = s.growths()
+	}
+	return s, nil
 }

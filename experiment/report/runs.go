@@ -1,32 +1,13 @@
 package report
 
 import (
+	"fmt"
+
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
 // mostNamed bounds the runs that a report names one by one; it counts the others.
 const mostNamed = 100
-
-// Runs counts the runs by their state, and names those without measures.
-type Runs struct {
-	All     int `json:"all"`
-	Done    int `json:"done"`
-	Failed  int `json:"failed"`
-	Missing int `json:"missing"`
-	Running int `json:"running"`
-	// Failures are the first failed runs, and Gaps the first that are missing or running.
-	Failures []Failure `json:"failures,omitempty"`
-	Gaps     []string  `json:"gaps,omitempty"`
-}
-
-// Failure is a failed run with its error.
-type Failure struct {
-	Run       string `json:"run"`
-	Error     string `json:"error"`
-	Attempts  int    `json:"attempts,omitempty"`
-	Command   string `json:"command,omitempty"`
-	NoCommand string `json:"no_command,omitempty"`
-}
 
 // runsOf counts the runs. Without history, failures have no attempts and commands: these differ between two runs of one
 // experiment.
@@ -53,27 +34,15 @@ func runsOf(t *result.Table, history bool) Runs {
 		case result.Running:
 			n.Running++
 		}
+		budget := ""
+		if b := t.Methods[c.Method].Budget; b != "" && c.State == result.Missing {
+			budget = "; the budget is " + b
+		}
 		if len(n.Gaps) < mostNamed {
-			n.Gaps = append(n.Gaps, t.RunName(c)+" ("+c.State+budgetOf(t, c)+")")
+			n.Gaps = append(n.Gaps, t.RunName(c)+" ("+c.State+budget+")")
 		}
 	}
 	return n
-}
-
-// budgetOf says the budget that a missing run was left out for, if its method has one.
-func budgetOf(t *result.Table, c *result.Run) string {
-	if b := t.Methods[c.Method].Budget; b != "" && c.State == result.Missing {
-		return "; the budget is " + b
-	}
-	return ""
-}
-
-// Time is how long the done runs of a method took on a dataset, in seconds of computing.
-type Time struct {
-	Method  string `json:"method"`
-	Dataset string `json:"dataset"`
-	Runs    int    `json:"runs"`
-	Total   number `json:"total_seconds"`
 }
 
 // timesOf adds up times by method and dataset.
@@ -92,4 +61,53 @@ func timesOf(t *result.Table) []Time {
 		}
 	}
 	return times
+}
+
+// addTimes adds the seconds of computing by row.
+func (d *document) addTimes(s *Summary) {
+	if s.Times == nil {
+		return
+	}
+	d.add(heading("Times"))
+	for from := 0; from < len(s.Datasets); from += columns {
+		to := min(from+columns, len(s.Datasets))
+		t := table{caption: "Computing time in seconds: the mean of a run by dataset, and the sum over all runs", header: []string{"method"}}
+		for _, set := range s.Datasets[from:to] {
+			t.header = append(t.header, set.Name)
+		}
+		t.header = append(t.header, "all runs")
+		for _, row := range s.listed() {
+			l, total := line{cells: plain(s.title(row))}, number(0)
+			for i, own := range s.Times[row*len(s.Datasets) : (row+1)*len(s.Datasets)] {
+				if total += own.Total; i >= from && i < to {
+					l.cells = append(l.cells, cell{text: fixed(own.Total/number(own.Runs), 2)})
+				}
+			}
+			l.cells = append(l.cells, cell{text: fixed(total, 1)})
+			t.lines = append(t.lines, l)
+		}
+		d.add(t)
+	}
+}
+
+// addProblems names the runs without measures.
+func (d *document) addProblems(c *Runs) {
+	if c.Failed > 0 {
+		var names list
+		for _, f := range c.Failures {
+			names = append(names, f.Run+": "+f.Error)
+		}
+		d.add(heading("Failed runs"), further(names, c.Failed))
+	}
+	if n := c.Missing + c.Running; n > 0 {
+		d.add(heading("Missing and running runs"), further(c.Gaps, n))
+	}
+}
+
+// further says how many of n are not in a list.
+func further(names list, n int) list {
+	if n > len(names) {
+		return append(names, fmt.Sprintf("and %d more", n-len(names)))
+	}
+	return names
 }

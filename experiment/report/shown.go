@@ -13,25 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// Shown are test samples of a dataset with what some methods of the table predict of them.
-type Shown struct {
-	Dataset string        `json:"dataset"`
-	Methods []string      `json:"methods"` // of the table, the best first
-	Tested  []ShownSample `json:"tested"`
-
-	axis *result.Labels
-}
-
-// ShownSample is a test sample. The samples are sorted by the K-L of the best method, the smallest first.
-type ShownSample struct {
-	Number    uint32     `json:"number"` // in the file
-	Repeat    int        `json:"repeat,omitempty"`
-	Fold      int        `json:"fold"`
-	True      []number   `json:"true"`
-	Predicted [][]number `json:"predicted"` // by each of the methods of the table
-	KL        []number   `json:"kl"`
-}
-
 // mostShown bounds the methods of the table that stand in one figure.
 const mostShown = 3
 
@@ -56,8 +37,8 @@ func (s *Summary) shown(g *grid) (all []Shown) {
 	return all
 }
 
-// methodsShown are the methods of the table with predictions, the best ones by the first measure, as far as
-// they have samples in common.
+// methodsShown returns the methods with predictions, the best by the first measure, at most mostShown. They have predictions of
+// the same samples.
 func (s *Summary) methodsShown(g *grid, d int) (methods []int) {
 	for _, method := range s.listed() {
 		if len(g.tested(d, []int{method})) > 0 {
@@ -106,14 +87,14 @@ func (g *grid) tested(d int, methods []int) (list []ShownSample) {
 	return list
 }
 
-// add adds what a run predicts of the sample with a number, if it is there.
-func (r *ShownSample) add(c *result.Run, number uint32) {
+// add adds what a run predicts of a row, if it is there.
+func (r *ShownSample) add(c *result.Run, row uint32) {
 	if c == nil {
 		return
 	}
 	for i := range c.Predictions {
-		if p := &c.Predictions[i]; p.Row == number {
-			r.Predicted, r.KL = append(r.Predicted, numbersOf(p.Predicted)), append(r.KL, klOf(p.True, p.Predicted))
+		if p := &c.Predictions[i]; p.Row == row {
+			r.Predicted, r.KL = append(r.Predicted, numbersOf(p.Predicted)), append(r.KL, number(measures.OfRow(p.True, p.Predicted)[klIndex]))
 			return
 		}
 	}
@@ -121,10 +102,6 @@ func (r *ShownSample) add(c *result.Run, number uint32) {
 
 // klIndex is the place of the K-L among the measures of a method.
 var klIndex = slices.IndexFunc(measures.All, func(m measures.Measure) bool { return m.Name == "kl" })
-
-func klOf(truth, predicted []float32) number {
-	return number(measures.OfRow(truth, predicted)[klIndex])
-}
 
 func numbersOf(values []float32) (list []number) {
 	for _, v := range values {
@@ -134,49 +111,38 @@ func numbersOf(values []float32) (list []number) {
 }
 
 // shownFigures draw the predictions of each dataset.
-func (s drawing) shownFigures() (all []Picture) {
-	for i := range s.Shown {
-		of := &s.Shown[i]
+func shownFigures(shown []Shown) (all []Picture) {
+	for i := range shown {
+		of := &shown[i]
+		f := &figure.Distributions{Title: of.Dataset, Labels: figure.Axis{Name: "label"}, Methods: of.Methods}
+		if a := of.axis; a != nil {
+			f.Names = a.Names
+			switch {
+			case a.Scale:
+				f.Names, f.From, f.Labels = nil, a.First, figure.Axis{Name: "number"}
+			case a.Classes:
+				f.Labels.Name = "class"
+			}
+		}
+		var folds []string
+		for _, r := range of.Tested {
+			c := figure.Compared{Name: fmt.Sprintf("sample %d", r.Number), True: floatsOf(r.True)}
+			for _, p := range r.Predicted {
+				c.Predicted = append(c.Predicted, floatsOf(p))
+			}
+			f.Rows = append(f.Rows, c)
+			fold := fmt.Sprintf("sample %d: fold %d", r.Number, r.Fold)
+			if r.Repeat > 0 {
+				fold += fmt.Sprintf(" of repeat %d", r.Repeat)
+			}
+			folds = append(folds, fold)
+		}
 		all = append(all, Picture{
 			Name: of.Dataset + "-predictions",
-			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first.%s",
-				of.Dataset, of.Methods[0], of.folds()),
-			draw: of.figure().Figure,
+			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first. Each sample was tested in one fold: %s.",
+				of.Dataset, of.Methods[0], strings.Join(folds, ", ")),
+			draw: f.Figure,
 		})
 	}
 	return all
-}
-
-// folds says which folds tested the samples.
-func (s *Shown) folds() string {
-	var parts []string
-	for _, r := range s.Tested {
-		text := fmt.Sprintf("sample %d: fold %d", r.Number, r.Fold)
-		if r.Repeat > 0 {
-			text += fmt.Sprintf(" of repeat %d", r.Repeat)
-		}
-		parts = append(parts, text)
-	}
-	return " Each sample was tested in one fold: " + strings.Join(parts, ", ") + "."
-}
-
-func (s *Shown) figure() *figure.Distributions {
-	f := &figure.Distributions{Title: s.Dataset, Labels: figure.Axis{Name: "label"}, Methods: s.Methods}
-	if a := s.axis; a != nil {
-		f.Names = a.Names
-		switch {
-		case a.Scale:
-			f.Names, f.From, f.Labels = nil, a.First, figure.Axis{Name: "number"}
-		case a.Classes:
-			f.Labels.Name = "class"
-		}
-	}
-	for _, r := range s.Tested {
-		c := figure.Compared{Name: fmt.Sprintf("sample %d", r.Number), True: floatsOf(r.True)}
-		for _, p := range r.Predicted {
-			c.Predicted = append(c.Predicted, floatsOf(p))
-		}
-		f.Rows = append(f.Rows, c)
-	}
-	return f
 }

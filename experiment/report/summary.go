@@ -1,16 +1,16 @@
 package report
 
 import (
-	"math"
+	"encoding/json"
+	"maps"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
-// Summary is all that a report says; its JSON is the report in JSON.
+// Summary is all that a report says. In JSON, it is the report, together with the other types of this file.
 type Summary struct {
 	Name string       `json:"name"`
 	Spec *result.Spec `json:"spec,omitempty"`
@@ -28,7 +28,7 @@ type Summary struct {
 	Unbeaten []Unbeaten `json:"mean_baseline_not_beaten,omitempty"`
 	Rankings []Ranking  `json:"rankings"`
 	Drawn
-	Choices []Choice `json:"choices,omitempty"` // of methods whose runs chose their settings
+	Choices []Choice `json:"choices,omitempty"` // of methods that choose their settings
 	// Hyperparameters has a list of Used in JSON; empty: not recorded.
 	Hyperparameters hyperparameters    `json:"hyperparameters,omitempty"`
 	Times           []Time             `json:"times,omitempty"` // by method, then by dataset
@@ -60,17 +60,6 @@ type Result struct {
 	LeastWilcoxon number `json:"least_wilcoxon_p"`
 }
 
-// leastWilcoxon is the least p of Wilcoxon's exact test of n values, whose differences have one sign then; NaN if there is none.
-func leastWilcoxon(n int) number {
-	if n == 0 {
-		return number(math.NaN())
-	}
-	return number(math.Ldexp(1, 1-n))
-}
-
-// observations is how many values a method has that lacks none.
-func (r *Result) observations() int { return r.Lines[0].Wanted }
-
 // Figure is a mean over folds, repeats included, with the deviation over these. Folds that test the same
 // rows have their mean first.
 type Figure struct {
@@ -85,7 +74,7 @@ type Line struct {
 	// Same is the name of an earlier method with the same runs: the method is not compared with others.
 	Same string `json:"same_as,omitempty"`
 	Figure
-	// Wanted is how many folds there are; the method is compared with others where it has them all.
+	// Wanted is the number of folds. The method is compared with others if it has all of them.
 	Wanted int `json:"target_folds"`
 	// Place is 1 for the best method and 2 for the second; methods that are equal share it. 0: neither.
 	Place int `json:"place,omitempty"`
@@ -99,54 +88,242 @@ func (l *Line) Complete() bool { return l.Folds > 0 && l.Folds == l.Wanted }
 // compared reports whether the method takes part in places, tests and ranks.
 func (l *Line) compared() bool { return l.Complete() && l.Same == "" }
 
-// number is a float that is null in JSON where it is not finite.
-type number float64
-
-// MarshalJSON implements json.Marshaler.
-func (n number) MarshalJSON() ([]byte, error) {
-	if n.none() {
-		return []byte("null"), nil
-	}
-	return strconv.AppendFloat(nil, float64(n)+0, 'g', -1, 64), nil // no -0
+// Against compares a method with the best one on the same folds. P-values are two-sided; those named
+// Holm are adjusted for the comparisons of one dataset and measure.
+type Against struct {
+	Best string `json:"best"`
+	// CorrectedT is the corrected resampled t-test of Nadeau and Bengio, T the paired t-test.
+	CorrectedT     number `json:"corrected_t_p"`
+	CorrectedTHolm number `json:"corrected_t_p_holm"`
+	T              number `json:"t_p"`
+	THolm          number `json:"t_p_holm"`
+	Wilcoxon       number `json:"wilcoxon_p"`
+	WilcoxonHolm   number `json:"wilcoxon_p_holm"`
+	// EffectSize is Cohen's d of the paired differences, the method's value less the best's: their
+	// mean over their sample deviation.
+	EffectSize number `json:"effect_size"`
 }
 
-// Summarize computes what a report says. Errors are those of Write.
-func Summarize(t *result.Table, o Options) (*Summary, error) {
-	o, err := o.check(t)
-	if err != nil {
-		return nil, err
-	}
-	s := &Summary{
-		Name: t.Name, Spec: t.Spec, Deviations: "population", Level: o.Level, Datasets: t.Datasets, Methods: t.Methods, Measures: t.Measures, Clip: t.Clip, Published: t.Published,
-		Runs: runsOf(t, !o.NoTimes), options: o,
-	}
-	if o.Sample {
-		s.Deviations = "sample"
-	}
-	s.Published = slices.Clone(t.Published)
-	for i := range s.Published {
-		s.Published[i].Value += 0 // no -0
-	}
-	g := newGrid(t)
-	s.Notes = append(slices.Clone(o.Notes), g.notes()...)
-	s.Scores, s.Confusion = g.scored(), g.confused()
-	for d := range t.Datasets {
-		for m := range t.Measures {
-			s.Results = append(s.Results, s.result(g, d, m))
+// Unbeaten is a method that is not better than the mean baseline on a dataset: over the test samples of all folds, its K-L is
+// not lower by more than one standard error of the mean paired difference.
+type Unbeaten struct {
+	Dataset string `json:"dataset"`
+	Method  string `json:"method"`
+	measures.AgainstBaseline
+}
+
+// Ranking are the average ranks of methods over datasets by one measure, and the tests of them.
+type Ranking struct {
+	Measure string `json:"measure"`
+	// Every method of Methods has the measure on all folds of Datasets. On the other datasets, methods lack folds (LeftOut), the
+	// measure does not apply to the labels (NotMeasured), or methods have ended without a value (NoValue). No list has a
+	// dataset that is a second name of another, or that has the samples, folds and values of another. Methods has no
+	// method that is a second name of another.
+	Datasets    []string `json:"datasets"`
+	LeftOut     []string `json:"left_out,omitempty"`
+	NotMeasured []string `json:"not_measured,omitempty"`
+	NoValue     []string `json:"no_value,omitempty"`
+	Methods     []Ranked `json:"methods"` // the best first
+	// Friedman is the test that all methods are equal; nil: fewer than two datasets or methods.
+	Friedman *Friedman `json:"friedman,omitempty"`
+}
+
+// Ranked is a method with its rank: 1 is best, ties have the mean of their ranks.
+type Ranked struct {
+	Method string `json:"method"`
+	Rank   number `json:"rank"`
+}
+
+// Friedman is Friedman's test with Nemenyi's critical difference.
+type Friedman struct {
+	ChiSquared number `json:"chi_squared"`
+	P          number `json:"p"`
+	// Exact is true if P counts all ways to rank the methods. Otherwise P is from the χ² distribution. Least is the least
+	// P of an exact test of so many methods and datasets.
+	Exact bool   `json:"exact"`
+	Least number `json:"least_p"`
+	// CriticalDifference is NaN, and Alike has all methods, if P is not below the level: the test finds no difference, so
+	// pairs are not compared.
+	CriticalDifference number `json:"critical_difference"`
+	// Alike lists the longest sequences of methods, by rank, in which no two methods differ by more.
+	Alike [][]string `json:"alike"`
+}
+
+// Choice is what the candidates of a method scored, over all datasets together: which one is a good
+// default.
+type Choice struct {
+	Method string `json:"method"`
+	// Datasets are those on which every candidate was scored.
+	Datasets   []string    `json:"datasets"`
+	Candidates []Candidate `json:"candidates"`
+	// Best has the least mean of logarithms, Chosen is the first within one standard error of it.
+	Best   int `json:"best"`
+	Chosen int `json:"chosen"`
+	// Without has, for each dataset, the choice from the other datasets. It is nil if there is one dataset.
+	Without []Without `json:"without,omitempty"`
+}
+
+// Candidate is one of the settings that a method's runs chose among.
+type Candidate struct {
+	Name string `json:"name"`
+	// Ratios are, by dataset, the K-L divided by the K-L of the mean predictor.
+	Ratios []number `json:"ratios"`
+	Log    number   `json:"mean_log_ratio"`
+	// Above is the mean of logarithms minus the mean of the best candidate. Error is the standard error of this
+	// difference, over datasets.
+	Above number `json:"above_best"`
+	Error number `json:"standard_error"`
+	Runs  int    `json:"chosen_by_runs"`
+}
+
+// Without is what is chosen without a dataset, and what that gives on it.
+type Without struct {
+	Dataset string `json:"dataset"`
+	Chosen  int    `json:"chosen"`
+	Ratio   number `json:"ratio"`
+}
+
+// Growth is how the seconds of a run grow with a number x: about as x to the power Slope, which is the slope
+// of the line of least squares through the logarithms.
+type Growth struct {
+	// By is what x is: a setting; "leaves", 2^(depth - 1) of a setting depth; or "labels".
+	By string `json:"by"`
+	// Of names the algorithm with the settings that are the same, or, by labels, the method.
+	Of string `json:"of"`
+	// Dataset is empty by labels: then there is a dataset for each x.
+	Dataset string   `json:"dataset,omitempty"`
+	X       []number `json:"x"`
+	Seconds []number `json:"seconds"` // means of a run, for each x
+	Slope   number   `json:"slope"`
+	Error   number   `json:"slope_error"` // the standard error of Slope
+	R2      number   `json:"r2"`          // the share of the variance of the logarithms that the line explains
+
+	title, short string // of its figure; Of with what sets it apart alone
+}
+
+// Learned is the learning curve of a method on a dataset: one loss as a mean over folds, from the first
+// step that all folds have to the last one.
+type Learned struct {
+	Dataset string   `json:"dataset"`
+	Method  string   `json:"method"`
+	Loss    string   `json:"loss"` // "training" or "validation"
+	Steps   []uint64 `json:"steps"`
+	Losses  []number `json:"losses"`
+	Folds   int      `json:"folds"` // that it is a mean over, of so many wanted
+	Wanted  int      `json:"target_folds"`
+}
+
+// Scored has the cumulative scores of a method on a dataset with ordinal labels.
+type Scored struct {
+	Dataset string `json:"dataset"`
+	Method  string `json:"method"`
+	// Within are shares of rows with an error of at most 0, 1, 2 and so on, as means over folds.
+	Within []number `json:"within"`
+	Folds  int      `json:"folds"`
+}
+
+// Confused has the confusion matrix of a method on a dataset with classes: sums over folds.
+type Confused struct {
+	Dataset string     `json:"dataset"`
+	Method  string     `json:"method"`
+	Classes []string   `json:"classes,omitempty"` // names of the classes, if they have names
+	Counts  [][]uint64 `json:"counts"`            // by true and by predicted class
+}
+
+// Shown are test samples of a dataset with what some methods of the table predict of them.
+type Shown struct {
+	Dataset string        `json:"dataset"`
+	Methods []string      `json:"methods"` // of the table, the best first
+	Tested  []ShownSample `json:"tested"`
+
+	axis *result.Labels
+}
+
+// ShownSample is a test sample. The samples are sorted by the K-L of the best method, the smallest first.
+type ShownSample struct {
+	Number    uint32     `json:"number"` // in the file
+	Repeat    int        `json:"repeat,omitempty"`
+	Fold      int        `json:"fold"`
+	True      []number   `json:"true"`
+	Predicted [][]number `json:"predicted"` // by each of the methods of the table
+	KL        []number   `json:"kl"`
+}
+
+// Used has the hyperparameters of a method on some datasets.
+type Used struct {
+	Method    string            `json:"method"`
+	Algorithm string            `json:"algorithm"`
+	Preset    string            `json:"preset"`
+	Datasets  []string          `json:"datasets"`
+	Values    map[string]string `json:"values"`
+	// Paper has the values of the preset paper that differ from Values.
+	Paper map[string]string `json:"paper,omitempty"`
+}
+
+// hyperparameters are the hyperparameters of all methods, by algorithm. Their JSON is a list of Used.
+type hyperparameters []usedBy
+
+// usedBy has the hyperparameters of the methods of an algorithm.
+type usedBy struct {
+	algorithm string
+	names     []string // in the order of the algorithm's settings
+	methods   []int    // the methods, in the order of the table
+	// at has the hyperparameters of each of the methods by dataset; nil: the method does not support the dataset.
+	at [][]*Used
+}
+
+// MarshalJSON implements json.Marshaler. Datasets with the same hyperparameters of a method are listed together.
+func (h hyperparameters) MarshalJSON() ([]byte, error) {
+	list := []Used{}
+	for _, of := range h {
+		for _, sets := range of.at {
+			first := len(list)
+			for _, u := range sets {
+				if u == nil {
+					continue
+				}
+				same := slices.IndexFunc(list[first:], func(o Used) bool { return maps.Equal(o.Values, u.Values) && maps.Equal(o.Paper, u.Paper) })
+				if same >= 0 {
+					o := &list[first+same]
+					o.Datasets = append(o.Datasets, u.Datasets...)
+					continue
+				}
+				own := *u
+				own.Datasets = slices.Clone(u.Datasets)
+				list = append(list, own)
+			}
 		}
 	}
-	s.Unbeaten = g.unbeaten()
-	for m := range t.Measures {
-		s.Rankings = append(s.Rankings, s.ranker(m).ranking(g))
-	}
-	s.Notes = append(s.Notes, s.sameNotes()...)
-	s.Hyperparameters = usedOf(t)
-	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
-	if !o.NoTimes {
-		s.Times = timesOf(t)
-		s.Growths = s.growths(sweepsOf(s.Methods))
-	}
-	return s, nil
+	return json.Marshal(list)
+}
+
+// Runs counts the runs by their state, and names those without measures.
+type Runs struct {
+	All     int `json:"all"`
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+	Missing int `json:"missing"`
+	Running int `json:"running"`
+	// Failures are the first failed runs, and Gaps the first that are missing or running.
+	Failures []Failure `json:"failures,omitempty"`
+	Gaps     []string  `json:"gaps,omitempty"`
+}
+
+// Failure is a failed run with its error.
+type Failure struct {
+	Run       string `json:"run"`
+	Error     string `json:"error"`
+	Attempts  int    `json:"attempts,omitempty"`
+	Command   string `json:"command,omitempty"`
+	NoCommand string `json:"no_command,omitempty"`
+}
+
+// Time is how long the done runs of a method took on a dataset, in seconds of computing.
+type Time struct {
+	Method  string `json:"method"`
+	Dataset string `json:"dataset"`
+	Runs    int    `json:"runs"`
+	Total   number `json:"total_seconds"`
 }
 
 // at returns a dataset's result by a measure.
@@ -154,47 +331,44 @@ func (s *Summary) at(dataset, measure int) *Result {
 	return &s.Results[dataset*len(s.Measures)+measure]
 }
 
-// result computes one measure on one dataset.
-func (s *Summary) result(g *grid, d, m int) Result {
-	r := Result{Dataset: s.Datasets[d].Name, Measure: s.Measures[m], MeanPredictor: s.figure(finiteOf(g.means(d, m)))}
-	for method := range s.Methods {
-		l := Line{Method: s.Methods[method].Name, Same: s.Methods[method].Same, Wanted: len(g.divided[d])}
-		l.Figure = s.figure(finiteOf(g.values(d, method, m)))
-		r.Lines = append(r.Lines, l)
-	}
-	r.NotMeasured = g.anyDone(d) && r.MeanPredictor.Folds == 0 && !slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Folds > 0 })
-	r.LeastWilcoxon = leastWilcoxon(r.observations())
-	higher := higherIsBetter(s.Measures[m])
-	if best := r.place(higher); best >= 0 {
-		r.compare(g, d, m, best)
-	}
-	return r
+// hasMethod reports whether the table has a method of a name.
+func (s *Summary) hasMethod(name string) bool {
+	return slices.ContainsFunc(s.Methods, func(r result.Method) bool { return r.Name == name })
 }
 
-// figure returns the mean of values and their deviation.
-func (s *Summary) figure(values []float64) Figure {
-	moments, n := statistics.MomentsOf(values), float64(len(values))
-	if s.Deviations == "population" && n > 1 {
-		moments.Deviation *= math.Sqrt((n - 1) / n)
-	}
-	return Figure{number(moments.Mean), number(moments.Deviation), len(values)}
-}
-
-// place marks the best and the second line among those that are compared, and returns the first of the
-// best; -1: there is none.
-func (r *Result) place(higher bool) int {
-	means := make([]float64, len(r.Lines))
-	for i := range r.Lines {
-		means[i] = math.NaN()
-		if r.Lines[i].compared() {
-			means[i] = float64(r.Lines[i].Mean)
+// names are the names of a method and of the later methods that are the same.
+func (s *Summary) names(method int) []string {
+	names := []string{s.Methods[method].Name}
+	for _, r := range s.Methods {
+		if r.Same == names[0] {
+			names = append(names, r.Name)
 		}
 	}
-	places := statistics.Places(means, higher)
-	for i, place := range places {
-		r.Lines[i].Place = place
+	return names
+}
+
+// title is what a method is called in tables: all of its names, or the first and how many others there are.
+func (s *Summary) title(method int) string {
+	names := s.names(method)
+	if text := strings.Join(names, " = "); len(names) == 1 || len(text) <= mostNames {
+		return text
 	}
-	return slices.Index(places, 1)
+	return names[0] + " = " + count(len(names)-1, "other", "others")
+}
+
+// mostNames bounds the length of the names of one method, in letters.
+const mostNames = 60
+
+// listed lists the numbers of the methods that tables have: methods that are the same as an earlier method are left out.
+func (s *Summary) listed() []int { return listed(s.Methods) }
+
+func listed(all []result.Method) (methods []int) {
+	for i := range all {
+		if all[i].Same == "" {
+			methods = append(methods, i)
+		}
+	}
+	return methods
 }
 
 // higherIsBetter tells the direction of a measure that exists.

@@ -2,12 +2,15 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
@@ -31,9 +34,8 @@ type point struct {
 	value  float64
 }
 
-// sweepsOf finds the sweeps among methods: by algorithm, preset and the other settings, in the order
-// of their first methods. A value that stands twice, in methods that
-// are not the same, is no sweep.
+// sweepsOf finds the sweeps among methods: by algorithm, preset and the other settings, in the order of their first methods.
+// A sweep has at least leastSweep different values. A value that stands twice, in methods that are not the same, is no sweep.
 func sweepsOf(methods []result.Method) (all []sweep) {
 	at := make(map[string]int)
 	for i := range methods {
@@ -42,7 +44,11 @@ func sweepsOf(methods []result.Method) (all []sweep) {
 			if !ok {
 				continue
 			}
-			others := othersOf(&methods[i], setting)
+			others := maps.Clone(methods[i].Settings)
+			delete(others, setting)
+			if preset := methods[i].Preset; preset != "" {
+				others["preset"] = preset
+			}
 			key := strings.Join([]string{methods[i].Algorithm, setting, settingsText(others)}, "\x00")
 			if _, ok := at[key]; !ok {
 				at[key] = len(all)
@@ -52,30 +58,24 @@ func sweepsOf(methods []result.Method) (all []sweep) {
 			s.points = append(s.points, point{i, value})
 		}
 	}
-	for i := range all {
-		s := &all[i]
+	var valid []sweep
+	for _, s := range all {
 		slices.SortStableFunc(s.points, func(a, b point) int { return cmp.Compare(a.value, b.value) })
 		s.points = slices.CompactFunc(s.points, func(a, b point) bool {
 			return a.value == b.value && methods[a.method].Same+methods[b.method].Same != ""
 		})
+		different := slices.CompactFunc(slices.Clone(s.points), func(a, b point) bool { return a.value == b.value })
+		if len(s.points) >= leastSweep && len(different) == len(s.points) {
+			valid = append(valid, s)
+		}
 	}
-	return slices.DeleteFunc(all, func(s sweep) bool { return !s.valid() })
+	return valid
 }
 
 // numberOf reads a setting that is a finite number.
 func numberOf(setting string) (float64, bool) {
 	v, err := strconv.ParseFloat(setting, 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
-}
-
-// othersOf are the preset and the settings of a method without one.
-func othersOf(r *result.Method, but string) map[string]string {
-	others := maps.Clone(r.Settings)
-	delete(others, but)
-	if r.Preset != "" {
-		others["preset"] = r.Preset
-	}
-	return others
 }
 
 // settingsText lists the preset and then the settings by name.
@@ -92,12 +92,278 @@ func settingsText(settings map[string]string) string {
 	return strings.Join(list, " ")
 }
 
-// valid reports whether there are enough points, which are sorted, all different.
-func (s *sweep) valid() bool {
-	for i := 1; i < len(s.points); i++ {
-		if s.points[i].value == s.points[i-1].value {
-			return false
+// familiesOf puts sweeps into families, in the order of the sweeps.
+func familiesOf(all []sweep) (list []family) {
+	for _, s := range all {
+		at := slices.IndexFunc(list, func(f family) bool { return f.takes(&s) })
+		if at < 0 {
+			at = len(list)
+			list = append(list, nil)
+		}
+		list[at] = append(list[at], s)
+	}
+	return list
+}
+
+// family is sweeps of one algorithm by one setting that stand in one figure: they differ in one
+// other setting with numbers at most, and in settings without.
+type family []sweep
+
+// takes reports whether a sweep goes with the sweeps of the family.
+func (f family) takes(s *sweep) bool {
+	if len(f) >= mostLines || f[0].algorithm != s.algorithm || f[0].setting != s.setting {
+		return false
+	}
+	numbers := 0
+	all := append(slices.Clone(f), *s)
+	for _, name := range differing(all) {
+		if slices.ContainsFunc(all, func(s sweep) bool { _, ok := numberOf(s.others[name]); return ok }) {
+			numbers++
 		}
 	}
-	return len(s.points) >= leastSweep
+	return numbers <= 1
+}
+
+// lineName names a sweep of the family by the settings that differ there.
+func (f family) lineName(s *sweep) string {
+	if len(f) == 1 {
+		return s.algorithm
+	}
+	if text := settingsText(only(s.others, differing(f))); text != "" {
+		return text
+	}
+	return "default"
+}
+
+// title names the algorithm and the setting. If other families have the same algorithm and setting, it also has the settings
+// that differ.
+func (f family) title(among []family) string {
+	text := f[0].algorithm + " by " + f[0].setting
+	var alike []sweep
+	for _, other := range among {
+		if other[0].algorithm == f[0].algorithm && other[0].setting == f[0].setting {
+			alike = append(alike, other...)
+		}
+	}
+	own := differing(f)
+	names := slices.DeleteFunc(differing(alike), func(name string) bool { return slices.Contains(own, name) })
+	if apart := settingsText(only(f[0].others, names)); apart != "" {
+		text += ", " + apart
+	}
+	return text
+}
+
+// same are the settings that all sweeps of the family have, as text.
+func (f family) same() string {
+	own, names := differing(f), slices.Collect(maps.Keys(f[0].others))
+	text := settingsText(only(f[0].others, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(own, name) })))
+	if text == "" {
+		return ""
+	}
+	return " All runs have " + strings.ReplaceAll(text, " ", ", ") + "."
+}
+
+// axis is the axis of the setting. It is logarithmic if the values of a sweep are far apart. The value 0 has a place of its own.
+func (f family) axis() figure.Axis {
+	a := figure.Axis{Name: f[0].setting}
+	for _, s := range f {
+		if s.points[0].value < 0 {
+			return figure.Axis{Name: a.Name}
+		}
+		first := slices.IndexFunc(s.points, func(p point) bool { return p.value > 0 })
+		a.Zero = a.Zero || first > 0
+		a.Log = a.Log || first >= 0 && s.points[len(s.points)-1].value > wideSweep*s.points[first].value
+	}
+	return a
+}
+
+// figure draws a family by a measure on a dataset; false: no sweep has enough methods with all folds.
+func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
+	measure, _ := measures.Find(of.Measures[m])
+	r := of.at(d, m)
+	lines := figure.Lines{
+		Title: r.Dataset + ": " + f.title(among),
+		X:     f.axis(), Y: figure.Axis{Name: measure.Title, Unit: unitOf[of.Measures[m]]},
+	}
+	var mean figure.Series
+	var drawn []int
+	for i := range f {
+		line := f[i].line(r)
+		if len(line.X) < leastSweep {
+			continue
+		}
+		line.Name = f.lineName(&f[i])
+		lines.Series, drawn = append(lines.Series, line), append(drawn, i)
+		mean.X = append(mean.X, line.X...)
+	}
+	if len(lines.Series) == 0 {
+		return Picture{}, false
+	}
+	if r.MeanPredictor.Folds > 0 {
+		lines.Series = append(lines.Series, level("mean baseline", mean.X, float64(r.MeanPredictor.Mean)))
+	}
+	bars := ""
+	if slices.ContainsFunc(lines.Series, func(s figure.Series) bool { return s.Deviation != nil }) {
+		bars = "; bars are standard deviations over folds"
+	}
+	published := ""
+	if papers := f.papers(of, r, lines.X, drawn); len(papers) > 0 {
+		lines.Series, published = append(lines.Series, papers...), " Diamonds are values printed in papers."
+	}
+	return Picture{
+		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
+		Caption: fmt.Sprintf("%s on %s by %s%s.%s%s", measure.Title, r.Dataset, f[0].setting, bars, published, f.same()),
+		draw:    lines.Figure,
+	}, true
+}
+
+// papers are the published figures for the sweeps with the given numbers, mostPapers series at most. The line of a series is
+// the place of its sweep among the numbers.
+func (f family) papers(of *Summary, r *Result, axis figure.Axis, sweeps []int) (all []figure.Series) {
+	for line, i := range sweeps {
+		name := ""
+		if len(sweeps) > 1 {
+			name = f.lineName(&f[i])
+		}
+		all = append(all, f[i].papers(of, r, axis, line, name)...)
+	}
+	return all[:min(len(all), mostPapers)]
+}
+
+// differing lists the settings, by name, that are not the same in all sweeps.
+func differing(all []sweep) (names []string) {
+	known := make(map[string]string)
+	for i := range all {
+		maps.Copy(known, all[i].others)
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if slices.ContainsFunc(all, func(s sweep) bool { v, ok := s.others[name]; return !ok || v != known[name] }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// only keeps settings of the given names.
+func only(settings map[string]string, names []string) map[string]string {
+	some := make(map[string]string)
+	for _, name := range names {
+		if v, ok := settings[name]; ok {
+			some[name] = v
+		}
+	}
+	return some
+}
+
+// sweepFigures draw the sweeps: one figure for each family, measure and dataset, because scales differ.
+func (s *Summary) sweepFigures() (all []Picture) {
+	families := familiesOf(sweepsOf(s.Methods))
+	for _, f := range families {
+		for m := range s.Measures {
+			if m > 0 && !s.options.AllTests {
+				break
+			}
+			for d := range s.Datasets {
+				if own, ok := f.figure(s, families, m, d); ok {
+					all = append(all, own)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// level is a line of one height, as wide as the values of x.
+func level(name string, x []float64, height float64) figure.Series {
+	from, to := x[0], x[0]
+	for _, v := range x {
+		from, to = min(from, v), max(to, v)
+	}
+	return figure.Series{Name: name, X: []float64{from, to}, Y: []float64{height, height}}
+}
+
+// line is what the methods of a sweep that have all folds measure.
+func (s *sweep) line(r *Result) (line figure.Series) {
+	for _, p := range s.points {
+		l := &r.Lines[p.method]
+		if !l.Complete() || l.Mean.none() {
+			continue
+		}
+		line.X, line.Y = append(line.X, p.value), append(line.Y, float64(l.Mean))
+		if !l.Deviation.none() { // of one fold there is none
+			line.Deviation = append(line.Deviation, float64(l.Deviation))
+		}
+	}
+	return line
+}
+
+// mostPapers bounds the series of published figures in one figure of a sweep.
+const mostPapers = 12
+
+// papers are the published figures of the methods that a sweep goes through, and of others that are named as
+// these are but for the number: a series of marks for each source, with the colour of the sweep's line.
+func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name string) (list []figure.Series) {
+	for i := range of.Published {
+		p := &of.Published[i]
+		if p.Dataset != r.Dataset || p.Measure != r.Measure {
+			continue
+		}
+		x, ok := s.numberOfMethod(of, p.Method)
+		if !ok || !axis.Has(x) {
+			continue
+		}
+		title := "published"
+		if p.Source != "" {
+			title += ": " + p.Source
+		}
+		if name != "" {
+			title += ", " + name
+		}
+		at := slices.IndexFunc(list, func(own figure.Series) bool { return own.Name == title })
+		if at < 0 {
+			at, list = len(list), append(list, figure.Series{Name: title, Marks: true, Line: line})
+		}
+		own := &list[at]
+		own.X, own.Y, own.Deviation = append(own.X, x), append(own.Y, p.Value), append(own.Deviation, p.Deviation)
+	}
+	for i := range list {
+		if !slices.ContainsFunc(list[i].Deviation, func(v float64) bool { return v > 0 }) {
+			list[i].Deviation = nil // no source prints one
+		}
+	}
+	return list
+}
+
+// numberOfMethod returns the value of the sweep's setting for a method with a name, which is a method of the sweep, or only in
+// papers. It returns false if the method has no such value.
+func (s *sweep) numberOfMethod(of *Summary, name string) (x float64, ok bool) {
+	for _, p := range s.points {
+		if of.Methods[p.method].Name == name {
+			return p.value, true
+		}
+	}
+	before, after, ok := s.names(of)
+	if !ok || of.hasMethod(name) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) || len(name) <= len(before)+len(after) {
+		return 0, false
+	}
+	return numberOf(name[len(before) : len(name)-len(after)])
+}
+
+// names returns what stands before and behind the number in the names of the sweep's methods; ok: it is the
+// same in all of them.
+func (s *sweep) names(of *Summary) (before, after string, ok bool) {
+	for i, p := range s.points {
+		name, value := of.Methods[p.method].Name, of.Methods[p.method].Settings[s.setting]
+		if i == 0 {
+			at := strings.LastIndex(name, value)
+			if at < 0 {
+				return "", "", false
+			}
+			before, after = name[:at], name[at+len(value):]
+		}
+		if name != before+value+after {
+			return "", "", false
+		}
+	}
+	return before, after, true
 }

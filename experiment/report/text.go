@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
-// pageWidth is where paragraphs of text are broken.
+// pageWidth is the width of paragraphs of text.
 const pageWidth = 110
 
 // writeText writes a report for terminals. The best has a star, the second a plus.
@@ -16,7 +16,7 @@ func writeText(w io.Writer, s *Summary) error {
 	d := s.layout()
 	out := bufio.NewWriter(w)
 	out.WriteString(d.title + "\n" + strings.Repeat("=", printable.Width(d.title)) + "\n")
-	for _, b := range d.blocks {
+	for _, b := range d.written("") {
 		switch b := b.(type) {
 		case heading:
 			out.WriteString("\n" + string(b) + "\n" + strings.Repeat("-", printable.Width(string(b))) + "\n")

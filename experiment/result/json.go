@@ -16,8 +16,8 @@ func (t *Table) Encode(out io.Writer) error {
 	return json.NewEncoder(out).Encode(t)
 }
 
-// Decode reads what Encode wrote, and validates it. An unknown key is an error, as is more
-// text behind the table. Errors wrap ErrTable, those of reading aside.
+// Decode reads what Encode wrote, and validates it. An unknown key is an error, as is more text after the table. Errors wrap
+// ErrTable, except errors of in.
 func Decode(in io.Reader) (*Table, error) {
 	t := new(Table)
 	d := json.NewDecoder(in)
@@ -31,7 +31,7 @@ func Decode(in io.Reader) (*Table, error) {
 	return t, t.Validate()
 }
 
-// numbers are floats in JSON, null where one is not finite.
+// numbers are floats in JSON, or null if they are not finite.
 type numbers []float64
 
 func (n numbers) MarshalJSON() ([]byte, error) {

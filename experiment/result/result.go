@@ -60,9 +60,9 @@ type Dataset struct {
 	// SameData is the name of the first earlier dataset with the same rows, degrees of labels and folds,
 	// if the labels are of another type, such as on a scale.
 	SameData string `json:"same_data_as,omitempty"`
-	// Axis says what the labels are, where runs have predictions.
+	// Axis says what the labels are, if runs have predictions.
 	Axis *Labels `json:"label_axis,omitempty"`
-	// Classes are the names of the labels where these are classes, at most MaxConfusion, that have names.
+	// Classes are the names of the labels if these are classes, at most MaxConfusion, and have names.
 	Classes []string `json:"classes,omitempty"`
 }
 
@@ -99,11 +99,11 @@ type Method struct {
 	// Candidates are the settings that each run chooses among, from the simplest on; empty: it
 	// does not choose.
 	Candidates []string `json:"candidates,omitempty"`
-	// Same is the name of an earlier method whose runs are the same on all datasets: the method is that one
-	// under another name.
+	// Same is the name of an earlier method with the same runs on all datasets: the method is the earlier one under another
+	// name.
 	Same string `json:"same_as,omitempty"`
-	// Budget is how long the runs of the method, and of others with it, may take: those that are
-	// missing were not begun or not ended in it.
+	// Budget is the time that the runs of the method, and of others with the same budget, may take. Missing runs were not begun
+	// or did not end within it.
 	Budget string `json:"budget,omitempty"`
 }
 
@@ -135,13 +135,11 @@ type Run struct {
 	// Scores are the cumulative scores of labels on a scale: the share of the test rows for which the predicted
 	// number, of a distribution the expected one, errs by at most 0, 1, 2 and so on.
 	Scores []float64 `json:"scores,omitempty"`
-	// Confusion counts the test rows of labels that are classes by true and by predicted class, where
-	// there are at most MaxConfusion of them.
+	// Confusion counts the test rows by true and by predicted class, if the labels are at most MaxConfusion classes.
 	Confusion [][]uint64 `json:"confusion,omitempty"`
-	// Curve is the learning curve, where the experiment records it.
+	// Curve is the learning curve, if the experiment records it.
 	Curve *Curve `json:"curve,omitempty"`
-	// Predictions are those of some test rows, where the experiment records them and the method
-	// predicts distributions.
+	// Predictions has predictions for some test rows, if the experiment records them and the method predicts distributions.
 	Predictions []Predicted `json:"predictions,omitempty"`
 	Candidates
 }

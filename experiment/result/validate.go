@@ -112,7 +112,7 @@ func (t *Table) checkRun(c *Run) error {
 	return cmp.Or(t.checkState(c), c.checkBeside(), c.checkRecorded(t.Datasets[c.Dataset].Labels))
 }
 
-// checkBeside checks cumulative scores and the confusion matrix, where they are there.
+// checkBeside checks cumulative scores and the confusion matrix, if there are any.
 func (c *Run) checkBeside() error {
 	for i, v := range c.Scores {
 		if !(v >= 0 && v <= 1) {
@@ -130,7 +130,7 @@ func (c *Run) checkBeside() error {
 	return nil
 }
 
-// checkRecorded checks the curve and the predictions of a dataset with so many labels, where they are there.
+// checkRecorded checks the curve and the predictions, if there are any, of a dataset with so many labels.
 func (c *Run) checkRecorded(labels int) error {
 	if c.State != Done && (c.Curve != nil || len(c.Predictions) > 0) {
 		return fmt.Errorf("the run is %s, but has a learning curve or predictions", c.State)

@@ -7,7 +7,7 @@ import (
 )
 
 // tolerance is the relative difference up to which two values are equal. Measures are sums and
-// quotients in float64, whose last bits depend on how they are computed: 7/20 - 6/20 is not 1/20.
+// quotients in float64. Their last bits depend on the order of operations: 7/20 - 6/20 is not 1/20.
 const tolerance = 1e-12
 
 // Equal reports whether two values differ by rounding at most. All that compares measures, their
@@ -46,7 +46,7 @@ func merged(values, scales []float64) []float64 {
 }
 
 // Differences returns a - b, value by value; the lists have one length. A difference of values that
-// are Equal is 0, and differences whose sizes are equal but for the rounding of a and b have one size.
+// are Equal is 0. If the absolute values of differences differ only by the rounding of a and b, they become equal.
 func Differences(a, b []float64) []float64 {
 	if len(a) != len(b) {
 		panic("statistics: two lists of different lengths")
@@ -113,8 +113,8 @@ func Sum(values []float64) float64 {
 	return rounded(parts)
 }
 
-// rounded adds numbers that do not overlap, from the greatest on, until one is lost; where that was
-// half of the last bit, the next one says in which direction to round.
+// rounded adds numbers that do not overlap, the greatest first, until one is lost. If the lost number is half of the last bit, the
+// next number decides in which direction to round.
 func rounded(parts []float64) float64 {
 	n := len(parts)
 	if n == 0 {
@@ -134,4 +134,16 @@ func rounded(parts []float64) float64 {
 		}
 	}
 	return sum
+}
+
+// directed returns values such that the least is best.
+func directed(values []float64, higherIsBetter bool) []float64 {
+	if !higherIsBetter {
+		return values
+	}
+	negated := make([]float64, len(values))
+	for i, v := range values {
+		negated[i] = -v
+	}
+	return negated
 }

@@ -12,8 +12,8 @@ var ErrShape = errors.New("the Friedman test needs at least two methods and two 
 // FriedmanTest is the outcome of Friedman's test: Statistic is χ².
 type FriedmanTest struct {
 	Test
-	// Exact is true if P counts the ways to rank the models; else P is that of χ² with k - 1 degrees
-	// of freedom.
+	// Exact is true if P counts the ways to rank the models. Otherwise P is from the χ² distribution with k - 1 degrees of
+	// freedom.
 	Exact bool
 	// Least is, of an exact test, the least P that these numbers of datasets, models and ties can
 	// give; else 0.
@@ -24,13 +24,18 @@ type FriedmanTest struct {
 var exactUpTo = map[int]int{2: 1000, 3: 50, 4: 15, 5: 6, 6: 3, 7: 2, 8: 2}
 
 // Friedman is Friedman's test over N datasets (the rows of values) of k models (its columns): χ² with
-// the correction for ties, as scipy.stats.friedmanchisquare has it. For few datasets P is exact: the
-// share of all ways to permute the ranks of each dataset whose χ² is at least this one. For two
-// models that is the sign test, which leaves ties out. P is 1 where all models tie on all datasets.
+// the correction for ties, as in scipy.stats.friedmanchisquare. For few datasets P is exact: the fraction of all ways to permute
+// the ranks of each dataset that give at least this χ². For two models this is the sign test, which leaves ties out. P is 1 if
+// all models tie on all datasets.
 func Friedman(values [][]float64) (FriedmanTest, error) {
-	n, k, err := shape(values)
-	if err != nil {
-		return FriedmanTest{}, err
+	if len(values) < 2 || len(values[0]) < 2 {
+		return FriedmanTest{}, ErrShape
+	}
+	n, k := float64(len(values)), len(values[0])
+	for _, row := range values {
+		if len(row) != k || slices.ContainsFunc(row, math.IsNaN) {
+			return FriedmanTest{}, ErrShape
+		}
 	}
 	sums, cubes, ranks := make([]float64, k), 0.0, make([][]float64, len(values))
 	for d, row := range values {
@@ -61,13 +66,12 @@ func Friedman(values [][]float64) (FriedmanTest, error) {
 // mostExact is the greatest number of models in exactUpTo.
 const mostExact = 8
 
-// rankSums are twice the sums of the ranks of at most mostExact models, ascending: which sum is whose
-// does not matter to χ².
+// rankSums are twice the sums of the ranks of at most mostExact models, ascending. χ² does not depend on their order.
 type rankSums [mostExact]int
 
-// exactFriedman returns the share of the ways to permute the ranks of each dataset whose sums have at
-// least the squares of these, and the share of those with the most. For given ties, χ² grows with
-// the squares of the sums.
+// exactFriedman returns the fraction of the ways to permute the ranks of each dataset that give at least the sum of squares of
+// these ranks, and the fraction that gives the greatest sum of squares. For given ties, χ² grows with the squares of the rank
+// sums.
 func exactFriedman(ranks [][]float64) (p, least float64) {
 	k := len(ranks[0])
 	var have rankSums
@@ -150,18 +154,4 @@ func ordersOf(ascending []int) (all [][]int) {
 		next[i], next[j] = next[j], next[i]
 		slices.Reverse(next[i+1:])
 	}
-}
-
-// shape returns the numbers of datasets and of models.
-func shape(values [][]float64) (n float64, k int, err error) {
-	if len(values) < 2 || len(values[0]) < 2 {
-		return 0, 0, ErrShape
-	}
-	k = len(values[0])
-	for _, row := range values {
-		if len(row) != k || slices.ContainsFunc(row, math.IsNaN) {
-			return 0, 0, ErrShape
-		}
-	}
-	return float64(len(values)), k, nil
 }

@@ -7,12 +7,11 @@ type Line struct {
 	Slope, Intercept float64
 	// Error is the standard error of Slope; NaN of two points.
 	Error float64
-	// R2 is the share of the variance of y that the line explains; NaN where all y are equal.
+	// R2 is the fraction of the variance of y that the line explains. It is NaN if all y are equal.
 	R2 float64
 }
 
-// LineOf returns the line through at least two points, of which two have different x; the lists
-// have one length.
+// LineOf returns the line through points with at least two different x. The lists have the same length.
 func LineOf(x, y []float64) Line {
 	if len(x) != len(y) {
 		panic("statistics: two lists of different lengths")

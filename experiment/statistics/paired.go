@@ -53,13 +53,13 @@ func PairedT(d []float64) Test {
 }
 
 // CorrectedT is the corrected resampled t-test of Nadeau and Bengio 2003: PairedT with the
-// variance deviation² (1/n + ratio) in place of deviation²/n, where ratio is the number of
-// test rows over that of training rows: 1/9 for ten folds.
+// variance deviation² (1/n + ratio) instead of deviation²/n. ratio is the number of test samples divided by the number of training
+// samples: 1/9 for ten folds.
 func CorrectedT(d []float64, ratio float64) Test {
 	return tTest(d, 1/float64(len(d))+ratio)
 }
 
-// tTest is a t-test whose mean has the variance deviation² times factor.
+// tTest is a t-test in which the mean has the variance deviation² times factor.
 func tTest(d []float64, factor float64) Test {
 	m := MomentsOf(d)
 	switch {

@@ -25,22 +25,9 @@ func AverageRanks(values [][]float64, higherIsBetter bool) []float64 {
 	return mean
 }
 
-// directed returns values of which the least is best.
-func directed(values []float64, higherIsBetter bool) []float64 {
-	if !higherIsBetter {
-		return values
-	}
-	negated := make([]float64, len(values))
-	for i, v := range values {
-		negated[i] = -v
-	}
-	return negated
-}
-
-// CriticalDifference is Nemenyi's: two of k models differ at the level alpha where their
-// average ranks over n datasets are farther apart than q sqrt(k (k + 1) / (6 n)), where q is
-// the 1 - alpha quantile of the studentised range of k values with infinitely many degrees of
-// freedom, over √2 (Demšar 2006, section 3.2.2).
+// CriticalDifference is Nemenyi's critical difference. Two of k models differ at the level alpha if their average ranks over n
+// datasets are farther apart than q sqrt(k (k + 1) / (6 n)). q is the 1 - alpha quantile of the studentised range of k values
+// with infinitely many degrees of freedom, divided by √2 (Demšar 2006, section 3.2.2).
 func CriticalDifference(k, n int, alpha float64) float64 {
 	return RangeQuantile(1-alpha, k) * rankError(k, n)
 }
@@ -50,12 +37,12 @@ func rankError(k, n int) float64 {
 	return math.Sqrt(float64(k*(k+1)) / float64(12*n))
 }
 
-// Clique is a run of models, in the order of their average ranks, of which no two differ by
-// more than the critical difference: First and Last count from 0 in that order.
+// Clique is a sequence of models, in the order of their average ranks, in which no two models differ by more than the critical
+// difference. First and Last count from 0 in that order.
 type Clique struct{ First, Last int }
 
-// Cliques returns the longest runs of at least two models whose sorted ranks are within the
-// critical difference; none is part of another.
+// Cliques returns the longest sequences of at least two models with sorted ranks within the critical difference. None is part of
+// another.
 func Cliques(sorted []float64, difference float64) []Clique {
 	var all []Clique
 	end := 0

@@ -33,7 +33,7 @@ func RangeCDF(q float64, k int) float64 {
 	return min(1, float64(k)*sum)
 }
 
-// RangeQuantile is the q whose RangeCDF is p, by bisection, for 0 < p < 1 and k of at least 2.
+// RangeQuantile is the q with RangeCDF p, by bisection, for 0 < p < 1 and k of at least 2.
 func RangeQuantile(p float64, k int) float64 {
 	if !(p > 0 && p < 1) || k < 2 {
 		panic("statistics: no such quantile of a range")

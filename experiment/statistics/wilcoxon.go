@@ -13,8 +13,8 @@ const (
 )
 
 // Wilcoxon is the signed-rank test (Wilcoxon 1945) of differences, as scipy.stats.wilcoxon of
-// SciPy 1.17 has it by default: exact for at most 50 differences, or at most 13 where some are
-// 0 or tie; else the normal approximation. See WilcoxonExact and WilcoxonApproximate.
+// SciPy 1.17 has it by default: exact for at most 50 differences, or at most 13 if some are 0 or
+// tie; otherwise the normal approximation. See WilcoxonExact and WilcoxonApproximate.
 func Wilcoxon(d []float64) Test {
 	most := exactUntied
 	if s := signedRanks(d); s.tied || len(s.ranks) < len(d) {
@@ -59,16 +59,21 @@ func signedRanks(d []float64) *signed {
 // statistic is the smaller sum of ranks.
 func (s *signed) statistic() float64 { return min(s.plus, s.total-s.plus) }
 
-// WilcoxonExact is the signed-rank test whose p-value counts all 2^n choices of signs of the n
-// differences that are not 0, with the ranks that these have, ties included: P is twice the
-// share of choices whose sum of positive ranks is at most the statistic, at most 1. Zeros are
-// left out. P is 1 where nothing is left.
+// WilcoxonExact is the exact signed-rank test. It counts all 2^n choices of signs of the n differences that are not 0, with
+// their ranks, ties included. P is twice the fraction of choices with a sum of positive ranks of at most the statistic, at
+// most 1. Zeros are left out. P is 1 if nothing is left.
 func WilcoxonExact(d []float64) Test {
 	s := signedRanks(d)
-	// Twice a mean of ranks is a whole number: shares[j] is the share of choices whose sum is j/2.
+	// Twice a mean of ranks is a whole number: shares[j] is the fraction of choices with the sum j/2.
 	shares := []float64{1}
 	for _, r := range s.ranks {
-		shares = withRank(shares, int(2*r))
+		add := int(2 * r) // to half of the choices
+		next := make([]float64, len(shares)+add)
+		for j, share := range shares {
+			next[j] += float64(share / 2)
+			next[j+add] += float64(share / 2)
+		}
+		shares = next
 	}
 	low := 0.0
 	for j := 0; j <= int(2*s.statistic()); j++ {
@@ -77,19 +82,8 @@ func WilcoxonExact(d []float64) Test {
 	return Test{s.statistic(), min(1, 2*low)}
 }
 
-// withRank returns the shares of sums when one more number is added to half of the choices.
-func withRank(shares []float64, add int) []float64 {
-	next := make([]float64, len(shares)+add)
-	for j, share := range shares {
-		next[j] += float64(share / 2)
-		next[j+add] += float64(share / 2)
-	}
-	return next
-}
-
-// WilcoxonApproximate is the signed-rank test by the normal distribution, with the variance
-// corrected for ties and without a correction for continuity. Zeros are left out. P is 1 where
-// nothing is left.
+// WilcoxonApproximate is the signed-rank test by the normal distribution, with the variance corrected for ties and without a
+// correction for continuity. Zeros are left out. P is 1 if nothing is left.
 func WilcoxonApproximate(d []float64) Test {
 	s := signedRanks(d)
 	n := float64(len(s.ranks))

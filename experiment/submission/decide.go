@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/blobs"
@@ -175,7 +176,7 @@ func planOne(ctx context.Context, on Cluster, s *experiment.Spec, d *experiment.
 		if err != nil {
 			return none, fmt.Errorf("the folds of dataset %s: %w", d.Name, err)
 		}
-		if data.Splits, err = dataset.DecodeSplits(b, f.Folds, f.Overlap, data.Manifest.Rows); err != nil {
+		if data.Splits, err = read.DecodeSplits(b, f.Folds, f.Overlap, data.Manifest.Rows); err != nil {
 			return none, s.Error(d.Folds.At, "the folds of dataset %s: %v", d.Name, err)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/speed"
 	"github.com/coppice-ldl/coppice/internal/wait"
@@ -135,7 +136,7 @@ func (x *Experiment) prepare(ctx context.Context) (spec string, err error) {
 	for i := range experimentSets {
 		name := fmt.Sprintf("set%d", i+1)
 		x.Note("importing %s", name)
-		if _, err := x.Cluster.Client().Import(ctx, name, dataset.Artificial(experimentSamples, uint64(i+1)), dataset.ImportOptions{}); err != nil {
+		if _, err := x.Cluster.Client().Import(ctx, name, generate.Artificial(experimentSamples, uint64(i+1)), importer.Options{}); err != nil {
 			return "", err
 		}
 		fmt.Fprintf(&b, "  - {dataset: %s}\n", name)

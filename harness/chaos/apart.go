@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -164,7 +165,7 @@ func (d *separate) acknowledges(ctx context.Context, name string, ids ...string)
 		return err
 	}
 	defer c.Close()
-	if _, err := c.Import(ctx, name, dataset.Artificial(64, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := c.Import(ctx, name, generate.Artificial(64, 1), importer.Options{}); err != nil {
 		return fmt.Errorf("importing dataset %s through coordinator %s: %w", name, strings.Join(ids, ", "), err)
 	}
 	if _, err := c.Dataset(ctx, name); err != nil {

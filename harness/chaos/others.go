@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -49,7 +50,7 @@ const otherRows = 400
 
 // others makes a task for each algorithm without long jobs, and for networks.
 func (w *workload) others() (list []*task) {
-	w.sources[numbersData] = func() dataset.Source { return numbers{dataset.Artificial(otherRows, dataSeed)} }
+	w.sources[numbersData] = func() dataset.Source { return numbers{generate.Artificial(otherRows, dataSeed)} }
 	seed := uint64(1)
 	for _, a := range registry.All() {
 		if slices.Contains(Algorithms, a.Name()) {

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -76,7 +77,7 @@ func (d *separate) backups(ctx context.Context) (inEarlier []string, err error) 
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
 	c := o.Client()
-	if _, err := c.Import(ctx, stepsData, dataset.Artificial(256, dataSeed), dataset.ImportOptions{}); err != nil {
+	if _, err := c.Import(ctx, stepsData, generate.Artificial(256, dataSeed), importer.Options{}); err != nil {
 		return nil, err
 	}
 	for seed, file := range []string{earlier, later} {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -107,7 +107,7 @@ func (s *suite) leg(ctx context.Context, l leg, part []planned) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.rig.close()) }()
 	for name, source := range s.work.sources {
-		if _, err := s.rig.client.Import(ctx, name, source(), dataset.ImportOptions{}); err != nil {
+		if _, err := s.rig.client.Import(ctx, name, source(), importer.Options{}); err != nil {
 			return fmt.Errorf("importing the data: %w", err)
 		}
 	}

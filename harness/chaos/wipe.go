@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
@@ -55,7 +56,7 @@ func (s *strike) wipe(n *proc.Node, part string) error {
 
 // keep imports a dataset that must be there later.
 func (s *strike) keep(ctx context.Context, name string, rows int) error {
-	if _, err := s.client.Import(ctx, name, dataset.Artificial(rows, 1), dataset.ImportOptions{}); err != nil {
+	if _, err := s.client.Import(ctx, name, generate.Artificial(rows, 1), importer.Options{}); err != nil {
 		return fmt.Errorf("importing %s: %w", name, err)
 	}
 	return nil

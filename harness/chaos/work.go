@@ -7,13 +7,14 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
+	"golang.org/x/sync/errgroup"
 )
 
 // task is a job that the suite submits again and again, and what it must give.
@@ -93,10 +94,10 @@ func newWorkload(ctx context.Context, c *Config) (*workload, error) {
 		z = z.on(c.Network.RTT)
 	}
 	w := &workload{long: make(map[string][]*task), sources: map[string]func() dataset.Source{
-		stepsData: func() dataset.Source { return dataset.Artificial(z.rows, dataSeed) },
+		stepsData: func() dataset.Source { return generate.Artificial(z.rows, dataSeed) },
 	}}
 	if c.Algorithm != ldlf {
-		w.sources[treesData] = func() dataset.Source { return dataset.Artificial(z.treeRows, dataSeed) }
+		w.sources[treesData] = func() dataset.Source { return generate.Artificial(z.treeRows, dataSeed) }
 	}
 	tasks := w.tasks(c, z)
 	return w, w.compute(ctx, tasks, c.Algorithm == "", z.shortSteps)
@@ -126,7 +127,7 @@ func (w *workload) tasks(c *Config, z sizes) (all []*task) {
 func (w *workload) compute(ctx context.Context, tasks []*task, study bool, steps int) error {
 	data := make(map[string]*local.Data)
 	for name, source := range w.sources {
-		manifest, shards, err := dataset.Build(source(), dataset.ImportOptions{})
+		manifest, shards, err := importer.Build(source(), importer.Options{})
 		if err != nil {
 			return err
 		}

@@ -160,7 +160,7 @@ func localStep(t *testing.T, z *sized, threads int) here {
 	t.Helper()
 	var r cmdtest.Trained
 	cmdtest.JSON(t, &r, z.args("--local", "--threads", strconv.Itoa(threads))...)
-	return here{stepSeconds(z, &r), r.ModelDigest}
+	return here{step: stepSeconds(z, &r), digest: r.ModelDigest}
 }
 
 // stepSeconds returns the seconds of a step: its round and what comes between rounds, but not the evaluation.

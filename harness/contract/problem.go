@@ -6,6 +6,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
@@ -22,15 +24,15 @@ type problem struct {
 func problems(predicts algorithms.Output) (list []*problem, err error) {
 	for _, p := range []struct {
 		name  string
-		o     dataset.GenerateOptions
+		o     generate.Options
 		scale onScale
 	}{
-		{"dense", dataset.GenerateOptions{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}, onScale{truth: dataset.TrueValue}},
-		{"sparse", dataset.GenerateOptions{Rows: 140, Features: 60, Labels: 3, Density: 0.1, Seed: 2}, onScale{truth: dataset.TrueMode}},
-		{"one feature", dataset.GenerateOptions{Rows: 130, Features: 1, Labels: 3, Density: 1, Seed: 3}, onScale{truth: dataset.TrueExpected}},
-		{"two labels", dataset.GenerateOptions{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4}, onScale{truth: dataset.TrueValue, intervals: true}},
+		{"dense", generate.Options{Rows: 150, Features: 5, Labels: 4, Density: 1, Seed: 1}, onScale{truth: dataset.TrueValue}},
+		{"sparse", generate.Options{Rows: 140, Features: 60, Labels: 3, Density: 0.1, Seed: 2}, onScale{truth: dataset.TrueMode}},
+		{"one feature", generate.Options{Rows: 130, Features: 1, Labels: 3, Density: 1, Seed: 3}, onScale{truth: dataset.TrueExpected}},
+		{"two labels", generate.Options{Rows: 130, Features: 4, Labels: 2, Density: 1, Seed: 4}, onScale{truth: dataset.TrueValue, intervals: true}},
 	} {
-		src, err := dataset.Generate(p.o)
+		src, err := generate.New(p.o)
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +40,7 @@ func problems(predicts algorithms.Output) (list []*problem, err error) {
 			p.scale.Source = src
 			src = p.scale
 		}
-		m, shards, err := dataset.Build(src, dataset.ImportOptions{})
+		m, shards, err := importer.Build(src, importer.Options{})
 		if err != nil {
 			return nil, err
 		}

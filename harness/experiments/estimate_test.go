@@ -30,7 +30,7 @@ type estimated struct {
 }
 
 var estimatedExperiments = []estimated{
-	{"ensembles", []int{1200}, `
+	{name: "ensembles", sizes: []int{1200}, rest: `
 folds: {k: 5, repeats: 4}
 methods:
   - {algorithm: ensemble, settings: {members: 'structrf:trees=60:min_samples=5,ldlf:steps=800:patience=800', inner_folds: 4}, name: large ensemble}
@@ -38,22 +38,22 @@ methods:
   - aa-knn
   - {algorithm: structrf, settings: {trees: 40}}
   - {algorithm: sa-bfgs, grid: {l2: [0.1, 0.01]}, choose: {inner: 3}}
-`, 2, 0},
-	{"mixed-sizes", []int{200, 600, 2000, 6000, 18000}, `
+`, begin: 2, join: 0},
+	{name: "mixed-sizes", sizes: []int{200, 600, 2000, 6000, 18000}, rest: `
 folds: 6
 methods:
   - aa-knn
   - {algorithm: structrf, settings: {trees: 40, min_samples: 5}}
   - {algorithm: sa-bfgs, settings: {l2: 0.01}}
   - {algorithm: ldlf, name: ldlf, settings: {steps: 2000, patience: 2000}}
-`, 2, 0},
-	{"late-workers", []int{1000, 3000}, `
+`, begin: 2, join: 0},
+	{name: "late-workers", sizes: []int{1000, 3000}, rest: `
 folds: {k: 5, repeats: 4}
 methods:
   - {algorithm: structrf, settings: {trees: 60, min_samples: 5}}
   - {algorithm: ldlf, name: ldlf, settings: {steps: 2000, patience: 2000}}
   - aa-knn
-`, 1, 2},
+`, begin: 1, join: 2},
 }
 
 // estimatedShares are the shares of the work at which an estimate is compared with the truth.
@@ -152,14 +152,14 @@ func (of *estimated) follow(t *testing.T, c *proc.Cluster) (looks []look, done m
 		if n := len(looks); n == 0 || x.Done > looks[n-1].Done {
 			eachRun(t, c.Client(), of.name, func(ctx context.Context, cl client.Experiments, j *protocol.JobInfo) error {
 				return cl.States(ctx, j.ID, 0, j.CellCount, func(s protocol.CellState) error {
-					if r := (aRun{j.ID, s.Task}); done[r].IsZero() {
+					if r := (aRun{job: j.ID, task: s.Task}); done[r].IsZero() {
 						done[r] = now
 					}
 					return nil
 				})
 			})
 		}
-		looks = append(looks, look{now, x})
+		looks = append(looks, look{at: now, Experiment: x})
 		if x.Ended() {
 			return looks, done, joined
 		}
@@ -200,7 +200,7 @@ func workOf(t *testing.T, cl *client.Client, name string, done map[aRun]time.Tim
 	w := new(work)
 	eachRun(t, cl, name, func(ctx context.Context, of client.Experiments, j *protocol.JobInfo) error {
 		return of.Outcomes(ctx, j.ID, false, func(o protocol.CellOutcome) error {
-			end := done[aRun{j.ID, o.Task}]
+			end := done[aRun{job: j.ID, task: o.Task}]
 			w.all += o.Seconds
 			w.began, w.end = append(w.began, end.Add(-time.Duration(o.Seconds*float64(time.Second)))), append(w.end, end)
 			return nil

@@ -55,34 +55,34 @@ func keys(instances map[string]string) []key {
 		}
 	}
 	return []key{
-		{"Is it making progress?", "Jobs", func(_ monitoredJob, m []measured) bool {
+		{question: "Is it making progress?", panel: "Jobs", right: func(_ monitoredJob, m []measured) bool {
 			v, _ := value(m, "state", "running")
 			return v == 1
 		}},
-		{"Is it making progress?", "Progress", func(j monitoredJob, m []measured) bool {
+		{question: "Is it making progress?", panel: "Progress", right: func(j monitoredJob, m []measured) bool {
 			v, ok := value(m, "name", j.name)
 			return ok && v > 0 && v < 1
 		}},
-		{"Is it making progress?", "Steps done", func(j monitoredJob, m []measured) bool {
+		{question: "Is it making progress?", panel: "Steps done", right: func(j monitoredJob, m []measured) bool {
 			v, _ := value(m, "name", j.name)
 			return v > 0
 		}},
-		{"Is it making progress?", "Longest time without progress", func(_ monitoredJob, m []measured) bool {
+		{question: "Is it making progress?", panel: "Longest time without progress", right: func(_ monitoredJob, m []measured) bool {
 			return len(m) == 1 && m[0].value > -1 && m[0].value < 60
 		}},
-		{"Is it making progress?", "Steps a second", func(_ monitoredJob, m []measured) bool { return positive(m) }},
-		{"Is it making progress?", "Samples a second", func(_ monitoredJob, m []measured) bool { return positive(m) }},
-		{"Which worker is slow?", "Seconds a task, by worker and kind", func(j monitoredJob, m []measured) bool {
+		{question: "Is it making progress?", panel: "Steps a second", right: func(_ monitoredJob, m []measured) bool { return positive(m) }},
+		{question: "Is it making progress?", panel: "Samples a second", right: func(_ monitoredJob, m []measured) bool { return positive(m) }},
+		{question: "Which worker is slow?", panel: "Seconds a task, by worker and kind", right: func(j monitoredJob, m []measured) bool {
 			m = slices.DeleteFunc(slices.Clone(m), func(x measured) bool { return x.labels["kind"] != j.unit })
 			return slower("instance", instances[quick], instances[slow])(j, m)
 		}},
-		{"Which worker is slow?", "Seconds a task, as the leader sees it", slower("worker", quick, slow)},
-		{"Is Raft healthy?", "Leaders", is(1)},
-		{"Is Raft healthy?", "Voters", is(3)},
-		{"Is Raft healthy?", "Know the leader", is(1)},
-		{"Is Raft healthy?", "Time to commit", func(_ monitoredJob, m []measured) bool { return positive(m) }},
-		{"Is Raft healthy?", "Entries behind the leader", func(_ monitoredJob, m []measured) bool { return len(m) == 2 }},
-		{"How many bytes a step?", "Bytes a step", func(_ monitoredJob, m []measured) bool {
+		{question: "Which worker is slow?", panel: "Seconds a task, as the leader sees it", right: slower("worker", quick, slow)},
+		{question: "Is Raft healthy?", panel: "Leaders", right: is(1)},
+		{question: "Is Raft healthy?", panel: "Voters", right: is(3)},
+		{question: "Is Raft healthy?", panel: "Know the leader", right: is(1)},
+		{question: "Is Raft healthy?", panel: "Time to commit", right: func(_ monitoredJob, m []measured) bool { return positive(m) }},
+		{question: "Is Raft healthy?", panel: "Entries behind the leader", right: func(_ monitoredJob, m []measured) bool { return len(m) == 2 }},
+		{question: "How many bytes a step?", panel: "Bytes a step", right: func(_ monitoredJob, m []measured) bool {
 			return positive(m) && m[0].value > 10 && m[0].value < 10<<20
 		}},
 	}

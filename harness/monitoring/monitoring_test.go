@@ -26,11 +26,11 @@ type monitoredJob struct {
 
 // monitoredJobs are jobs that take minutes: of summed rounds, of trees, and of folds.
 var monitoredJobs = []monitoredJob{
-	{"forest", "an LDLF job", "step", 20000, []string{
+	{name: "forest", kind: "an LDLF job", unit: "step", rows: 20000, flags: []string{
 		"--steps", "1000000000", "--set", "patience=1000000", "--set", "trees=3", "--set", "depth=5", "--set", "batch_size=256",
 	}},
-	{"trees", "a StructRF job", "tree", 20000, []string{"--algorithm", "structrf", "--set", "trees=10000", "--set", "max_depth=6"}},
-	{"folds", "a job of folds", "fold", 1000, []string{
+	{name: "trees", kind: "a StructRF job", unit: "tree", rows: 20000, flags: []string{"--algorithm", "structrf", "--set", "trees=10000", "--set", "max_depth=6"}},
+	{name: "folds", kind: "a job of folds", unit: "fold", rows: 1000, flags: []string{
 		"--folds", "1000", "--steps", "60", "--set", "patience=1000000", "--set", "trees=2", "--set", "depth=4", "--set", "batch_size=128",
 	}},
 }

@@ -55,7 +55,7 @@ func startPrometheus(t *testing.T, coordinators, workers map[string]string, cert
 			t.Log(cmdtest.Read(t, log.Name()))
 		}
 	})
-	p := &aPrometheus{"http://" + listen}
+	p := &aPrometheus{url: "http://" + listen}
 	testkit.Until(t, "Prometheus to be ready", func() bool {
 		select {
 		case err := <-ended:
@@ -154,7 +154,7 @@ func (p *aPrometheus) ask(t *testing.T, query string) []measured {
 		if err != nil {
 			t.Fatalf("%s: %v", query, err)
 		}
-		all = append(all, measured{r.Metric, v})
+		all = append(all, measured{labels: r.Metric, value: v})
 	}
 	slices.SortFunc(all, func(a, b measured) int { return strings.Compare(a.String(), b.String()) })
 	return all

@@ -93,7 +93,7 @@ func dashboardQueries(t *testing.T) (all []shippedQuery) {
 			row = p.Title
 		}
 		for _, target := range p.Targets {
-			all = append(all, shippedQuery{"dashboard", row, p.Title, fromGrafana.Replace(target.Expr)})
+			all = append(all, shippedQuery{where: "dashboard", question: row, panel: p.Title, expr: fromGrafana.Replace(target.Expr)})
 		}
 	}
 	values := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)

@@ -46,7 +46,7 @@ func startFar(t *testing.T, settings string, coordinators, workers int, args ...
 		Hosts: func(name string) (proc.Host, error) { return n.Host(name) },
 	})
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(looks.Address())}}
-	return &farCluster{c, proc.NewObserver(nil, &http.Transport{DialContext: dialer.DialContext})}
+	return &farCluster{Cluster: c, looks: proc.NewObserver(nil, &http.Transport{DialContext: dialer.DialContext})}
 }
 
 // total sums a metric up over the coordinators.

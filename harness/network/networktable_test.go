@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -139,7 +140,7 @@ func measureRow(t *testing.T) {
 	if settings == "loopback" {
 		steps = loopbackSteps
 		near := cmdtest.Start(t, tableCoordinators, tableWorkers)
-		c = &farCluster{near, near.Observer()}
+		c = &farCluster{Cluster: near, looks: near.Observer()}
 	} else {
 		c = startFar(t, settings, tableCoordinators, tableWorkers, args...)
 	}
@@ -208,7 +209,7 @@ func (c *farCluster) times(t *testing.T, steps int) (m tableRow) {
 		return time.Since(began).Seconds()
 	}
 	m.Import = take("the import", func(ctx context.Context) error {
-		_, err := c.Client().Import(ctx, "far", dataset.Artificial(tableRows, 1), dataset.ImportOptions{})
+		_, err := c.Client().Import(ctx, "far", generate.Artificial(tableRows, 1), importer.Options{})
 		return err
 	})
 	var job *protocol.JobInfo

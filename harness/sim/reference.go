@@ -10,6 +10,8 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -85,7 +87,7 @@ const longVariant = 5
 // theMaterial makes the material once.
 var theMaterial = sync.OnceValues(func() (*material, error) {
 	registry.Register(canary{})
-	manifest, shards, err := dataset.Build(dataset.Artificial(dataRows, 1), dataset.ImportOptions{})
+	manifest, shards, err := importer.Build(generate.Artificial(dataRows, 1), importer.Options{})
 	if err != nil {
 		return nil, err
 	}

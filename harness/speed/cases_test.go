@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 )
 
 var tiny = Shape{Name: "tiny", Rows: 300, Features: 8, Labels: 4, Density: 1}
@@ -141,11 +143,11 @@ func TestShape(t *testing.T) {
 	if again, err := s.ForPeers(folder); err != nil || again != path || !strings.HasSuffix(path, ".npz") {
 		t.Errorf("%s, then %s, error %v", path, again, err)
 	}
-	src, err := dataset.Open(path, dataset.OpenOptions{})
+	src, err := read.Open(path, read.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _, err := dataset.Build(src, dataset.ImportOptions{})
+	m, _, err := importer.Build(src, importer.Options{})
 	if err != nil || m.Rows != 300 || m.Labels != 4 {
 		t.Errorf("what peers read: %+v, error %v", m, err)
 	}

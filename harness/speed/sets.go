@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/dataset/write"
 )
 
 // Shape is a dataset that is measured on: a file where it is at hand, else generated
@@ -44,7 +48,7 @@ func (s Shape) Open(folder string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, shards, err := dataset.Build(src, dataset.ImportOptions{})
+	m, shards, err := importer.Build(src, importer.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +65,12 @@ func (s Shape) Open(folder string) (*Set, error) {
 
 func (s Shape) source(folder string) (dataset.Source, Source, error) {
 	if path := filepath.Join(folder, s.Name+".mat"); folder != "" && !s.NoFile {
-		src, err := dataset.Open(path, dataset.OpenOptions{})
+		src, err := read.Open(path, read.OpenOptions{})
 		if !errors.Is(err, fs.ErrNotExist) {
 			return src, Source{Name: s.Name, File: path}, err
 		}
 	}
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: s.Rows, Features: s.Features, Labels: s.Labels, Density: s.Density, Seed: 1})
+	src, err := generate.New(generate.Options{Rows: s.Rows, Features: s.Features, Labels: s.Labels, Density: s.Density, Seed: 1})
 	return src, Source{Name: s.Name, Generated: true}, err
 }
 
@@ -79,7 +83,7 @@ func (s *Set) ForPeers(folder string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = dataset.WriteNPZ(f, s.rows, dataset.ImportOptions{}, dataset.NPZOptions{})
+	_, err = write.WriteNPZ(f, s.rows, importer.Options{}, write.NPZOptions{})
 	if err = errors.Join(err, f.Close()); err == nil {
 		s.file = f.Name()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -69,7 +70,7 @@ func (h *holes) Scan(f func(*dataset.Row) error) error {
 // built is the dataset with its missing features.
 func (h *holes) built(t *testing.T) *Data {
 	t.Helper()
-	m, shards, err := dataset.Build(h, dataset.ImportOptions{})
+	m, shards, err := importer.Build(h, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

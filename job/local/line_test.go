@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -91,7 +92,7 @@ func (a alike) Scan(f func(*dataset.Row) error) error {
 // TestPerfectFit: a job whose losses are 0 up to rounding ends, with folds and without, and
 // its losses are known.
 func TestPerfectFit(t *testing.T) {
-	m, shards := datatest.Build(t, alike{dataset.Artificial(400, 1)})
+	m, shards := datatest.Build(t, alike{generate.Artificial(400, 1)})
 	d := &Data{Manifest: m, Shards: shards}
 	for _, algorithm := range []string{"ldlf", "structrf", "rf"} {
 		for _, folds := range []int{0, 2} {

@@ -10,15 +10,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func provenance(t *testing.T, f *modelfile.File) *pipeline.Provenance {
@@ -31,7 +31,7 @@ func provenance(t *testing.T, f *modelfile.File) *pipeline.Provenance {
 }
 
 // opened writes a file of rows and opens it.
-func opened(t *testing.T, rows int, column string, o dataset.OpenOptions, value func(i int) string) dataset.Source {
+func opened(t *testing.T, rows int, column string, o read.OpenOptions, value func(i int) string) dataset.Source {
 	t.Helper()
 	text := "p,q," + column + "\n"
 	for i := range rows {
@@ -41,7 +41,7 @@ func opened(t *testing.T, rows int, column string, o dataset.OpenOptions, value 
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, err := dataset.Open(path, o)
+	src, err := read.Open(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +49,12 @@ func opened(t *testing.T, rows int, column string, o dataset.OpenOptions, value 
 }
 
 func classes(t *testing.T) dataset.Source {
-	o := dataset.OpenOptions{Labels: dataset.LabelOptions{Kind: dataset.Class}}
+	o := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}
 	return opened(t, 240, "class", o, func(i int) string { return []string{"a", "b", "c"}[i*5%13/5] })
 }
 
 func scale(t *testing.T) dataset.Source {
-	o := dataset.OpenOptions{Labels: dataset.LabelOptions{Kind: dataset.Age, Sigma: 1, Low: 3, High: 20}}
+	o := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Age, Sigma: 1, Low: 3, High: 20}}
 	return opened(t, 240, "age", o, func(i int) string { return fmt.Sprint(4 + i*5%13) })
 }
 

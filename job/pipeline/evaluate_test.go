@@ -7,14 +7,14 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/google/go-cmp/cmp"
 )
 
 // direct computes what a job's evaluation should say, row by row in their original
@@ -118,7 +118,7 @@ func against(t *testing.T, what string, differences []float64, o *pipeline.Outco
 // TestEvaluationIsRight: what the rounds sum up over shards and tasks is what one
 // gets by predicting the rows one by one.
 func TestEvaluationIsRight(t *testing.T) {
-	whole := newWork(t, dataset.Artificial(200, 3), dataset.Split{Seed: 5})
+	whole := newWork(t, generate.Artificial(200, 3), dataset.Split{Seed: 5})
 	for name, w := range map[string]*work{"dense": artificial(t), "sparse": sparse(t), "no test rows": whole} {
 		o := w.run(t, w.job)
 		counts, model, baseline, differences := direct(t, w, w.job.Split, o.Model)

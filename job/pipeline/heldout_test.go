@@ -6,21 +6,21 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestPredictions: what is kept is what the model of the file predicts of each test row,
 // however many tasks computed it.
 func TestPredictions(t *testing.T) {
-	large, err := dataset.Generate(dataset.GenerateOptions{Rows: 20000, Features: 2, Labels: 60, Density: 1, Seed: 2})
+	large, err := generate.New(generate.Options{Rows: 20000, Features: 2, Labels: 60, Density: 1, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func driveWith(t *testing.T, w *work, part []byte) error {
 
 // TestNamesOfRowsAreKept from a file, dense and sparse.
 func TestNamesOfRowsAreKept(t *testing.T) {
-	w := newWork(t, named{dataset.Artificial(100, 1)}, dataset.Split{Seed: 1, TestFraction: 0.3})
+	w := newWork(t, named{Source: generate.Artificial(100, 1)}, dataset.Split{Seed: 1, TestFraction: 0.3})
 	o, err := local.Run(context.Background(), w.job, w.data, local.Options{})
 	if err != nil {
 		t.Fatal(err)

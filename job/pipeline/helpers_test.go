@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -52,13 +53,13 @@ func newWork(t testing.TB, src dataset.Source, split dataset.Split) *work {
 
 // artificial is a job on the artificial set that tests on a fifth of its rows.
 func artificial(t testing.TB) *work {
-	return newWork(t, dataset.Artificial(300, 3), dataset.Split{Seed: 5, TestFraction: 0.2})
+	return newWork(t, generate.Artificial(300, 3), dataset.Split{Seed: 5, TestFraction: 0.2})
 }
 
 // sparse is a job on a sparse set, with the same split.
 func sparse(t testing.TB) *work {
 	t.Helper()
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: 260, Features: 40, Labels: 4, Density: 0.1, Seed: 2})
+	src, err := generate.New(generate.Options{Rows: 260, Features: 40, Labels: 4, Density: 0.1, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func sparse(t testing.TB) *work {
 
 // folds is a job of three folds.
 func folds(t testing.TB) *work {
-	return newWork(t, dataset.Artificial(300, 3), dataset.Split{Seed: 5, Folds: 3})
+	return newWork(t, generate.Artificial(300, 3), dataset.Split{Seed: 5, Folds: 3})
 }
 
 // run runs a job by itself.

@@ -5,12 +5,11 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/algorithms/sabfgs"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -18,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/google/go-cmp/cmp"
 )
 
 // withLinear is a copy of a job with a linear baseline.
@@ -174,7 +174,7 @@ func TestLinearSamples(t *testing.T) {
 
 // TestLinearWithoutTest: without test samples there is nothing to compare.
 func TestLinearWithoutTest(t *testing.T) {
-	w := withLinear(newWork(t, dataset.Artificial(200, 3), dataset.Split{Seed: 5}), 50)
+	w := withLinear(newWork(t, generate.Artificial(200, 3), dataset.Split{Seed: 5}), 50)
 	if o := w.run(t, w.job); o.Linear != nil {
 		t.Errorf("a linear baseline without test samples: %+v", o.Linear)
 	}
@@ -207,7 +207,7 @@ func TestLinearVersions(t *testing.T) {
 			return
 		}
 		for _, v := range r.Vars {
-			of := version{v.ID, v.Version}
+			of := version{id: v.ID, of: v.Version}
 			if before, ok := values[of]; ok && before != string(v.Data) {
 				t.Fatalf("round %d (%s): value %d has two contents with version %d", n, r.Kind, v.ID, v.Version)
 			}

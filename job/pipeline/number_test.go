@@ -24,7 +24,7 @@ import (
 // the mean of the middles of the training rows' intervals. Its settings are those of rf.
 type shifted struct{ algorithms.Algorithm }
 
-func init() { registry.Register(shifted{rf.New()}) }
+func init() { registry.Register(shifted{Algorithm: rf.New()}) }
 
 func (shifted) Name() string                { return "test-shifted" }
 func (shifted) Predicts() algorithms.Output { return algorithms.Number }
@@ -42,14 +42,14 @@ func (shifted) NewTrainer(j *round.Job, m *dataset.Manifest, state []byte) (algo
 }
 
 func (shifted) NewKernel(_ *round.Job, m *dataset.Manifest) (round.Kernel, error) {
-	return shiftedKernel{m.LabelType.Scale}, nil
+	return shiftedKernel{scale: m.LabelType.Scale}, nil
 }
 
 func (shifted) DecodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
 	if len(tensors) != 2 || len(tensors[0].U32) != 2 || len(tensors[1].F64) != 1 {
 		return nil, errors.New("other tensors")
 	}
-	return &shiftedModel{int(tensors[0].U32[0]), int(tensors[0].U32[1]), tensors[1].F64[0]}, nil
+	return &shiftedModel{features: int(tensors[0].U32[0]), labels: int(tensors[0].U32[1]), constant: tensors[1].F64[0]}, nil
 }
 
 type shiftedTrainer struct {
@@ -145,7 +145,7 @@ func (a ages) Scan(f func(*dataset.Row) error) error {
 
 // newNumbers builds a job that predicts numbers.
 func newNumbers(t testing.TB, split dataset.Split) *work {
-	w := newWork(t, ages{150}, split)
+	w := newWork(t, ages{rows: 150}, split)
 	w.job.Algorithm, w.job.Params = "test-shifted", []byte("{}")
 	w.job.Split.ValidationFraction, w.job.Split.ValidationMin = 0.1, 3
 	return w
@@ -163,7 +163,7 @@ func TestNumbers(t *testing.T) {
 	middles, train := 0.0, 0.0
 	var learnt []float64
 	rows := map[int]dataset.Row{}
-	ages{150}.Scan(func(r *dataset.Row) error {
+	ages{rows: 150}.Scan(func(r *dataset.Row) error {
 		c := *r
 		c.Values = slices.Clone(r.Values)
 		rows[r.Number] = c

@@ -75,7 +75,7 @@ func rounds(t *testing.T, w *work) (kinds map[string]int, progress []round.Progr
 	}
 	child := func(_ context.Context, j *round.Job) ([]byte, error) { return w.run(t, j).Encode() }
 	kinds = make(map[string]int)
-	x := noting{engine.NewLocal(k, d, 1, child), t, kinds, tr}
+	x := noting{Executor: engine.NewLocal(k, d, 1, child), t: t, kinds: kinds, tr: tr}
 	err = engine.Drive(context.Background(), tr, 0, x, func(uint64, round.Trainer) error {
 		progress = append(progress, tr.Progress())
 		return nil

@@ -9,17 +9,18 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // WriteHeldOut writes the true and the predicted distribution of each sample. w compresses if the format says so.
-func WriteHeldOut(w io.Writer, f dataset.Format, s *predictions.Set) error {
+func WriteHeldOut(w io.Writer, f write.Format, s *predictions.Set) error {
 	names := s.LabelNames
 	if len(names) == 0 {
 		names = defaultLabels(s.Labels)
 	}
-	if f == dataset.NPZ {
+	if f == write.NPZ {
 		return heldOutNPZ(w, s, names)
 	}
 	return heldOutCSV(w, s, names)

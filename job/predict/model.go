@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/dataset/patches"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -132,9 +133,9 @@ func (m *Model) Patches(path string) (dataset.Source, *images.Image, error) {
 }
 
 // PredictAll predicts the samples of src, and calls f with one block after the other.
-func (m *Model) PredictAll(src dataset.Source, o dataset.ImportOptions, f func(*Block) error) error {
+func (m *Model) PredictAll(src dataset.Source, o importer.Options, f func(*Block) error) error {
 	p := newPredictor(m, m.outputWidth(), max(1, m.Threads), f)
-	err := dataset.Blocks(src, blockRows, o, p.add)
+	err := importer.Blocks(src, blockRows, o, p.add)
 	if failed := p.end(); failed != nil {
 		return failed
 	}
@@ -142,7 +143,7 @@ func (m *Model) PredictAll(src dataset.Source, o dataset.ImportOptions, f func(*
 }
 
 // WriteCSV writes a header and a line for each sample, and returns the number of samples.
-func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
+func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o importer.Options) (rows int, err error) {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	out := csv.NewWriter(buffer)
 	if err := out.Write(m.Header()); err != nil {
@@ -175,8 +176,8 @@ func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o dataset.ImportOption
 
 // WriteNPZ writes the arrays "predictions" (float32, samples x labels or samples x 1), "label_names", the arrays of
 // derivedArrays, "rows" (int64, row numbers in the file) and, if samples have names, "row_names".
-func (m *Model) WriteNPZ(w io.Writer, src dataset.Source, o dataset.ImportOptions) (rows int, err error) {
-	if rows, err = dataset.CountRows(src); err != nil {
+func (m *Model) WriteNPZ(w io.Writer, src dataset.Source, o importer.Options) (rows int, err error) {
+	if rows, err = importer.CountRows(src); err != nil {
 		return 0, err
 	}
 	z := npy.NewArchive(w)

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -131,10 +132,10 @@ func WriteRows(z *npy.Archive, src dataset.Source, done, counted int) error {
 	if done != counted {
 		return fmt.Errorf("%s, then %s: %w", units.Plural(counted, "sample"), units.Plural(done, "sample"), dataset.ErrChanged)
 	}
-	if err := dataset.WriteRowNumbers(z, src, counted); err != nil || !src.Info().HasRowNames {
+	if err := write.WriteRowNumbers(z, src, counted); err != nil || !src.Info().HasRowNames {
 		return err
 	}
-	return dataset.WriteRowNames(z, src, counted)
+	return write.WriteRowNames(z, src, counted)
 }
 
 // derivation says what is derived from a predicted distribution: the class, or the numbers of ordinal labels.

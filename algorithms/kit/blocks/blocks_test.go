@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -13,12 +14,12 @@ import (
 // TestProducts: over the blocks of all rows, dense ones of more features than are multiplied at once and
 // sparse ones, both products are the sums that their comments tell.
 func TestProducts(t *testing.T) {
-	for _, o := range []dataset.GenerateOptions{
+	for _, o := range []generate.Options{
 		{Rows: 300, Features: 7, Labels: 2, Density: 1, Seed: 1},
 		{Rows: 70, Features: maxFeatures + 5, Labels: 2, Density: 1, Seed: 2},
 		{Rows: 200, Features: 40, Labels: 2, Density: 0.1, Seed: 3},
 	} {
-		src, err := dataset.Generate(o)
+		src, err := generate.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}

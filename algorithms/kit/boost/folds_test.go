@@ -5,6 +5,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -38,7 +39,7 @@ func TestTenFolds(t *testing.T) {
 func foldLosses(t *testing.T, a algorithms.Algorithm, name string, one bool) (model, mean float64) {
 	t.Helper()
 	m, shards := datatest.Shared(t, name+".mat")
-	assigned, folds, err := dataset.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
+	assigned, folds, err := read.FoldsFile(testkit.Shared(t, "folds/"+name+".csv"), m.Rows)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func (p *problem) label(i int) []float32 { return p.d[i*p.labels : (i+1)*p.label
 // makeProblem draws features of all kinds (see featureValue), the same columns twice here and there, and
 // degrees of which some are 0, which depend on the features.
 func makeProblem(seed uint64, rows, features, labels int) *problem {
-	p := &problem{rows, features, labels, make([]float32, rows*features), make([]float32, rows*labels)}
+	p := &problem{rows: rows, features: features, labels: labels, x: make([]float32, rows*features), d: make([]float32, rows*labels)}
 	s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
 	for i := range rows {
 		x := p.row(i)

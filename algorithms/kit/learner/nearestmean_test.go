@@ -33,7 +33,7 @@ func nearestMean() algorithms.Algorithm {
 		},
 		StateVersion: 1,
 		Kernel: func(j *learner.Job[config]) (round.Kernel, error) {
-			return kernel{j.Manifest.Features}, nil
+			return kernel{features: j.Manifest.Features}, nil
 		},
 		Model: func(tensors []algorithms.Tensor) (algorithms.Model, error) {
 			m := new(model)

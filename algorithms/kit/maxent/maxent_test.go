@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -139,12 +140,12 @@ func run(t *testing.T, k *Kernel, s *Scratch, r *round.Round, d *dataset.Data) *
 // features and on sparse ones; so is the loss of validation rows.
 func TestEvaluation(t *testing.T) {
 	testkit.WithoutRace(t)
-	for _, o := range []dataset.GenerateOptions{
+	for _, o := range []generate.Options{
 		{Rows: 90, Features: 7, Labels: 4, Density: 1, Seed: 1},
 		{Rows: 120, Features: 30, Labels: 3, Density: 0.1, Seed: 2},
 		{Rows: 40, Features: 1<<10 + 9, Labels: 2, Density: 1, Seed: 3},
 	} {
-		src, err := dataset.Generate(o)
+		src, err := generate.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
@@ -18,9 +19,9 @@ import (
 )
 
 // generated returns a data set with a fifth of test rows.
-func generated(t testing.TB, o dataset.GenerateOptions) *dataset.Data {
+func generated(t testing.TB, o generate.Options) *dataset.Data {
 	t.Helper()
-	src, err := dataset.Generate(o)
+	src, err := generate.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func kept(t testing.TB, d *dataset.Data, units int, w *Wanted) *dataset.Rows {
 }
 
 // storages are a dense and a sparse data set.
-var storages = map[string]dataset.GenerateOptions{
+var storages = map[string]generate.Options{
 	"dense":  {Rows: 150, Features: 5, Labels: 3, Density: 1, Seed: 1},
 	"sparse": {Rows: 150, Features: 40, Labels: 3, Density: 0.1, Seed: 2},
 }

@@ -17,17 +17,17 @@ type timedTask struct {
 // faces is a recorded run of the default ensemble on 2,500 samples with 243 features, in two lanes of a loaded machine:
 // structrf, ldlf and ldlogitboost.
 var faces = []timedTask{
-	{1, 0, 1404, 1824}, {0, 0, 2497, 200}, {0, 2497, 4444, 200}, {1, 4444, 5662, 1596}, {2, 5662, 26602, 322}, {0, 26603, 30728, 200},
-	{1, 30728, 34234, 1824}, {2, 1404, 44213, 500}, {0, 44213, 48161, 200}, {1, 48161, 49154, 988}, {2, 34234, 76736, 465}, {0, 76736, 78649, 200},
-	{1, 78649, 80114, 1710}, {2, 49154, 93076, 500}, {0, 93079, 98088, 200}, {1, 98088, 101455, 1824}, {2, 80114, 120257, 308}, {2, 101455, 142790, 347},
+	{kind: 1, began: 0, ended: 1404, steps: 1824}, {kind: 0, began: 0, ended: 2497, steps: 200}, {kind: 0, began: 2497, ended: 4444, steps: 200}, {kind: 1, began: 4444, ended: 5662, steps: 1596}, {kind: 2, began: 5662, ended: 26602, steps: 322}, {kind: 0, began: 26603, ended: 30728, steps: 200},
+	{kind: 1, began: 30728, ended: 34234, steps: 1824}, {kind: 2, began: 1404, ended: 44213, steps: 500}, {kind: 0, began: 44213, ended: 48161, steps: 200}, {kind: 1, began: 48161, ended: 49154, steps: 988}, {kind: 2, began: 34234, ended: 76736, steps: 465}, {kind: 0, began: 76736, ended: 78649, steps: 200},
+	{kind: 1, began: 78649, ended: 80114, steps: 1710}, {kind: 2, began: 49154, ended: 93076, steps: 500}, {kind: 0, began: 93079, ended: 98088, steps: 200}, {kind: 1, began: 98088, ended: 101455, steps: 1824}, {kind: 2, began: 80114, ended: 120257, steps: 308}, {kind: 2, began: 101455, ended: 142790, steps: 347},
 }
 
 // genes is one in one lane on 2,465 samples of three labels: structrf, ldlf, aa-knn and df-ldl.
 var genes = []timedTask{
-	{0, 0, 572, 200}, {1, 572, 776, 532}, {2, 776, 837, 2}, {3, 837, 876, 6}, {0, 877, 1286, 200}, {1, 1286, 1632, 988}, {2, 1632, 1690, 2},
-	{3, 1690, 1725, 6}, {0, 1725, 2202, 200}, {1, 2203, 2504, 874}, {2, 2504, 2578, 2}, {3, 2578, 2610, 6}, {0, 2610, 3034, 200},
-	{1, 3034, 3353, 988}, {2, 3353, 3420, 2}, {3, 3420, 3450, 6}, {0, 3450, 3843, 200}, {1, 3843, 4007, 494}, {2, 4007, 4054, 2},
-	{3, 4054, 4081, 6}, {0, 4081, 4500, 200}, {1, 4500, 4607, 228}, {2, 4607, 4660, 2}, {3, 4660, 4688, 6},
+	{kind: 0, began: 0, ended: 572, steps: 200}, {kind: 1, began: 572, ended: 776, steps: 532}, {kind: 2, began: 776, ended: 837, steps: 2}, {kind: 3, began: 837, ended: 876, steps: 6}, {kind: 0, began: 877, ended: 1286, steps: 200}, {kind: 1, began: 1286, ended: 1632, steps: 988}, {kind: 2, began: 1632, ended: 1690, steps: 2},
+	{kind: 3, began: 1690, ended: 1725, steps: 6}, {kind: 0, began: 1725, ended: 2202, steps: 200}, {kind: 1, began: 2203, ended: 2504, steps: 874}, {kind: 2, began: 2504, ended: 2578, steps: 2}, {kind: 3, began: 2578, ended: 2610, steps: 6}, {kind: 0, began: 2610, ended: 3034, steps: 200},
+	{kind: 1, began: 3034, ended: 3353, steps: 988}, {kind: 2, began: 3353, ended: 3420, steps: 2}, {kind: 3, began: 3420, ended: 3450, steps: 6}, {kind: 0, began: 3450, ended: 3843, steps: 200}, {kind: 1, began: 3843, ended: 4007, steps: 494}, {kind: 2, began: 4007, ended: 4054, steps: 2},
+	{kind: 3, began: 4054, ended: 4081, steps: 6}, {kind: 0, began: 4081, ended: 4500, steps: 200}, {kind: 1, began: 4500, ended: 4607, steps: 228}, {kind: 2, began: 4607, ended: 4660, steps: 2}, {kind: 3, began: 4660, ended: 4688, steps: 6},
 }
 
 // at returns the tasks as they are known at a time. Steps of a task follow each other evenly. Kinds with a limit say that they take

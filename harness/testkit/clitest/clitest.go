@@ -296,7 +296,7 @@ func Generated(t *testing.T, page, first, last, want string) {
 		return
 	}
 	if !*updateCommands {
-		t.Fatalf("the tables of %s differ from the code; write them with go test ./cmd/commands -run %s -update-commands", page, t.Name())
+		t.Fatalf("the tables of %s differ from the code; write them with go test -run %s -update-commands", page, t.Name())
 	}
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

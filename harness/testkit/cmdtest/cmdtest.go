@@ -20,7 +20,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -180,7 +182,7 @@ func WithoutNotes(stderr string) string { return aboutFile.ReplaceAllString(stde
 func ArtificialFile(t *testing.T, dir, name string, rows int, seed uint64) string {
 	t.Helper()
 	var b strings.Builder
-	if err := dataset.WriteCSV(&b, dataset.Artificial(rows, seed), dataset.ImportOptions{}); err != nil {
+	if err := write.WriteCSV(&b, generate.Artificial(rows, seed), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return Write(t, dir, name, b.String())

@@ -5,13 +5,16 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // Build returns the manifest and the shards of a source.
 func Build(t testing.TB, src dataset.Source) (*dataset.Manifest, []*dataset.Rows) {
 	t.Helper()
-	m, shards, err := dataset.Build(src, dataset.ImportOptions{})
+	m, shards, err := importer.Build(src, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,14 +24,14 @@ func Build(t testing.TB, src dataset.Source) (*dataset.Manifest, []*dataset.Rows
 // Artificial builds the artificial set of Geng 2016 with seed 1.
 func Artificial(t testing.TB, rows int) (*dataset.Manifest, []*dataset.Rows) {
 	t.Helper()
-	return Build(t, dataset.Artificial(rows, 1))
+	return Build(t, generate.Artificial(rows, 1))
 }
 
 // Shared builds a real data set of the folder shared/data, such as "Movie.mat", or skips the
 // test where there is none.
 func Shared(t testing.TB, name string) (*dataset.Manifest, []*dataset.Rows) {
 	t.Helper()
-	src, err := dataset.Open(testkit.Shared(t, "data/"+name), dataset.OpenOptions{})
+	src, err := read.Open(testkit.Shared(t, "data/"+name), read.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

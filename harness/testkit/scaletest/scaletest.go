@@ -10,6 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -244,17 +246,17 @@ func persons(t testing.TB, a algorithms.Algorithm, given param.Values, choose fu
 // fgNet reads FG-Net with its persons as folds.
 func fgNet(t testing.TB) *local.Data {
 	t.Helper()
-	src, err := dataset.Open(testkit.Shared(t, "data/FG-Net.mat"), dataset.OpenOptions{
-		Labels: dataset.LabelOptions{Ordered: true, Low: 0, High: 69}, Beside: dataset.BesideOptions{Values: "age"}, FeatureColumns: []string{"0:199"},
+	src, err := read.Open(testkit.Shared(t, "data/FG-Net.mat"), read.OpenOptions{
+		Labels: read.LabelOptions{Ordered: true, Low: 0, High: 69}, Beside: read.BesideOptions{Values: "age"}, FeatureColumns: []string{"0:199"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, shards, err := dataset.Build(src, dataset.ImportOptions{Checks: dataset.Checks{Normalize: true}})
+	m, shards, err := importer.Build(src, importer.Options{Checks: importer.Checks{Normalize: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of, _, err := dataset.FoldsFile(testkit.Shared(t, "folds/FG-Net-persons.csv"), m.Rows)
+	of, _, err := read.FoldsFile(testkit.Shared(t, "folds/FG-Net-persons.csv"), m.Rows)
 	if err != nil {
 		t.Fatal(err)
 	}

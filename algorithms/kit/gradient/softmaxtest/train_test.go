@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -24,7 +25,7 @@ func data(t testing.TB, rows int, density, validation float64) *dataset.Data {
 	if density < 1 {
 		features = 40
 	}
-	src, err := dataset.Generate(dataset.GenerateOptions{Rows: rows, Features: features, Labels: 4, Density: density, Seed: 2})
+	src, err := generate.New(generate.Options{Rows: rows, Features: features, Labels: 4, Density: density, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

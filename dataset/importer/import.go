@@ -1,0 +1,534 @@
+// Package importer makes datasets of sources: it checks each row, scatters rows over shards and writes the shards with their
+// manifest. A source is read twice, so memory does not grow with its rows.
+package importer
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/featurestats"
+	"github.com/coppice-ldl/coppice/dataset/identity"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/files"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// Options says how Import, Build and Blocks check rows and report.
+type Options struct {
+	Checks
+	// Progress, if set, is called repeatedly from the importing goroutine.
+	Progress func(Progress)
+	// Warn, if set, is called by Import and Build with a sentence for each kind of
+	// fault that columns of the data seem to have.
+	Warn func(errtext.Text)
+	// Note, if set, gets a line for each decision about how the data is read, once all rows are checked.
+	Note func(errtext.Text)
+	// Groups, if set, is called by Import and Build with the group of each row, if rows have groups.
+	Groups func([]uint16)
+	// LeftOut, if set, is called by Blocks with the number in the file of each row
+	// that is left out for missing values, in order.
+	LeftOut func(row int)
+	// leftOut, if set, is called with each row that is left out.
+	leftOut func(*dataset.Row)
+	// Context, if set, can end the work early: the error is its Err, and
+	// no files remain.
+	Context context.Context
+}
+
+// Progress says how far an import is, for display.
+type Progress struct {
+	Phase string  // "check", "inspect", "read", "sort", "store" or "write"
+	Done  int     // rows, or shards for "store"
+	Of    int     // -1 where unknown
+	Part  float64 // share of the phase that is done, from 0 to 1; -1 where unknown
+}
+
+const ProgressRows = 1 << 8 // rows between two reports
+
+// Report calls Progress and returns the error of Context. If the number of rows is unknown (of is -1), the share of
+// file that was read says how far the phase is; file may be nil.
+func (o *Options) Report(phase string, done, of int, file dataset.Measured) error {
+	if o.Progress != nil {
+		part := -1.0
+		if of > 0 {
+			part = float64(done) / float64(of)
+		} else if file != nil {
+			part = file.ReadShare()
+		}
+		o.Progress(Progress{phase, done, of, part})
+	}
+	if o.Context != nil {
+		return o.Context.Err()
+	}
+	return nil
+}
+
+// Import writes the shards of src, and the groups of its rows if they have some, into the folder dir, each in a file named by
+// the SHA-256 of its bytes in hex, and returns the manifest. It reads src twice and has at most about three shards and 64 MiB in
+// memory; its temporary files in dir are as large as the shards. Files are not synced to disk. On an error no file or folder
+// that Import made remains; an error about the data names file, row and column.
+func Import(src dataset.Source, dir string, o Options) (m *dataset.Manifest, err error) {
+	first, err := Measure(src, &o)
+	if err != nil {
+		return nil, err
+	}
+	m = first.manifest()
+	var made []string // folders, each before its parent
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); err == nil || d == filepath.Dir(d) {
+			break
+		}
+		made = append(made, d)
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		m = nil
+		for _, d := range made {
+			err = errors.Join(err, os.Remove(d))
+		}
+	}()
+	// A spill file has 16 bytes more for each row than a shard, and is removed once the shard is written. Names do not
+	// count, since they are not known yet.
+	bytes := m.ContentBytes()
+	if err := files.CheckSpace(dir, bytes+bytes/int64(len(m.Shards))+16*int64(m.Rows)); err != nil {
+		return nil, err
+	}
+	work, err := os.MkdirTemp(dir, ".import-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if err := first.writeShards(src, m, work, &o); err != nil {
+		return nil, err
+	}
+	return m, moveShards(m, work, dir)
+}
+
+// writeShards is the second pass of an import: rows to spill files, then shard by shard, and the groups, into files of work.
+func (s *Stats) writeShards(src dataset.Source, m *dataset.Manifest, work string, o *Options) error {
+	spilled := newSpill(m, work)
+	groups, err := s.sortRows(src, m, o, spilled.add)
+	if err != nil {
+		return err
+	}
+	if err := spilled.end(); err != nil {
+		return err
+	}
+	if groups != nil {
+		if err := os.WriteFile(filepath.Join(work, m.Groups.Digest), groups, 0o666); err != nil {
+			return err
+		}
+	}
+	for i := range m.Shards {
+		rows, names, err := spilled.build(i)
+		if err != nil {
+			return err
+		}
+		b, ref := encodeShard(rows, names)
+		if err := os.WriteFile(filepath.Join(work, ref.Digest), b, 0o666); err != nil {
+			return err
+		}
+		m.Shards[i] = ref
+		if err := o.Report("store", i+1, len(m.Shards), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveShards moves the files of shards and groups from work to dir, or takes back those moved.
+func moveShards(m *dataset.Manifest, work, dir string) (err error) {
+	var digests, moved []string
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, path := range moved {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
+	for _, s := range m.Shards {
+		digests = append(digests, s.Digest)
+	}
+	if m.Groups != nil {
+		digests = append(digests, m.Groups.Digest)
+	}
+	for _, digest := range digests {
+		to := filepath.Join(dir, digest)
+		if _, err := os.Stat(to); err == nil {
+			continue // the same bytes, from an earlier import
+		}
+		if err := os.Rename(filepath.Join(work, digest), to); err != nil {
+			return err
+		}
+		moved = append(moved, to)
+	}
+	return nil
+}
+
+// Build reads src into memory, cut into shards as Import would cut it, and
+// returns the same manifest as Import.
+func Build(src dataset.Source, o Options) (*dataset.Manifest, []*dataset.Rows, error) {
+	first, err := Measure(src, &o)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := first.manifest()
+	builders := make([]*builder, len(m.Shards))
+	for i := range builders {
+		builders[i] = newBuilder(m, i)
+	}
+	_, err = first.sortRows(src, m, &o, func(shard int, r *storedRow) error {
+		builders[shard].add(r)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	shards := make([]*dataset.Rows, len(builders))
+	for i, b := range builders {
+		rows, names, err := b.finish()
+		if err != nil {
+			return nil, nil, err
+		}
+		rows.SetNames(names)
+		shards[i], builders[i] = rows, nil
+		_, m.Shards[i] = encodeShard(rows, names)
+		if err := o.Report("store", i+1, len(shards), nil); err != nil {
+			return nil, nil, err
+		}
+	}
+	return m, shards, nil
+}
+
+// Stats is what the first pass over a source computes.
+type Stats struct {
+	Info      dataset.Info
+	Rows      int
+	NonZeros  int64
+	meanLabel []float64
+	groups    *dataset.Groups // without their rows; nil: there are none
+	leftOut   dataset.LeftOut
+	lastOut   int // the last row in leftOut; -1: none
+	rescaled  int // rows whose labels sum to 1 within the tolerance only
+	rounded   *featurestats.RoundedFeatures
+	lacks     [dataset.LacksDegrees + 1]int
+	turned    int // images
+	totals    TotalLabels
+}
+
+// Measure scans src and checks every row.
+func Measure(src dataset.Source, o *Options) (*Stats, error) {
+	s := &Stats{Info: src.Info(), lastOut: -1}
+	s.Info.Reading.Normalize, s.Info.Reading.Tolerance = o.Normalize, o.Tolerance
+	if err := s.Info.Check(); err != nil {
+		return nil, err
+	}
+	s.meanLabel = make([]float64, s.Info.Labels)
+	var groups *identity.Groups
+	if s.Info.HasGroups {
+		groups = identity.NewGroups(s.Info.File)
+	}
+	watch, first := featurestats.New(s.Info), *o
+	first.LeftOut, first.leftOut = nil, func(r *dataset.Row) {
+		s.leftOut.Add(s.lastOut, r.Number)
+		s.lastOut = r.Number
+		s.lacks[r.Lack]++
+	}
+	err := Scan(src, &first, "check", s.Info.Rows, func(r *dataset.Row, c *Checker) error {
+		s.Rows++
+		AddTotals(&s.totals, c.Labels)
+		s.rescaled = c.rescaled
+		s.NonZeros += int64(c.NonZeros)
+		for i, d := range c.Labels {
+			s.meanLabel[i] += float64(d)
+		}
+		if r.Turned {
+			s.turned++
+		}
+		watch.Add(r)
+		if groups != nil {
+			return groups.Add(r)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(s.leftOut) > dataset.MaxLeftOut:
+		return nil, fmt.Errorf("%s%s samples would be left out for missing values, more than a dataset can list; remove these samples from the file",
+			dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
+	case s.Rows == 0 && len(s.leftOut) > 0:
+		return nil, dataset.Errorf(dataset.ErrFormat, "%sall %s samples have missing values, so no sample is left", dataset.Prefix(s.Info.File), units.Count(s.leftOut.Count()))
+	case s.Rows == 0:
+		return nil, dataset.Errorf(dataset.ErrFormat, "%sthe file has no samples", dataset.Prefix(s.Info.File))
+	}
+	var notes []string
+	if groups != nil {
+		if s.groups, notes, err = groups.Sorted(); err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.meanLabel {
+		s.meanLabel[i] /= float64(s.Rows)
+	}
+	if o.Note != nil {
+		for _, note := range slices.Concat(s.Info.Said(), errtext.Literals(notes)) {
+			o.Note(errtext.Sprintf("%s%s", dataset.Prefix(s.Info.File), note))
+		}
+	}
+	if o.Warn != nil {
+		s.warn(watch, o.Warn)
+		s.rounded = watch.Rounded()
+	}
+	return s, nil
+}
+
+func (s *Stats) warn(w *featurestats.Stats, tell func(errtext.Text)) {
+	file := dataset.Prefix(s.Info.File)
+	warn := func(text any) { tell(errtext.Sprintf("%s%s", file, text)) }
+	if n := s.leftOut.Count(); n > 0 {
+		var others []string // rows that lack something else than a value
+		if n := s.lacks[dataset.LacksImage]; n > 0 {
+			others = append(others, units.Count(n)+" without the name of an image")
+		}
+		if n := s.lacks[dataset.LacksDegrees]; n > 0 {
+			others = append(others, units.Count(n)+" whose labels are all 0")
+		}
+		text := strings.Join(others, ", ")
+		if text != "" {
+			text = " (" + text + ")"
+		}
+		warn(fmt.Sprintf("%s of %s samples have missing values and are left out%s; other samples keep their row numbers", units.Count(n), units.Count(s.Rows+n), text))
+	}
+	if total := s.totals.Label(2); total >= 0 {
+		warn(TotalHint(&s.Info, total, "in every sample"))
+	}
+	if s.turned > 0 {
+		warn(TurnedText(s.turned))
+	}
+	if s.rescaled > 0 {
+		warn(RescaledNote(s.rescaled))
+	}
+	for _, line := range featurestats.Warnings(w.Suspects()) {
+		warn(line)
+	}
+}
+
+// RescaledNote says that the labels of so many rows were rescaled.
+func RescaledNote(rows int) string {
+	return fmt.Sprintf("the labels of %s sum to 1 only within the tolerance, so they are divided by their sum", dataset.Counted(rows, "sample"))
+}
+
+// TurnedText says that so many images were turned.
+func TurnedText(n int) string {
+	return "images that are rotated by their EXIF orientation: " + units.Count(n)
+}
+
+// manifest returns the manifest without the digests of the shards.
+func (s *Stats) manifest() *dataset.Manifest {
+	m := &dataset.Manifest{
+		Format: dataset.ManifestFormat, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels,
+		NonZeros: s.NonZeros, Sparse: dataset.SparseStorage(s.Rows, s.Info.Features, s.NonZeros),
+		FeatureNames: s.Info.FeatureNames, LabelNames: s.Info.LabelNames,
+		LabelType: s.Info.LabelType, HasValues: s.Info.HasValues, HasIntervals: s.Info.HasIntervals, Groups: s.groups,
+		Shape: s.Info.Shape, HasRowNames: s.Info.HasRowNames, LabelColumns: s.Info.LabelColumns, MeanLabel: s.meanLabel,
+		Missing: s.Info.Missing.String(), LeftOut: s.leftOut, CountedFrom: s.Info.CountedFrom, Reading: s.Info.Reading,
+	}
+	m.Shards = make([]dataset.ShardRef, dataset.ShardCount(m.Rows, m.ContentBytes()))
+	return m
+}
+
+// Scan scans src and calls f with each row that is not left out, and with the checker
+// that has the row's values as float32.
+func Scan(src dataset.Source, o *Options, phase string, of int, f func(*dataset.Row, *Checker) error) error {
+	c, done := &Checker{info: src.Info(), normalize: o.Normalize, tolerance: cmp.Or(o.Tolerance, DefaultTolerance)}, 0
+	return src.Scan(func(r *dataset.Row) error {
+		if r.Number != done || done == dataset.MaxRows {
+			return dataset.RowErrorf(c.info.File, r.Number, "the rows are not in order or too many: want row %d of at most %d rows here", done, dataset.MaxRows)
+		}
+		if done++; done%ProgressRows == 0 || c.info.Slow {
+			if err := o.Report(phase, done, of, r.File); err != nil {
+				return err
+			}
+		}
+		if r.LeftOut {
+			if o.LeftOut != nil {
+				o.LeftOut(r.Number)
+			}
+			if o.leftOut != nil {
+				o.leftOut(r)
+			}
+			return nil
+		}
+		if err := c.check(r); err != nil {
+			return err
+		}
+		return f(r, c)
+	})
+}
+
+// sortRows is the second pass over src: it calls put with each row and the number of its shard. The row is valid until put
+// returns. The groups of the rows are returned as the blob that m names; nil: there are none.
+func (s *Stats) sortRows(src dataset.Source, m *dataset.Manifest, o *Options, put func(shard int, r *storedRow) error) (blob []byte, err error) {
+	var known *identity.Index
+	var groups []uint16 // by row
+	if m.Groups != nil {
+		known, groups = identity.NewIndex("", "group", m.Groups.Names), make([]uint16, 0, m.Rows)
+	}
+	_, of := dataset.ImportOrder(m.Rows)
+	file, row, rows, nonZeros := dataset.Prefix(s.Info.File), storedRow{}, 0, int64(0)
+	err = Scan(src, o, "sort", m.Rows, func(r *dataset.Row, c *Checker) error {
+		if s.rounded != nil {
+			s.rounded.Add(r)
+		}
+		if rows >= m.Rows {
+			return fmt.Errorf("%sthe file has more samples than the %d of the first pass: %w", file, m.Rows, dataset.ErrChanged)
+		}
+		if known != nil {
+			group, ok, err := known.Find(r.Group, r)
+			if err != nil || !ok {
+				return fmt.Errorf("%srow %d (counted from 0): the group %q did not occur in the first pass: %w", file, r.Number, r.Group, dataset.ErrChanged)
+			}
+			groups = append(groups, uint16(group))
+		}
+		position := int(of(uint64(rows)))
+		row.position, row.number, row.labels, row.name = uint32(position), uint32(rows), c.Labels, r.Name
+		row.columns, row.values = c.Stored(m.Sparse)
+		row.numbers = row.numbers[:0]
+		if m.HasValues {
+			row.numbers = append(row.numbers, r.Value)
+		}
+		if m.HasIntervals {
+			row.numbers = append(row.numbers, r.Interval[:]...)
+		}
+		rows++
+		nonZeros += int64(c.NonZeros)
+		return put(dataset.ShardOf(position, len(m.Shards), m.Rows), &row)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if rows != m.Rows || nonZeros != m.NonZeros {
+		return nil, fmt.Errorf("dataset: the first pass found %d samples with %d non-zero values, the second pass %d with %d: %w",
+			m.Rows, m.NonZeros, rows, nonZeros, dataset.ErrChanged)
+	}
+	if known != nil {
+		blob = dataset.EncodeFolds(groups)
+		sum := sha256.Sum256(blob)
+		m.Groups.Digest = hex.EncodeToString(sum[:])
+		if o.Groups != nil {
+			o.Groups(groups)
+		}
+	}
+	if s.rounded != nil {
+		for _, line := range s.rounded.Lines() {
+			o.Warn(errtext.Sprintf("%s%s", file, line))
+		}
+	}
+	return blob, nil
+}
+
+// Blocks reads src in the order of the file and hands it to f in blocks of at
+// most size rows, for prediction and evaluation without an import. f may keep the block and
+// the names (nil if rows have none). Each block is stored sparse or dense by its own
+// density.
+func Blocks(src dataset.Source, size int, o Options, f func(*dataset.Rows, []string) error) error {
+	info := src.Info()
+	if err := info.Check(); err != nil {
+		return err
+	}
+	b := newBlock(info, size)
+	err := Scan(src, &o, "read", info.Rows, func(r *dataset.Row, c *Checker) error {
+		b.add(r, c)
+		if b.rows.N < size {
+			return nil
+		}
+		rows, names := b.finish()
+		b = newBlock(info, size)
+		return f(rows, names)
+	})
+	if err != nil || b.rows.N == 0 {
+		return err
+	}
+	return f(b.finish())
+}
+
+// block collects rows as compressed sparse rows.
+type block struct {
+	info  dataset.Info
+	rows  *dataset.Rows
+	names []string
+}
+
+func newBlock(info dataset.Info, size int) *block {
+	return &block{info: info, rows: &dataset.Rows{
+		Features: info.Features, Labels: info.Labels, Sparse: true,
+		Start: make([]uint32, 1, size+1), Row: make([]uint32, 0, size),
+	}}
+}
+
+func (b *block) add(r *dataset.Row, c *Checker) {
+	columns, values := c.Stored(true)
+	b.rows.N++
+	b.rows.X = append(b.rows.X, values...)
+	b.rows.Index = append(b.rows.Index, columns...)
+	b.rows.Start = append(b.rows.Start, uint32(len(b.rows.X)))
+	b.rows.D = append(b.rows.D, c.Labels...)
+	b.rows.Row = append(b.rows.Row, uint32(r.Number))
+	if b.info.HasValues {
+		b.rows.Value = append(b.rows.Value, r.Value)
+	}
+	if b.info.HasIntervals {
+		b.rows.Interval = append(b.rows.Interval, r.Interval[:]...)
+	}
+	if b.info.HasRowNames {
+		b.names = append(b.names, r.Name)
+	}
+}
+
+func (b *block) finish() (*dataset.Rows, []string) {
+	r := b.rows
+	if dataset.SparseStorage(r.N, r.Features, int64(len(r.X))) {
+		return r, b.names
+	}
+	dense := make([]float32, r.N*r.Features)
+	for i := range r.N {
+		columns, values := r.NonZeros(i)
+		for j, column := range columns {
+			dense[i*r.Features+int(column)] = values[j]
+		}
+	}
+	r.Sparse, r.X, r.Index, r.Start = false, dense, nil, nil
+	return r, b.names
+}
+
+// CountRows returns the number of rows of src that are not left out. It scans src if
+// Info.Rows is unknown.
+func CountRows(src dataset.Source) (rows int, err error) {
+	if n := src.Info().Rows; n >= 0 {
+		return n, nil
+	}
+	err = src.Scan(func(r *dataset.Row) error {
+		if !r.LeftOut {
+			rows++
+		}
+		return nil
+	})
+	return rows, err
+}

@@ -1,0 +1,563 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+)
+
+// TriedReading is a way to read a file that Inspect tried.
+type TriedReading struct {
+	dataset.Way
+	// Refused says why the file cannot be read so; empty: it can.
+	Refused  string   `json:"refused,omitempty"`
+	Rows     int      `json:"samples"` // that an import would have
+	Features int      `json:"features"`
+	Labels   int      `json:"labels"`
+	Commands []string `json:"commands,omitempty"` // that read it so; left to the caller
+}
+
+// readings finds ways to read a CSV file.
+type readings struct {
+	path string
+	o    read.OpenOptions // as given
+	io   importer.Options
+
+	found   []TriedReading
+	tried   map[string]bool // flags of the ways that errors left
+	profile *profile        // of the first way whose columns could be read, or else of one whose columns have several marks
+	mixed   bool            // the profile is of such
+	refused string          // why the file cannot be read as given
+	labels  []int           // columns of the first way
+}
+
+// asGiven tries the flags as they were given.
+func (f *readings) asGiven() {
+	s, err := f.read(dataset.Way{})
+	if err != nil {
+		f.refused = err.Error()
+		return
+	}
+	f.found = append(f.found, TriedReading{Way: dataset.Way{What: "without other flags", Flags: []dataset.Flag{}}, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
+}
+
+// tryWhole tries a way to read a file that has no columns.
+func (f *readings) tryWhole(w dataset.Way) error {
+	s, err := f.read(w)
+	if err != nil {
+		f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
+		return nil
+	}
+	f.found = append(f.found, TriedReading{Way: w, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
+	return nil
+}
+
+// Apply returns the options with the flags of a way.
+func Apply(w dataset.Way, o read.OpenOptions, io importer.Options) (read.OpenOptions, importer.Options, error) {
+	var err error
+	for _, f := range w.Flags {
+		switch f.Name {
+		case "--encoding":
+			o.Encoding, err = read.ParseEncoding(f.Value)
+		case "--delimiter":
+			o.Delimiter, err = read.ParseDelimiter(f.Value)
+		case "--decimal":
+			o.Decimal = f.Value
+		case "--thousands":
+			o.Thousands, err = read.ParseThousands(f.Value)
+		case "--header":
+			o.Header = dataset.Header(f.Value)
+		case "--labels":
+			o.Labels.Kind, err = dataset.ParseLabelKind(f.Value)
+		case "--label-columns":
+			o.Labels.Columns = f.Items()
+		case "--label-prefix":
+			o.Labels.Prefixes = f.Items()
+		case "--range":
+			o.Labels.Low, o.Labels.High, err = read.ParseRange(f.Value)
+		case "--sigma":
+			o.Labels.Sigma, err = strconv.ParseFloat(f.Value, 64)
+		case "--feature-columns":
+			o.FeatureColumns = f.Items()
+		case "--drop":
+			o.Drop = f.Items()
+		case "--categories":
+			o.Categories = f.Items()
+		case "--row-names":
+			o.RowNames = f.Value
+		case "--groups":
+			o.Beside.Groups = f.Value
+		case "--missing":
+			o.Missing, err = dataset.ParseMissing(f.Value)
+		case "--normalize":
+			io.Checks.Normalize = true
+		default:
+			err = fmt.Errorf("flag %s cannot be used here", f.Name)
+		}
+		if err != nil {
+			return o, io, err
+		}
+	}
+	return o, io, nil
+}
+
+// find tries a way, and those between which a file leaves it open.
+func (f *readings) find(w dataset.Way) error {
+	if len(f.found) >= maxPlanned {
+		return nil
+	}
+	o, _, err := Apply(w, f.o, f.io)
+	if err != nil {
+		return err
+	}
+	p, err := f.profileOf(&o)
+	if mixed := err != nil && errors.Is(err, errOtherMarks); mixed && f.profile == nil || err == nil && (f.profile == nil || f.mixed) {
+		f.profile, f.mixed = p, mixed
+	}
+	if done, failed := f.branch(w, err, f.find); done {
+		return failed
+	}
+	ways := p.labelWays(&o)
+	if total := p.table.TotalError(p.last); total != nil {
+		f.found = append(f.found, TriedReading{Way: w, Refused: total.Error()})
+		return nil
+	}
+	if len(ways) == 0 {
+		f.found = append(f.found, TriedReading{Way: w, Refused: "no columns look like labels: name the label columns with --label-columns, and their kind with --labels"})
+		return nil
+	}
+	if f.labels == nil && p == f.profile {
+		f.labels = ways[0].columns
+	}
+	for _, labels := range ways {
+		way := w.With(labels.What, labels.Flags...)
+		if len(o.FeatureColumns) == 0 && o.Images == "" {
+			what, flags := p.clean(&o, labels.columns)
+			way = way.With(what, flags...)
+		}
+		if err := f.try(way, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// branch goes on with the ways that an error leaves, or notes why there is none. done: there was an error.
+func (f *readings) branch(w dataset.Way, err error, next func(dataset.Way) error) (done bool, failed error) {
+	var ways *dataset.WaysError
+	switch {
+	case err == nil:
+		return false, nil
+	case f.io.Context != nil && f.io.Context.Err() != nil:
+		return true, f.io.Context.Err()
+	case errors.As(err, &ways) && f.leaves(w, ways.Ways):
+		if leavesEncoding(err) {
+			return true, f.encodings(w, ways.Ways, next)
+		}
+		for _, way := range ways.Ways {
+			if way = w.With(way.What, way.Flags...); f.tried[FlagText(way.Flags)] {
+				continue
+			}
+			f.tried[FlagText(way.Flags)] = true
+			if err := next(way); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	}
+	f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
+	return true, nil
+}
+
+// leavesEncoding reports whether an error says that another encoding reads the file.
+func leavesEncoding(err error) bool {
+	var ways *dataset.WaysError
+	return errors.As(err, &ways) && len(ways.Ways) > 0 && ways.Ways[0].Flags[0].Name == "--encoding"
+}
+
+// encodings goes on with the encodings in which the whole file is text. Of each it keeps the best way, if there are several.
+func (f *readings) encodings(w dataset.Way, named []dataset.Way, next func(dataset.Way) error) error {
+	ways := read.EncodingWays(f.path)
+	if len(ways) == 0 { // UTF-16 without a mark
+		ways = named
+	}
+	for _, way := range ways {
+		before := len(f.found)
+		if err := next(w.With(way.What, way.Flags...)); err != nil {
+			return err
+		}
+		if len(ways) > 1 {
+			f.found = f.found[:min(len(f.found), before+1)]
+		}
+	}
+	return nil
+}
+
+// leaves reports whether one of the ways was not tried yet.
+func (f *readings) leaves(w dataset.Way, ways []dataset.Way) bool {
+	return slices.ContainsFunc(ways, func(way dataset.Way) bool { return !f.tried[FlagText(w.With("", way.Flags...).Flags)] })
+}
+
+// FlagText writes flags on one line, in an order of their own.
+func FlagText(flags []dataset.Flag) string {
+	var words []string
+	for _, f := range flags {
+		words = append(words, f.Name+" "+f.Value)
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+// profileOf reads the columns of the file. After errOtherMarks it returns what it read as well.
+func (f *readings) profileOf(o *read.OpenOptions) (*profile, error) {
+	table, err := read.OpenTable(f.path, o)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newProfile(table, func(file dataset.Measured, n int) error {
+		if n%importer.ProgressRows != 0 {
+			return nil
+		}
+		return f.io.Report("inspect", n, -1, file)
+	})
+	if err != nil {
+		return p, err
+	}
+	var numeric []int
+	listed, proof := p.numbers(o), table.Proof()
+	for _, i := range listed {
+		if c := &p.columns[i]; c.numeric() {
+			numeric = append(numeric, i)
+			proof.Needed, proof.Doubt = proof.Needed && c.proof.Needed, proof.Doubt || c.proof.Doubt
+		}
+	}
+	listed = slices.DeleteFunc(listed, func(i int) bool { return p.columns[i].Numbers+p.columns[i].otherwise < p.columns[i].Values })
+	for _, i := range listed {
+		if c := &p.columns[i]; c.otherwise > 0 {
+			reason := errtext.Sprintf("%q in column %d is not a number", c.other, c.Column)
+			ways, conflict := table.Fitting(c.ways, listed)
+			if len(ways) > 0 {
+				return p, dataset.WithKind(&dataset.WaysError{Text: reason, Ways: ways}, errOtherMarks)
+			}
+			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.FileName(), reason, conflict), errOtherMarks)
+		}
+	}
+	return p, table.CheckMarks(numeric, proof)
+}
+
+// errOtherMarks says that a column has numbers with other separators than the file.
+var errOtherMarks = errors.New("numbers with other separators")
+
+// labelWay is a way to find the labels, with their columns.
+type labelWay struct {
+	dataset.Way
+	columns []int
+}
+
+// labelWays lists the ways to find the labels of a file.
+func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
+	if p.wide {
+		return []labelWay{{Way: dataset.Way{What: "with the given flags"}}}
+	}
+	l := &o.Labels
+	if len(l.Columns) > 0 || len(l.Prefixes) > 0 || l.Kind == dataset.Counts || l.Ordered && l.Kind != dataset.Age {
+		c, err := p.table.Choose(o)
+		if err == nil || !errors.Is(err, dataset.ErrAmbiguous) {
+			as := labelWay{dataset.Way{What: "labels by the given flags"}, c.Labels}
+			if rest, flags, what := p.withoutTotal(c.Labels); flags != nil && len(l.Columns) == 0 {
+				return []labelWay{{dataset.Way{What: as.What + what, Flags: flags}, rest}, as}
+			}
+			return []labelWay{as}
+		}
+	}
+	free := p.free(o)
+	byPrefix := map[string][]int{}
+	for _, i := range free {
+		if prefix := o.LabelPrefix(p.table.ColumnName(i)); prefix != "" && p.columns[i].Values > 0 {
+			byPrefix[prefix] = append(byPrefix[prefix], i)
+		}
+	}
+	for _, prefix := range o.LabelPrefixes() {
+		if columns := byPrefix[prefix]; len(columns) > 0 && !l.Single() {
+			ways = append(ways, p.prefixed(columns, prefix, len(byPrefix) > 1))
+		}
+	}
+	if len(ways) == 0 && !l.Single() {
+		if from, to := p.sumsToOne(free); to > from {
+			columns := make([]int, 0, to-from)
+			for i := from; i < to; i++ {
+				columns = append(columns, i)
+			}
+			flag := dataset.ListFlag("--label-columns", p.table.ColumnFlag(from)+":"+p.table.ColumnFlag(to-1))
+			ways = append(ways, labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...) + ", which sum to 1", Flags: []dataset.Flag{flag}}, columns})
+		}
+	}
+	return append(ways, p.singleWays(o, free, len(ways) == 0)...)
+}
+
+// free lists the columns that no flag takes for something else than labels.
+func (p *profile) free(o *read.OpenOptions) (free []int) {
+	rest := *o
+	rest.NoLabels, rest.Labels = true, read.LabelOptions{Prefixes: []string{"\x00"}}
+	c, err := p.table.Choose(&rest)
+	for i := range p.columns {
+		if err != nil || slices.Contains(c.Features, i) && !c.Category[i] || o.Images != "" && !c.Used[i] {
+			free = append(free, i)
+		}
+	}
+	return free
+}
+
+// numbers lists the columns that may be read as numbers: no flag takes them for something else.
+func (p *profile) numbers(o *read.OpenOptions) []int {
+	columns := p.free(o)
+	if c, err := p.table.Choose(o); err == nil {
+		columns = slices.Sorted(slices.Values(c.Numbers))
+	}
+	return slices.DeleteFunc(slices.Compact(columns), func(i int) bool { return i >= len(p.columns) })
+}
+
+// withoutTotal returns columns of labels without a column that is the sum of the others in each of the first rows, and the
+// flags that leave it out. It returns nil if there is no such column.
+func (p *profile) withoutTotal(columns []int) (rest []int, flags []dataset.Flag, what string) {
+	var t importer.TotalLabels
+	values := make([]float64, len(columns))
+	for _, row := range p.first {
+		for k, i := range columns {
+			values[k] = row[i]
+		}
+		if !slices.ContainsFunc(values, math.IsNaN) {
+			importer.AddTotals(&t, values)
+		}
+	}
+	total := t.Label(2)
+	if total < 0 {
+		return columns, nil, ""
+	}
+	i := columns[total]
+	p.columns[i].Role = RoleTotal
+	return slices.Delete(slices.Clone(columns), total, total+1), []dataset.Flag{dataset.ListFlag("--drop", p.table.ColumnFlag(i))},
+		fmt.Sprintf("; %s is the sum of the other labels and left out", p.table.ColumnNames(i))
+}
+
+// prefixed is the way to take the columns that begin with a prefix for labels; named: others begin with another one.
+func (p *profile) prefixed(columns []int, prefix string, named bool) labelWay {
+	columns, drop, without := p.withoutTotal(columns)
+	if len(columns) == 1 {
+		if flags, what := p.single(columns[0]); flags != nil {
+			return labelWay{dataset.Way{What: what, Flags: flags}, columns}
+		}
+	}
+	w := labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...) + without, Flags: drop}, columns}
+	if named {
+		w.Flags = append(w.Flags, dataset.Flag{Name: "--label-prefix", Value: prefix})
+	}
+	whole, negative := true, false
+	for _, i := range columns {
+		c := &p.columns[i]
+		whole, negative = whole && c.whole, negative || c.Least != nil && *c.Least < 0
+	}
+	switch last := columns[len(columns)-1] + 1; {
+	case negative, last-columns[0] == len(columns) && p.isOne(columns[0], last):
+	case whole:
+		w.What, w.Flags = w.What+", as counts", append(w.Flags, dataset.Flag{Name: "--labels", Value: string(dataset.Counts)})
+	}
+	return w
+}
+
+// singleWays lists the columns that may be the only label: those with a usual name, or, if others are wanted, the last
+// column and those with a few texts.
+func (p *profile) singleWays(o *read.OpenOptions, free []int, others bool) (ways []labelWay) {
+	l := o.Labels
+	add := func(i int) {
+		flags, what := p.single(i)
+		if l.Single() {
+			flags, what = []dataset.Flag{dataset.ListFlag("--label-columns", p.table.ColumnFlag(i))}, fmt.Sprintf("the %s is %s", l.Kind, p.table.ColumnNames(i))
+		}
+		if flags != nil {
+			ways = append(ways, labelWay{dataset.Way{What: what, Flags: flags}, []int{i}})
+		}
+	}
+	for _, i := range free {
+		class, age := read.LabelOptions{Kind: dataset.Class}, read.LabelOptions{Kind: dataset.Age}
+		if name := p.table.ColumnName(i); l.IsTarget(name) || !l.Single() && (class.IsTarget(name) || others && age.IsTarget(name)) {
+			add(i)
+		}
+	}
+	if len(ways) > 0 || !others || len(free) == 0 {
+		return ways
+	}
+	for at := len(free) - 1; at >= 0; at-- {
+		if i := free[at]; at == len(free)-1 && p.columns[i].Role != RoleID || p.columns[i].Role == RoleCategory {
+			add(i)
+		}
+	}
+	return ways
+}
+
+// single returns the flags that take a column for the only label: a class if it has a few texts or whole numbers, else a
+// number on a scale; nil: it is neither.
+func (p *profile) single(i int) (flags []dataset.Flag, what string) {
+	c, name := &p.columns[i], p.table.ColumnNames(i)
+	column := dataset.ListFlag("--label-columns", p.table.ColumnFlag(i))
+	age := read.LabelOptions{Kind: dataset.Age}
+	byName := strings.EqualFold(c.Name, string(age.Kind))
+	switch {
+	case c.Distinct < 2 || c.Role == RoleDate || c.respelt() != "":
+		return nil, ""
+	case c.numeric() && c.Least == nil || c.numeric() && !c.whole && *c.Least >= 0 && *c.Most <= 1: // degrees
+		return nil, ""
+	case c.numeric() && (byName || !c.whole || c.Distinct > defaultWide):
+		low, high := math.Floor(*c.Least), -math.Floor(-*c.Most)
+		if !(high > low) || high-low > maxSpan {
+			return nil, ""
+		}
+		return []dataset.Flag{{Name: "--labels", Value: string(dataset.Age)}, {Name: "--sigma", Value: "2"}, {Name: "--range", Value: fmt.Sprintf("%.0f:%.0f", low, high)}, column},
+			fmt.Sprintf("%s is a numeric label, with a standard deviation of 2", name)
+	case c.Distinct >= c.Values && c.Values > 2 || c.Distinct >= maxDistinct:
+		return nil, ""
+	}
+	return []dataset.Flag{{Name: "--labels", Value: string(dataset.Class)}, column}, fmt.Sprintf("%s is the class", name)
+}
+
+// clean returns the flags that read words as categories and take columns out of the features which are none: names of rows,
+// groups, and what is no number. It sets the roles and hints of the columns.
+func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags []dataset.Flag) {
+	free, drop, categories := p.free(o), slices.Clone(o.Drop), slices.Clone(o.Categories)
+	rowNames, group := o.RowNames != "" || !slices.Contains(free, 0) && p.table.ColumnName(0) == "", o.Beside.Groups != ""
+	var parts, dropped []string
+	var words []int
+	class, age := read.LabelOptions{Kind: dataset.Class}, read.LabelOptions{Kind: dataset.Age}
+	for _, i := range free {
+		c := &p.columns[i]
+		if slices.Contains(labels, i) {
+			continue
+		}
+		name := p.table.ColumnFlag(i)
+		target := class.IsTarget(p.table.ColumnName(i)) || age.IsTarget(p.table.ColumnName(i)) // of another reading
+		switch {
+		case c.Role == RoleFeature:
+			continue
+		case c.Role == RoleID && !c.numeric() && !rowNames && c.Missing == 0:
+			rowNames = true
+			flags = append(flags, dataset.Flag{Name: "--row-names", Value: name})
+			parts = append(parts, p.table.ColumnNames(i)+" has the names of the samples")
+			continue
+		case c.Role == RoleGroup && !group && c.Missing == 0:
+			group = true
+			flags = append(flags, dataset.Flag{Name: "--groups", Value: name})
+			parts = append(parts, "samples are grouped by "+p.table.ColumnNames(i))
+			continue
+		case c.Role == RoleCategory && !target:
+			categories, words = append(categories, name), append(words, i)
+			continue
+		}
+		drop, dropped = append(drop, name), append(dropped, fmt.Sprintf("%s (%s)", p.table.ColumnNames(i), c.Role))
+	}
+	if len(words) > 0 {
+		flags = append(flags, dataset.ListFlag("--categories", categories...))
+		parts = append(parts, "one feature for each value of "+p.table.ColumnNames(words...))
+	}
+	if len(dropped) > 0 {
+		flags = append(flags, dataset.ListFlag("--drop", drop...))
+		parts = append(parts, "left out: "+strings.Join(dropped, ", "))
+	}
+	return strings.Join(parts, "; "), flags
+}
+
+// try reads the file in a way and, if the error is about missing values or sums of labels, in the ways that fill or leave
+// out missing values or divide labels by their sum: five times at most.
+func (f *readings) try(w dataset.Way, p *profile) error {
+	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool { return FlagText(r.Flags) == FlagText(w.Flags) }) {
+		return nil
+	}
+	s, err := f.read(w)
+	if advises(err, "--normalize") {
+		w = w.With("labels are divided by their sum", dataset.Flag{Name: "--normalize"})
+		s, err = f.read(w)
+	}
+	if advises(err, "--missing") {
+		base := w
+		for _, m := range []dataset.Way{
+			{What: "samples with missing values are left out", Flags: []dataset.Flag{{Name: "--missing", Value: "drop"}}},
+			{What: "missing features are replaced by 0", Flags: []dataset.Flag{{Name: "--missing", Value: "0"}}},
+		} {
+			way := base.With(m.What, m.Flags...)
+			t, failed := f.read(way)
+			if advises(failed, "--normalize") {
+				way = way.With("labels are divided by their sum", dataset.Flag{Name: "--normalize"})
+				t, failed = f.read(way)
+			}
+			if failed == nil && (s == nil || t.Rows > 2*s.Rows) {
+				if s, w, err = t, way, nil; 2*t.Rows >= p.rows {
+					break
+				}
+			}
+		}
+		if err != nil {
+			w = base
+		}
+	}
+	next := func(w dataset.Way) error { return f.try(w, p) }
+	if done, failed := f.branch(w, err, next); done {
+		return failed
+	}
+	f.found = append(f.found, TriedReading{Way: w, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
+	return nil
+}
+
+// advises reports whether err names a flag as its remedy.
+func advises(err error, flag string) bool {
+	return err != nil && !errors.Is(err, dataset.ErrAmbiguous) && strings.Contains(err.Error(), flag+" ")
+}
+
+// read reads the file as an import would.
+func (f *readings) read(w dataset.Way) (*importer.Stats, error) {
+	o, io, err := Apply(w, f.o, f.io)
+	if err != nil {
+		return nil, err
+	}
+	src, err := read.Open(f.path, o)
+	if err != nil {
+		return nil, err
+	}
+	if src.Info().Labels == 1 {
+		return nil, fmt.Errorf("%s: a single label would be 1 in every sample: add another label", src.Info().File)
+	}
+	io.Warn, io.Note = nil, nil
+	return importer.Measure(src, &io)
+}
+
+// setLabels sets the roles of the labels of the first reading; kind is what flags say of them.
+func (p *profile) setLabels(labels []int, kind dataset.LabelKind, first []TriedReading) {
+	role := RoleLabel
+	switch kind {
+	case dataset.Class:
+		role = RoleClass
+	case dataset.Age:
+		role = RoleNumber
+	}
+	for _, r := range first {
+		for _, f := range r.Flags {
+			switch {
+			case f.Name == "--labels" && f.Value == string(dataset.Class):
+				role = RoleClass
+			case f.Name == "--labels" && f.Value == string(dataset.Age):
+				role = RoleNumber
+			}
+		}
+	}
+	for _, i := range labels {
+		if i < len(p.columns) {
+			p.columns[i].Role = role
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package read
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/identity"
+	"github.com/coppice-ldl/coppice/dataset/numbers"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+)
+
+// maxLevels bounds the levels of one category. maxAllLevels bounds the levels of all categories of a file.
+const (
+	maxLevels    = 4096
+	maxAllLevels = dataset.MaxLabels
+)
+
+// levels finds the levels of a category by the texts of a file.
+type levels struct {
+	dataset.Category
+	known *identity.Index
+}
+
+// chooseCategories finds the columns that are categories: o names some, whose levels are not known yet,
+// and the model names the others.
+func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
+	found, err := findColumns(names, c.width, o.Categories)
+	if err != nil {
+		return errtext.Errorf(errtext.WrongData, "{categories}: %w", err)
+	}
+	for _, i := range found {
+		if !slices.Contains(c.features, i) {
+			return errtext.Errorf(errtext.WrongData, "{categories}: column %d %q (counted from 0) is not a feature", i, dataset.NameAt(names, i))
+		}
+		c.category(i, dataset.Category{Name: cmp.Or(dataset.NameAt(names, i), strconv.Itoa(i)), At: i})
+	}
+	for i := range o.categories {
+		if k := o.categories[i]; slices.Contains(c.features, k.At) {
+			c.category(k.At, k)
+		}
+	}
+	return nil
+}
+
+// category notes that column i is a category.
+func (c *csvColumns) category(i int, k dataset.Category) {
+	if c.categories == nil {
+		c.categories = make([]*levels, c.width)
+	}
+	c.categories[i] = &levels{Category: k}
+}
+
+// findLevels reads the whole file for the levels of the categories that have none yet.
+func (s *csvSource) findLevels(o *OpenOptions) error {
+	sets := make(map[int]*identity.Set)
+	for _, k := range s.columns.categories {
+		switch {
+		case k == nil:
+		case len(k.Levels) == 0:
+			sets[k.At] = identity.NewSet(s.info.File, "level")
+		default:
+			k.known = identity.NewIndex(s.info.File, "level", k.Levels)
+		}
+	}
+	if len(sets) == 0 {
+		return nil
+	}
+	var row dataset.Row
+	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
+		if s.leavesOut(record) {
+			return nil
+		}
+		row.Number, row.Line = n, r.lineOf(0)
+		for i, set := range sets {
+			if numbers.IsMissing(record[i]) {
+				continue
+			}
+			if err := addLevel(set, s.dialect.marks.Plain(record[i]), &row); err != nil {
+				return s.textError(n, i, err, r)
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.setLevels(sets)
+	}
+	if err != nil {
+		return err
+	}
+	for i, set := range sets {
+		if !s.header || o.Header != dataset.HeaderAuto || set.Texts[s.names[i]] == nil {
+			return nil
+		}
+	}
+	return &dataset.WaysError{Text: errtext.Sprintf("%s: the first line has no numbers, and its categories also occur in other rows: give {header=yes} if it is a header, {header=no} if it is a row", s.info.File), Ways: headerWays}
+}
+
+// addLevel adds the level of a row. There are at most maxLevels.
+func addLevel(set *identity.Set, text string, r *dataset.Row) error {
+	if !set.Add(text, r) {
+		return nil
+	}
+	if len(set.Texts) > maxLevels {
+		return errtext.Errorf(errtext.WrongData, "a category has more than %d levels: is the column an identifier? {drop} leaves the column out", maxLevels)
+	}
+	if err := notUTF8("the category's level", text); err != nil {
+		return err
+	}
+	if err := dataset.CheckName(text); err != nil {
+		return fmt.Errorf("the category's level %w", err)
+	}
+	return nil
+}
+
+// setLevels gives categories the levels that were found.
+func (s *csvSource) setLevels(sets map[int]*identity.Set) error {
+	all := 0
+	for _, i := range slices.Sorted(maps.Keys(sets)) {
+		found, merged, err := sets[i].Resolve()
+		if err != nil {
+			return s.inColumn(err, i)
+		}
+		k := &s.columns.categories[i].Category
+		for _, level := range found {
+			k.Levels = append(k.Levels, level.Name)
+		}
+		if all += len(found); len(found) == 0 {
+			return dataset.Errorf(dataset.ErrFormat, "%s: the category %q has no values; {drop} leaves the column out", s.info.File, k.Name)
+		}
+		if merged != nil {
+			s.info.Notes = append(s.info.Notes, errtext.Sprintf("column %d %q: %s", i, dataset.NameAt(s.names, i), identity.MergedNote("level", merged)))
+		}
+		s.columns.categories[i] = &levels{*k, identity.NewIndex(s.info.File, "level", k.Levels)}
+	}
+	if all > maxAllLevels {
+		return dataset.Errorf(dataset.ErrFormat, "%s: all categories together have %d levels, at most %d are allowed", s.info.File, all, maxAllLevels)
+	}
+	return nil
+}
+
+// inColumn adds the column to an error about a row.
+func (s *csvSource) inColumn(err error, i int) error {
+	var at *dataset.RowError
+	if errors.As(err, &at) {
+		at.Column, at.Kind, at.Name = i, "column", dataset.NameAt(s.names, i)
+	}
+	return err
+}
+
+// leavesOut reports whether the row of a record is left out for a missing value.
+func (s *csvSource) leavesOut(record []string) bool {
+	if !s.missing.Drop {
+		return false
+	}
+	missing := func(i int) bool { return i >= 0 && numbers.IsMissing(record[i]) }
+	c := &s.columns
+	return slices.ContainsFunc(c.features, missing) || slices.ContainsFunc(c.labels, missing) ||
+		slices.ContainsFunc(c.interval, missing) || missing(c.value) || missing(c.group)
+}
+
+// parseCategory appends the features of a category to a row.
+func (s *csvSource) parseCategory(row *dataset.Row, k *levels, record []string, r *csvRecords) error {
+	field, from := record[k.At], len(row.Values)
+	if numbers.IsMissing(field) {
+		v, err := s.number(row.Number, k.At, dataset.OfFeature, record, r)
+		if err != nil {
+			return err
+		}
+		for range k.Levels {
+			row.Values = append(row.Values, v)
+		}
+		return nil
+	}
+	for range k.Levels {
+		row.Values = append(row.Values, 0)
+	}
+	i, ok, err := k.known.Find(s.dialect.marks.Plain(field), row)
+	switch {
+	case err != nil:
+		return s.inColumn(err, k.At)
+	case ok:
+		row.Values[from+i] = 1
+	case s.leavesOut(record):
+	case s.unseen == nil:
+		reason := errtext.Sprintf("%.100q is not a level of this category, which has %s levels; {unseen=ignore} sets the category's features to 0", strings.TrimSpace(field), dataset.ListSome(k.Levels))
+		return s.columnError(row.Number, k.At, reason, r)
+	default:
+		s.unseen(row.Number, k.Name, strings.TrimSpace(field))
+	}
+	return nil
+}

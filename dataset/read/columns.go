@@ -1,0 +1,586 @@
+package read
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/numbers"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+)
+
+// csvColumns says what each column of a CSV file is.
+type csvColumns struct {
+	width            int // columns of the file
+	features, labels []int
+	rowName          int   // -1: none
+	rowNameFound     bool  // no flag says that rowName names the rows
+	passed           []int // label columns that are not read: features are wanted only
+	value, group     int   // of exact numbers and of groups; -1: none
+	interval         []int
+	prefixes         []string
+	known            knownColumns // by the model that the file is for
+	categories       []*levels    // by column, nil for a column that is no category; nil: there are none
+	coordinate       int          // a column y next to an x that is not the target because there is another; -1: none
+
+	used []bool // columns that are something already, or dropped
+}
+
+// prefix returns the label prefix that name begins with, where more follows.
+func (c *csvColumns) prefix(name string) string { return prefixOf(c.prefixes, name) }
+
+// labelName returns the name of the label of a column.
+func (c *csvColumns) labelName(column string) string {
+	if label := c.known.labels[column]; label != "" {
+		return label
+	}
+	return strings.TrimPrefix(column, c.prefix(column))
+}
+
+// chooseColumns decides what n columns are; names is nil without a header.
+func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
+	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, coordinate: -1, prefixes: o.LabelPrefixes(), known: o.known, used: make([]bool, n)}
+	_, err := c.take(names, o.Drop)
+	if err == nil {
+		c.features, err = c.take(names, o.FeatureColumns)
+	}
+	if err == nil && len(o.Beside.names()) > 0 {
+		err = c.chooseBeside(names, o)
+	}
+	if err == nil {
+		if o.Images != "" {
+			err = c.chooseImages(names, o)
+		} else {
+			err = c.chooseRowName(names, o)
+		}
+	}
+	if err == nil {
+		c.labels, err = c.chooseLabels(names, o)
+	}
+	if err == nil {
+		err = c.use(names, c.labels)
+	}
+	if err == nil && c.value >= 0 && !c.used[c.value] { // the exact number is not the label
+		err = c.use(names, []int{c.value})
+	}
+	for i := range n {
+		if !c.used[i] && len(o.FeatureColumns) == 0 && o.Images == "" && !c.known.passes(names, i) {
+			c.features = append(c.features, i)
+		}
+	}
+	if o.NoLabels {
+		c.labels, c.passed = nil, c.labels
+	}
+	if err == nil {
+		err = c.distinct(names)
+	}
+	if err == nil {
+		err = c.distinctLabels(names)
+	}
+	if err == nil && len(o.Categories)+len(o.categories) > 0 {
+		err = c.chooseCategories(names, o)
+	}
+	return c, err
+}
+
+// chooseBeside finds the columns that o names, except that the exact numbers are still free:
+// they may be the label.
+func (c *csvColumns) chooseBeside(names []string, o *OpenOptions) error {
+	var err error
+	find := func(flag, name string) int {
+		i, failed := findColumn(names, c.width, name)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("%s: %w", flag, failed)
+		}
+		return i
+	}
+	if o.Beside.Values != "" {
+		c.value = find("--values", o.Beside.Values)
+	}
+	var taken []int
+	for _, name := range o.Beside.Intervals {
+		c.interval = append(c.interval, find("--intervals", name))
+		taken = c.interval
+	}
+	if o.Beside.Groups != "" {
+		c.group = find("--groups", o.Beside.Groups)
+		taken = append(slices.Clone(taken), c.group)
+	}
+	if c.value >= 0 && o.Labels.Kind != dataset.Age {
+		taken = append(slices.Clone(taken), c.value)
+	}
+	if err != nil {
+		return err
+	}
+	return c.use(names, taken)
+}
+
+// take finds the columns that a list names and marks them as used.
+func (c *csvColumns) take(names, list []string) ([]int, error) {
+	found, err := findColumns(names, len(c.used), list)
+	if err == nil {
+		err = c.use(names, found)
+	}
+	return found, err
+}
+
+// use marks columns as used.
+func (c *csvColumns) use(names []string, columns []int) error {
+	for _, i := range columns {
+		if c.used[i] {
+			return fmt.Errorf("column %d %q (counted from 0) is used twice", i, dataset.NameAt(names, i))
+		}
+		c.used[i] = true
+	}
+	return nil
+}
+
+// distinct refuses two used columns with the same name, unless the name is empty.
+func (c *csvColumns) distinct(names []string) error {
+	used := slices.Concat(c.features, c.labels)
+	if c.rowName >= 0 {
+		used = append(used, c.rowName)
+	}
+	slices.Sort(used)
+	seen := make(map[string]int, len(used))
+	for _, i := range used {
+		name := dataset.NameAt(names, i)
+		if first, ok := seen[name]; ok && name != "" {
+			text := errtext.Sprintf("columns %d and %d (counted from 0) are both named %q: drop one of them with {drop=%d} or {drop=%d}", first, i, name, i, first)
+			return &dataset.WaysError{Text: text, Ways: []dataset.Way{
+				oneWay("--drop", strconv.Itoa(i), "%q is column %d", name, first), oneWay("--drop", strconv.Itoa(first), "%q is column %d", name, i),
+			}}
+		}
+		seen[name] = i
+	}
+	return nil
+}
+
+// distinctLabels refuses two label columns of one label, such as x with predictions next to label_x with the truth.
+func (c *csvColumns) distinctLabels(names []string) error {
+	var prefixed, plain []int
+	first := make(map[string]int)
+	twice := ""
+	for _, i := range c.labels {
+		name := dataset.NameAt(names, i)
+		if c.prefix(name) != "" {
+			prefixed = append(prefixed, i)
+		} else {
+			plain = append(plain, i)
+		}
+		label := c.labelName(name)
+		if at, ok := first[label]; ok && label != "" && twice == "" {
+			twice = fmt.Sprintf("%s are both label %q", nameList(names, []int{at, i}), label)
+		}
+		first[label] = i
+	}
+	if twice == "" {
+		return nil
+	}
+	var ways []dataset.Way
+	var texts []errtext.Text
+	for _, columns := range [][]int{prefixed, plain} {
+		if len(columns) < 2 {
+			return &dataset.WaysError{Text: errtext.Sprintf("%s: list the label columns with {label-columns}, or leave a column out with {drop}", twice)}
+		}
+		var list []string
+		for _, i := range columns {
+			list = append(list, flagColumn(names, i))
+		}
+		way := dataset.Way{What: "the labels are " + nameList(names, columns), Flags: []dataset.Flag{dataset.ListFlag("--label-columns", list...)}}
+		ways = append(ways, way)
+		texts = append(texts, errtext.Sprintf("%s takes %s", dataset.Option{Name: "label-columns", Value: way.Flags[0].Value}, nameList(names, columns)))
+	}
+	return &dataset.WaysError{Text: errtext.Sprintf("%s: %s", twice, errtext.Join(texts, ", ")), Ways: ways}
+}
+
+// free lists the columns that are not used.
+func (c *csvColumns) free() (all []int) {
+	for i, used := range c.used {
+		if !used {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// chooseRowName finds the column that names the rows: the column that o names, otherwise the first column called row_name or
+// name, otherwise column 0 if it has no name. Features of the model, categories and label columns are none.
+func (c *csvColumns) chooseRowName(names []string, o *OpenOptions) error {
+	if o.RowNames != "" {
+		i, err := findColumn(names, c.width, o.RowNames)
+		if err != nil {
+			return err
+		}
+		c.rowName = i
+		return c.use(names, []int{i})
+	}
+	listed, _ := findColumns(names, c.width, slices.Concat(o.Categories, o.Labels.Columns)) // errors come later
+	unnamed := func(names []string) (n int) {
+		for _, name := range names {
+			if name == "" {
+				n++
+			}
+		}
+		return n
+	}
+	for i, name := range names {
+		if c.used[i] || c.known.feature(name) || slices.Contains(listed, i) {
+			continue
+		}
+		if name == rowNameColumn || name == "name" || name == "" && i == 0 && !(o.schema != nil && unnamed(o.schema.FeatureNames) > unnamed(names[1:])) {
+			c.rowName, c.rowNameFound, c.used[i] = i, true, true
+			return nil
+		}
+	}
+	return nil
+}
+
+func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error) {
+	free := c.free()
+	if o.NoLabels && (len(o.FeatureColumns) > 0 || o.Features == len(free)) {
+		return nil, nil
+	}
+	if len(o.Labels.Columns) > 0 {
+		return c.listed(names, o)
+	}
+	var targets []int
+	if o.Labels.Single() && len(o.Labels.Prefixes) == 0 {
+		var err error
+		if targets, err = c.targets(names, o); err != nil || len(targets) == 1 {
+			return targets, err
+		}
+	}
+	var found []int
+	if s := o.schema; s != nil && names == nil { // the positions that the model was trained on, if there are as many columns
+		at := s.LabelColumns.Positions
+		taken := func(i int) bool { return i < 0 || i >= len(c.used) || c.used[i] }
+		if len(free) == o.Features+len(at) && !slices.ContainsFunc(at, taken) {
+			found = slices.Clone(at)
+		}
+	}
+	for i, name := range names {
+		if !c.used[i] && (c.known.label(name) || c.prefix(name) != "" && !c.known.feature(name)) {
+			found = append(found, i)
+		}
+	}
+	switch {
+	case o.Labels.Single() && !o.NoLabels && len(targets)+len(found) != 1:
+		return nil, c.targetError(names, append(targets, found...), o)
+	case len(found) > 0:
+		return found, c.checkPrefixes(names, found, o)
+	case o.NoLabels:
+		return nil, nil
+	}
+	return nil, dataset.Errorf(dataset.ErrNoLabels, "no label columns found: rename them to %s..., or list them with {label-columns}; %s",
+		strings.Join(c.prefixes, "... or "), columnList(names, c.width))
+}
+
+// targets lists the columns that may be the only label column by their names: the column that a model was
+// trained on, or else all with a usual name. A y next to an x is a coordinate if there is another one:
+// openCSV refuses the file if that y is text.
+func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err error) {
+	if s := o.schema; s != nil && len(s.LabelColumns.Names) == 1 && names != nil {
+		trained := s.LabelColumns.Names[0]
+		i := slices.Index(names, trained)
+		if i < 0 {
+			i = slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, trained) })
+		}
+		if i >= 0 && !c.used[i] {
+			return []int{i}, nil
+		}
+		if !o.NoLabels && o.Labels.Kind == s.Reading.Labels {
+			err := errtext.Errorf(errtext.WrongData, "the model was trained with the %s in column %q, and this file has no such column: name the column of the %s with {label-columns}; %s",
+				o.Labels.Kind, trained, o.Labels.Kind, columnList(names, c.width))
+			return nil, dataset.WithKind(err, dataset.ErrNoLabels, dataset.ErrAmbiguous)
+		}
+	}
+	for i, name := range names {
+		if o.Labels.IsTarget(name) && !c.used[i] && !c.known.feature(name) {
+			found = append(found, i)
+		}
+	}
+	if hasX := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, "x") }); hasX && len(found) > 1 {
+		if at := slices.IndexFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") }); at >= 0 {
+			c.coordinate = found[at]
+			found = slices.Delete(found, at, at+1)
+		}
+	}
+	return found, nil
+}
+
+// targetError is the error for a file in which no column, or each of several, may be the only label column.
+func (c *csvColumns) targetError(names []string, found []int, o *OpenOptions) error {
+	advice := errtext.Sprintf("name the label column with {label-columns}")
+	if len(found) > 0 {
+		var ways []dataset.Way
+		for _, i := range found {
+			ways = append(ways, oneWay("--label-columns", flagColumn(names, i), "the %s is in column %d, %q", o.Labels.Kind, i, dataset.NameAt(names, i)))
+		}
+		return &dataset.WaysError{Text: errtext.Sprintf("{labels=%s} needs one label column, but several have a usual name (%s): %s", o.Labels.Kind, nameList(names, found), advice), Ways: ways}
+	}
+	err := errtext.Errorf(errtext.WrongData, "{labels=%s} needs one label column, but no column is called %s, %s: %s; %s", o.Labels.Kind, o.Labels.Kind,
+		strings.Join(targetNames[:len(targetNames)-1], ", ")+" or "+targetNames[len(targetNames)-1], advice, columnList(names, c.width))
+	return dataset.WithKind(err, dataset.ErrNoLabels, dataset.ErrAmbiguous)
+}
+
+// checkPrefixes refuses label columns that begin with different prefixes, if nobody asked for both and no
+// model knows them.
+func (c *csvColumns) checkPrefixes(names []string, found []int, o *OpenOptions) error {
+	if len(o.Labels.Prefixes) > 0 || names == nil {
+		return nil
+	}
+	byPrefix := make([][]int, len(c.prefixes))
+	for _, i := range found {
+		if at := slices.Index(c.prefixes, c.prefix(names[i])); at >= 0 && !c.known.label(names[i]) {
+			byPrefix[at] = append(byPrefix[at], i)
+		}
+	}
+	if slices.ContainsFunc(byPrefix, func(columns []int) bool { return len(columns) == 0 }) {
+		return nil
+	}
+	var texts []errtext.Text
+	var ways []dataset.Way
+	for at, columns := range byPrefix {
+		texts = append(texts, errtext.Sprintf("{label-prefix=%s} reads %s as labels", c.prefixes[at], nameList(names, columns)))
+		ways = append(ways, oneWay("--label-prefix", c.prefixes[at], "the labels are %s", nameList(names, columns)))
+	}
+	return &dataset.WaysError{Text: errtext.Sprintf("some column names begin with %s, both prefixes of labels: %s", strings.Join(c.prefixes, " and with "), errtext.Join(texts, ", ")), Ways: ways}
+}
+
+// flagColumn returns how flags name a column: by its name, or by its number if it has none of its own.
+func flagColumn(names []string, i int) string {
+	name, number := dataset.NameAt(names, i), strconv.Itoa(i)
+	if name == "" || slices.Index(names, name) != i || strings.TrimSpace(name) != name || slices.Contains(names[i+1:], name) {
+		return number
+	}
+	return name
+}
+
+// nameList lists columns by their names, for messages.
+func nameList(names []string, columns []int) string {
+	const shown = 8
+	var list []string
+	for _, i := range columns[:min(shown, len(columns))] {
+		if name := dataset.NameAt(names, i); name != "" {
+			list = append(list, strconv.Quote(name))
+		} else {
+			list = append(list, fmt.Sprintf("column %d", i))
+		}
+	}
+	if n := len(columns) - shown; n > 0 {
+		list = append(list, fmt.Sprintf("%d more", n))
+	}
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
+}
+
+// listed finds the columns that LabelOptions.Columns names. Missing ones are an error only
+// if labels are wanted.
+func (c *csvColumns) listed(names []string, o *OpenOptions) (found []int, err error) {
+	for _, item := range o.Labels.Columns {
+		columns, err := findColumns(names, c.width, []string{item})
+		if err != nil && o.NoLabels {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, columns...)
+	}
+	if o.Labels.Single() && len(found) > 1 {
+		return nil, errtext.Errorf(errtext.WrongData, "{labels=%s} needs one label column, but {label-columns} lists %d", o.Labels.Kind, len(found))
+	}
+	return found, nil
+}
+
+// lastColumn names the last column in a list of columns.
+const lastColumn = "last"
+
+// findColumns returns the numbers, from 0, of the columns that a list names. An item of the
+// list is a header, a number from 0, "last", or a range FROM:TO of two of these, both
+// included. names has the headers or is nil; n is the number of columns.
+func findColumns(names []string, n int, list []string) (found []int, err error) {
+	for _, item := range list {
+		from, err := findColumn(names, n, item)
+		to := from
+		if first, last, isRange := strings.Cut(item, ":"); err != nil && isRange {
+			if from, err = findColumn(names, n, first); err == nil {
+				to, err = findColumn(names, n, last)
+			}
+			if err == nil && from > to {
+				err = fmt.Errorf("columns %q: the first column comes after the last; want FROM:TO", item)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := from; i <= to; i++ {
+			found = append(found, i)
+		}
+	}
+	return found, nil
+}
+
+// findColumn returns the number of a column, given its header, its number or "last".
+func findColumn(names []string, n int, name string) (int, error) {
+	if i := slices.Index(names, name); i >= 0 {
+		return i, nil
+	}
+	if name == lastColumn {
+		return n - 1, nil
+	}
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < n {
+		return i, nil
+	}
+	return 0, fmt.Errorf("no column %q; %s", name, columnList(names, n))
+}
+
+// columnList says which columns there are, for messages.
+func columnList(names []string, n int) string {
+	if names == nil {
+		return fmt.Sprintf("the file has no header: name columns by their numbers, 0 to %d, or %q", n-1, lastColumn)
+	}
+	const shown = 10
+	list := strings.Join(names[:min(shown, n)], ", ")
+	if n > shown {
+		list += ", ..."
+	}
+	return "the columns are " + list
+}
+
+// rowNameColumn is what Coppice calls a column of row names.
+const rowNameColumn = "row_name"
+
+// rowNameNote says that a column names the rows though no flag says so. It is an error if its first numbers could as well belong
+// to a feature: a number is not whole, or two are equal. records has the first rows.
+func (c *csvColumns) rowNameNote(names []string, records [][]string, m numbers.Marks, o *OpenOptions) (errtext.Text, error) {
+	i := c.rowName
+	column := fmt.Sprintf("column %d, %q,", i, names[i])
+	if names[i] == "" {
+		column = fmt.Sprintf("column %d, which has no name,", i)
+	}
+	note := errtext.Sprintf("%s has the names of the samples", column)
+	if !aboveNumbers(records, i, m) || len(o.FeatureColumns) > 0 {
+		return note, nil
+	}
+	asFeature := dataset.ListFlag("--feature-columns", columnRanges(names, append([]int{i}, c.features...))...)
+	feature := dataset.Option{Name: "feature-columns", Value: asFeature.Value}
+	unnamed := names[i] == "" && slices.Contains(names, strconv.Itoa(i)) // flags cannot name it
+	doubt := noIndex(records, i, m)
+	switch {
+	case doubt == "" && len(c.features) == 0:
+		return "", dataset.Errorf(dataset.ErrFormat, "%s has the names of the samples, and no column is left for features: %s makes it a feature", column, feature)
+	case doubt == "" && unnamed:
+		return note, nil
+	case doubt == "":
+		return errtext.Sprintf("%s; %s makes it a feature", note, feature), nil
+	case unnamed:
+		return "", dataset.Errorf(dataset.ErrAmbiguous, "%s has %s, so it may hold names of samples or a feature: call it %s in the header if it holds names, or give it another name", column, doubt, rowNameColumn)
+	}
+	asName := dataset.Flag{Name: "--row-names", Value: flagColumn(names, i)}
+	return "", &dataset.WaysError{
+		Text: errtext.Sprintf("%s has %s, so it may hold names of samples or a feature: %s reads it as names of samples, %s makes it a feature", column, doubt, dataset.Option{Name: "row-names", Value: asName.Value}, feature),
+		Ways: []dataset.Way{{What: column + " is a feature", Flags: []dataset.Flag{asFeature}}, {What: column + " has the names of the samples", Flags: []dataset.Flag{asName}}},
+	}
+}
+
+// noIndex says why the numbers of a column are no index of rows; empty: they are whole and differ.
+func noIndex(records [][]string, i int, m numbers.Marks) string {
+	seen := map[float64]bool{}
+	for _, record := range records {
+		if i >= len(record) || numbers.IsMissing(record[i]) {
+			continue
+		}
+		v, _ := m.Parse(record[i])
+		if v != math.Floor(v) {
+			return fmt.Sprintf("fractional numbers, such as %.40s", strings.TrimSpace(record[i]))
+		}
+		if seen[v] {
+			return fmt.Sprintf("equal numbers, such as %.40s", strings.TrimSpace(record[i]))
+		}
+		seen[v] = true
+	}
+	return ""
+}
+
+// columnRanges lists columns as flags name them, with a range for columns next to each other.
+func columnRanges(names []string, columns []int) (all []string) {
+	slices.Sort(columns)
+	for from := 0; from < len(columns); {
+		to := from
+		for to+1 < len(columns) && columns[to+1] == columns[to]+1 {
+			to++
+		}
+		first, last := flagColumn(names, columns[from]), flagColumn(names, columns[to])
+		if item := first + ":" + last; to > from+1 && !strings.Contains(first+last, ":") && !slices.Contains(names, item) {
+			all = append(all, item)
+		} else {
+			for _, i := range columns[from : to+1] {
+				all = append(all, flagColumn(names, i))
+			}
+		}
+		from = to + 1
+	}
+	return all
+}
+
+// numberNotes says which items of lists of columns are headers that are numbers as well, of other columns.
+func (o *OpenOptions) numberNotes(names []string) (notes []errtext.Text) {
+	items := slices.Concat(o.Drop, o.FeatureColumns, o.Labels.Columns, o.Categories, o.Beside.names(), []string{o.RowNames})
+	seen := map[string]bool{}
+	for _, item := range items {
+		parts := []string{item}
+		if from, to, cut := strings.Cut(item, ":"); cut && !slices.Contains(names, item) {
+			parts = []string{from, to}
+		}
+		for _, part := range parts {
+			at, number := slices.Index(names, part), -1
+			if n, err := strconv.Atoi(part); err == nil {
+				number = n
+			}
+			if at < 0 || number < 0 || number >= len(names) || number == at || seen[part] {
+				continue
+			}
+			seen[part] = true
+			notes = append(notes, errtext.Sprintf("column %s in an option means the column with the name %q, which is column %d (counted from 0); column %d is called %q", part, part, at, number, names[number]))
+		}
+	}
+	return notes
+}
+
+// chooseImages takes no column as a feature: the row names are the names of images. Two columns with usual names are
+// refused, unless flags take one as a label.
+func (c *csvColumns) chooseImages(names []string, o *OpenOptions) error {
+	if o.RowNames != "" {
+		return c.chooseRowName(names, o)
+	}
+	var found []int
+	for i, name := range names {
+		if isImageColumn(name) && !c.used[i] && !slices.Contains(o.Labels.Columns, name) {
+			found = append(found, i)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return c.chooseRowName(names, o)
+	case 1:
+		c.rowName = found[0]
+		return c.use(names, found)
+	}
+	return imagesError(names, found)
+}
+
+// imagesError is the error for several columns that may each name the images.
+func imagesError(names []string, found []int) error {
+	var ways []dataset.Way
+	for _, i := range found {
+		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, dataset.NameAt(names, i)))
+	}
+	return &dataset.WaysError{Text: errtext.Sprintf("several columns may have the names of the images (%s): name the right column with {row-names}", nameList(names, found)), Ways: ways}
+}

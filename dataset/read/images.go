@@ -1,0 +1,315 @@
+package read
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/numbers"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/printable"
+	"golang.org/x/text/unicode/norm"
+)
+
+// isImageName reports whether a field is the name of an image file by its ending.
+func isImageName(field string) bool {
+	ending := strings.ToLower(filepath.Ext(strings.TrimSpace(field)))
+	return ending == ".png" || ending == ".jpg" || ending == ".jpeg"
+}
+
+// columnOfImages is o with --row-names for the column whose values are names of image files, if no flag and no usual
+// name in the header says which column names the images. Several such columns are an error.
+func (o *OpenOptions) columnOfImages(names []string, records [][]string, width int) (*OpenOptions, error) {
+	if o.RowNames != "" || slices.ContainsFunc(names, isImageColumn) {
+		return o, nil
+	}
+	var found []int
+	for i := range width {
+		values := 0
+		other := slices.ContainsFunc(records, func(record []string) bool {
+			if i >= len(record) || numbers.IsMissing(record[i]) {
+				return false
+			}
+			values++
+			return !isImageName(record[i])
+		})
+		if values > 0 && !other {
+			found = append(found, i)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return o, nil
+	case 1:
+		with := *o
+		with.RowNames = flagColumn(names, found[0])
+		return &with, nil
+	}
+	return nil, imagesError(names, found)
+}
+
+// imageFiles is a Source whose features are the pixels of image files that a CSV file names.
+type imageFiles struct {
+	dataset.Source
+	info   dataset.Info
+	folder string
+}
+
+// withImages gives the rows of a CSV file, whose names are those of files in a folder, the pixels
+// of these as features.
+func withImages(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
+	s := &imageFiles{Source: src, info: src.Info(), folder: o.Images}
+	if !s.info.HasRowNames {
+		return nil, dataset.Errorf(dataset.ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give {row-names}; give {header=no} if the first line is a row", dataset.Prefix(s.info.File), imageColumns[0])
+	}
+	if _, err := os.Stat(o.Images); err != nil {
+		return nil, err
+	}
+	s.info.Features, s.info.FeatureNames, s.info.Shape, s.info.Slow = o.Shape.Size(), nil, o.Shape, true
+	if s.info.Missing.Drop {
+		return s, nil
+	}
+	rows, err := importer.CountRows(src) // so that progress has a percentage
+	s.info.Rows = rows
+	return s, err
+}
+
+// Info implements Source.
+func (s *imageFiles) Info() dataset.Info { return s.info }
+
+// Scan implements Source.
+func (s *imageFiles) Scan(f func(*dataset.Row) error) error {
+	root, err := os.OpenRoot(s.folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var row dataset.Row
+	var values []float64
+	folder := imageFolder{root: root, name: s.folder}
+	return s.Source.Scan(func(r *dataset.Row) error {
+		if r.LeftOut {
+			return f(r)
+		}
+		m, err := s.read(&folder, strings.TrimSpace(r.Name))
+		if err != nil {
+			return &dataset.RowError{File: s.info.File, Row: r.Number, Line: r.Line, Column: -1, Reason: errtext.Sprintf("image %q in %s: %v", r.Name, s.folder, err), Err: err}
+		}
+		values = values[:0]
+		for _, v := range m.Pixels {
+			values = append(values, float64(v))
+		}
+		row = *r
+		row.Values, row.Turned = values, m.Turned
+		return f(&row)
+	})
+}
+
+// read reads an image of the folder.
+func (s *imageFiles) read(folder *imageFolder, name string) (*images.Image, error) {
+	switch {
+	case name == "":
+		return nil, errtext.Errorf(errtext.WrongRow, "the name is empty%s", dataset.DropHint)
+	case numbers.IsMissing(name):
+		return nil, errtext.Errorf(errtext.WrongRow, "the name is a missing value%s", dataset.DropHint)
+	}
+	name, err := folder.find(name)
+	if err != nil {
+		return nil, err
+	}
+	in, err := folder.root.Open(name)
+	if err != nil {
+		return nil, reasonOf(err)
+	}
+	defer in.Close()
+	shape := s.info.Shape
+	return images.ReadSized(in, shape.Channels, shape.Height, shape.Width)
+}
+
+// imageFolder is the folder of --images. It is for one goroutine.
+type imageFolder struct {
+	root  *os.Root
+	name  string   // as the user named it
+	paths []string // absolute ones, with and without links; nil: not known yet
+}
+
+// find returns the name of a file in the folder by which a row names it: relative, with the separators of any system, or absolute.
+func (d *imageFolder) find(name string) (string, error) {
+	if d.stat(name) == nil {
+		return name, nil
+	}
+	slashed := strings.ReplaceAll(name, `\`, "/")
+	inside := filepath.FromSlash(slashed)
+	if filepath.IsAbs(inside) {
+		inside = d.inside(inside)
+	}
+	if inside != "" && inside != name && d.stat(inside) == nil {
+		return inside, nil
+	}
+	return "", d.explain(slashed, inside)
+}
+
+// stat returns why a file of the folder cannot be read; nil: it can.
+func (d *imageFolder) stat(name string) error {
+	info, err := d.root.Stat(name) // opening a pipe would wait
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	return reasonOf(err)
+}
+
+// inside returns the name in the folder of an absolute path; empty: it leads elsewhere.
+func (d *imageFolder) inside(path string) string {
+	if d.paths == nil {
+		if abs, err := filepath.Abs(d.name); err == nil {
+			d.paths = append(d.paths, abs)
+			if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
+				d.paths = append(d.paths, real)
+			}
+		}
+	}
+	for _, folder := range d.paths {
+		if name, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// explain says why there is no file of a name with slashes, which inside is in the folder, and what to do.
+func (d *imageFolder) explain(slashed, inside string) error {
+	switch {
+	case strings.Contains(slashed, "://"):
+		return errors.New("it is a web address, not the name of a file")
+	case len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/' && !filepath.IsAbs(slashed), strings.HasPrefix(slashed, "//"):
+		return errors.New("it is a path on another machine: write the names as they are in the folder" + d.tail(slashed))
+	case inside == "":
+		return errtext.Errorf(errtext.WrongData, "it is outside the folder%s; give a folder that contains all images with {images}", d.tail(slashed))
+	case !filepath.IsLocal(inside):
+		return errtext.Errorf(errtext.WrongData, "it leads out of the folder: give a folder that contains all images with {images}, and write the names as they are in that folder")
+	}
+	reason := d.stat(inside)
+	if !errors.Is(reason, fs.ErrNotExist) {
+		if d.linkOut(inside) {
+			return errors.New("it is a link to a file outside the folder: copy the file into the folder")
+		}
+		return reason
+	}
+	if tail := d.tail(slashed); filepath.IsAbs(slashed) && tail != "" {
+		return errors.New("it is not in the folder" + tail + ": write the names as they are in the folder")
+	}
+	if parent := filepath.Dir(filepath.Clean(d.name)); !filepath.IsAbs(slashed) && isFile(filepath.Join(parent, inside)) {
+		return errtext.Errorf(errtext.WrongData, "%w; the file is in %s: give {images=%s}", reason, parent, parent)
+	}
+	if near, difference := d.near(inside); near != "" {
+		return fmt.Errorf("%w; the folder has %+q: %s", reason, near, difference)
+	}
+	return reason
+}
+
+// linkOut reports whether a name in the folder is a link to a file elsewhere.
+func (d *imageFolder) linkOut(name string) bool {
+	real, err := filepath.EvalSymlinks(filepath.Join(d.name, name))
+	if err != nil {
+		return false
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return false
+	}
+	return d.inside(real) == ""
+}
+
+// isFile reports whether there is a file.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// tail tells which end of a path is a file of the folder.
+func (d *imageFolder) tail(path string) string {
+	for {
+		_, rest, ok := strings.Cut(path, "/")
+		if !ok || rest == "" {
+			return ""
+		}
+		if path = rest; filepath.IsLocal(path) && d.stat(filepath.FromSlash(path)) == nil {
+			return ", which contains " + path
+		}
+	}
+}
+
+// near returns the file that seems to be meant by a name that no file has, and how the names differ.
+func (d *imageFolder) near(name string) (found, difference string) {
+	if plain, err := url.PathUnescape(name); err == nil && plain != name {
+		name, difference = plain, "%xx encodes a character in web addresses, but not in names of files"
+	}
+	for _, form := range []norm.Form{norm.NFC, norm.NFD} {
+		if inForm := form.String(name); filepath.IsLocal(inForm) && d.stat(inForm) == nil {
+			if inForm != name {
+				difference = "the letters of the two names are written in different Unicode forms"
+			}
+			return inForm, difference
+		}
+	}
+	for _, part := range strings.Split(filepath.ToSlash(filepath.Clean(name)), "/") {
+		entry := ""
+		if entry, difference = d.alike(found, part, difference); entry == "" {
+			return "", ""
+		}
+		found = filepath.Join(found, entry)
+	}
+	if d.stat(found) != nil {
+		return "", ""
+	}
+	return found, difference
+}
+
+// alike returns the entry of a folder that is called as name or nearly so, and how the names differ: difference if they do not.
+func (d *imageFolder) alike(folder, name, difference string) (entry, how string) {
+	if _, err := d.root.Lstat(filepath.Join(folder, name)); err == nil {
+		return name, difference
+	}
+	in, err := d.root.Open(filepath.Join(".", folder))
+	if err != nil {
+		return "", ""
+	}
+	defer in.Close()
+	list, err := in.ReadDir(maxNear)
+	if err != nil {
+		return "", ""
+	}
+	stem := func(s string) string { return strings.TrimSuffix(s, filepath.Ext(s)) }
+	for _, e := range list {
+		there := e.Name()
+		if plain, err := url.PathUnescape(there); err == nil && plain == name {
+			return there, "%xx is part of the file's name"
+		}
+		if printable.Look(there) == printable.Look(name) {
+			return there, "the two names look alike but have different characters"
+		}
+		if strings.EqualFold(there, name) || !e.IsDir() && (strings.EqualFold(stem(there), name) || strings.EqualFold(stem(there), stem(name))) {
+			return there, "capitals and endings of names must match"
+		}
+	}
+	return "", ""
+}
+
+// maxNear bounds the files that a name is compared with.
+const maxNear = 1 << 12
+
+// reasonOf returns why a file cannot be opened, without its path.
+func reasonOf(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}

@@ -1,0 +1,489 @@
+package read
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/featurestats"
+	"github.com/coppice-ldl/coppice/dataset/identity"
+	"github.com/coppice-ldl/coppice/dataset/numbers"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// ParseRange reads "LOW:HIGH", two integers with LOW < HIGH.
+func ParseRange(s string) (low, high int, err error) {
+	from, to, ok := strings.Cut(s, ":")
+	if ok {
+		low, err = strconv.Atoi(from)
+	}
+	if ok && err == nil {
+		high, err = strconv.Atoi(to)
+	}
+	if !ok || err != nil || low >= high {
+		return 0, 0, errtext.Errorf(errtext.WrongOption, "range %q: want {range:LOW:HIGH}, two whole numbers with the lower number first, such as {range:0:69}", s)
+	}
+	return low, high, nil
+}
+
+// derivedLabels is a Source whose labels are made from another Source's ages, classes or
+// counts.
+type derivedLabels struct {
+	dataset.Source
+	info   dataset.Info
+	derive func(dst []float64, r *dataset.Row) error
+}
+
+// Info describes the rows with their new labels.
+func (d *derivedLabels) Info() dataset.Info { return d.info }
+
+// Scan implements Source.
+func (d *derivedLabels) Scan(f func(*dataset.Row) error) error {
+	labels, row := make([]float64, d.info.Labels), dataset.Row{}
+	if d.info.Fractions != nil {
+		*d.info.Fractions = 0
+	}
+	return d.Source.Scan(func(r *dataset.Row) error {
+		if row = *r; r.LeftOut {
+			return f(&row)
+		}
+		if err := d.derive(labels, r); err != nil {
+			return err
+		}
+		row.Labels, row.Raw = labels, r.Raw
+		return f(&row)
+	})
+}
+
+// withLabels turns the labels of src into distributions, in the order of the scale that o asks for.
+func withLabels(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
+	l := &o.Labels
+	if src.Info().Labels == 1 && !l.Single() && o.schema == nil && !o.Missing.Keep {
+		if err := checkSingle(src); err != nil {
+			return nil, err
+		}
+	}
+	if l.Ordered && l.Kind != dataset.Age && o.schema == nil { // labels of a file for a model are matched with the model's labels
+		ordered, err := withScale(src, l)
+		if err != nil {
+			return nil, err
+		}
+		src = ordered
+	}
+	d := &derivedLabels{Source: src, info: src.Info()}
+	d.derive = func(dst []float64, r *dataset.Row) error { copy(dst, r.Labels); return nil }
+	switch l.Kind {
+	case dataset.Age:
+		d.useAges(l)
+	case dataset.Counts:
+		d.useCounts()
+	case dataset.Class:
+		if err := d.useClasses(l.Classes, l.order); err != nil {
+			return nil, err
+		}
+		d.info.LabelType.Classes = true
+	default:
+		if !l.Ordered && !d.info.HasValues && !d.info.HasIntervals {
+			return src, nil
+		}
+	}
+	return d, d.scaled(l)
+}
+
+func (d *derivedLabels) useAges(o *LabelOptions) {
+	file := d.info.File
+	d.info.Labels, d.info.LabelNames = o.High-o.Low+1, nil // named by scaled
+	within := func(age float64) bool { return age >= float64(o.Low) && age <= float64(o.High) }
+	if d.info.HasValues { // the last number of the scale goes up to the next one, as each does
+		within = func(age float64) bool { return age >= float64(o.Low) && age < float64(o.High+1) }
+	}
+	if !d.info.HasValues {
+		d.info.Fractions = new(int)
+	}
+	d.derive = func(dst []float64, r *dataset.Row) error {
+		age := r.Labels[0]
+		r.Raw = r.Labels
+		if d.info.Fractions != nil && age != math.Floor(age) {
+			*d.info.Fractions++
+		}
+		if math.IsNaN(age) {
+			return dataset.RowErrorf(file, r.Number, "the number is missing%s", dataset.DropHint)
+		}
+		if !within(age) {
+			return dataset.RowErrorf(file, r.Number, "the number %s is outside the range %d to %d; {range} says which numbers can occur", units.InFull(age), o.Low, o.High)
+		}
+		dataset.Gaussian(dst, age, o.Sigma, o.Low)
+		return nil
+	}
+}
+
+// scaled gives src the scale that o asks for.
+func (d *derivedLabels) scaled(o *LabelOptions) error {
+	if o.Kind != dataset.Age && !o.Ordered {
+		if d.info.HasValues || d.info.HasIntervals {
+			return errors.New("exact numbers and intervals need numeric labels: give the range of the labels as LOW:HIGH")
+		}
+		return nil
+	}
+	if n := o.High - o.Low + 1; n != d.info.Labels {
+		return fmt.Errorf("%s%s found; the range %d:%d has %d numbers, and needs as many labels", dataset.Prefix(d.info.File), dataset.Counted(d.info.Labels, "label"), o.Low, o.High, n)
+	}
+	d.info.LabelType.Scale = &dataset.Scale{Low: o.Low, True: dataset.TrueExpected}
+	if o.Kind == dataset.Age {
+		d.info.LabelType.Scale.True = dataset.TrueMode
+	}
+	if d.info.HasValues {
+		d.info.LabelType.Scale.True = dataset.TrueValue
+	}
+	if len(d.info.LabelNames) == 0 {
+		for k := o.Low; k <= o.High; k++ {
+			d.info.LabelNames = append(d.info.LabelNames, strconv.Itoa(k))
+		}
+	}
+	return nil
+}
+
+func (d *derivedLabels) useCounts() {
+	info := d.info
+	d.derive = func(dst []float64, r *dataset.Row) error {
+		sum := 0.0
+		r.Raw = r.Labels
+		for i, v := range r.Labels {
+			if !(v >= 0) || math.IsInf(v, 0) {
+				return &dataset.RowError{
+					File: info.File, Row: r.Number, Column: i, Kind: "label", Name: dataset.NameAt(info.LabelNames, i),
+					Reason: errtext.Sprintf("%s is not a count", units.InFull(v)),
+				}
+			}
+			sum += v
+		}
+		if sum == 0 {
+			return dataset.RowErrorf(info.File, r.Number, "the counts sum to 0, want at least one count above 0%s", dataset.DropHint)
+		}
+		if math.IsInf(sum, 0) {
+			return dataset.RowErrorf(info.File, r.Number, "the counts sum to %s, want a finite sum", units.InFull(sum))
+		}
+		for i, v := range r.Labels {
+			dst[i] = v / sum
+		}
+		return nil
+	}
+}
+
+// checkSingle refuses one label column of degrees or counts that are not 1 in every row: the degree of the only label is.
+func checkSingle(src dataset.Source) error {
+	info := src.Info()
+	var label featurestats.Column
+	if err := src.Scan(func(r *dataset.Row) error {
+		for _, v := range r.Labels {
+			label.Add(v)
+		}
+		return nil
+	}); err != nil || label.Seen == 0 || label.Low == 1 && label.High == 1 { // a distribution over one label
+		return err
+	}
+	return dataset.Errorf(dataset.ErrFormat, "%s%s", dataset.Prefix(info.File), label.Single(&info))
+}
+
+// withScale returns src with its labels in the order of the numbers in their names, if these are the numbers of the
+// scale that o asks for. A note says that the order changed, or which numbers labels with other names are. Names that
+// are other whole numbers are refused if they contradict the scale or do not ascend.
+func withScale(src dataset.Source, l *LabelOptions) (dataset.Source, error) {
+	info := src.Info()
+	if info.Labels != l.High-l.Low+1 {
+		return src, nil
+	}
+	if len(info.LabelNames) == 0 {
+		if info.DefaultLabels && l.Low != 0 {
+			return withNote(src, errtext.Sprintf(`labels "0" to "%d" have the numbers %d to %d of {range}, in this order; {range=0:%[1]d} uses the numbers in their names`, info.Labels-1, l.Low, l.High)), nil
+		}
+		return src, nil
+	}
+	numbers, plain := namedNumbers(info.LabelNames)
+	order, low, consecutive := numberOrder(numbers)
+	switch {
+	case consecutive && low == l.Low && slices.IsSorted(order):
+		return src, nil
+	case consecutive && low == l.Low:
+		info.LabelNames, info.LabelFlags = inOrder(info.LabelNames, order), inOrder(info.LabelFlags, order)
+		info.LabelColumns.Names, info.LabelColumns.Positions = inOrder(info.LabelColumns.Names, order), inOrder(info.LabelColumns.Positions, order)
+		note := errtext.Sprintf("labels are sorted by the numbers in their names, %d to %d; the file has another order", l.Low, l.High)
+		info.Notes = append(slices.Clone(info.Notes), note)
+		return &orderedLabels{src, info, order}, nil
+	case consecutive && plain:
+		is := fmt.Sprintf("%d:%d", low, low+info.Labels-1)
+		return nil, pathError(info.File, dataset.WithKind(&dataset.WaysError{
+			Text: errtext.Sprintf("labels are called %d to %d, but {range=%d:%d} gives them other numbers: {range=%s} uses the numbers in the names; to use {range=%[3]d:%d}, rename the labels",
+				low, low+info.Labels-1, l.Low, l.High, is),
+			Ways: []dataset.Way{oneWay("--range", is, "labels are the numbers %s", is)},
+		}, dataset.ErrAmbiguous))
+	case plain && !slices.IsSorted(order) && !info.LabelsListed && len(info.LabelFlags) == info.Labels:
+		stand, ascend := dataset.ListFlag("--label-columns", info.LabelFlags...), dataset.ListFlag("--label-columns", inOrder(info.LabelFlags, order)...)
+		return nil, pathError(info.File, &dataset.WaysError{
+			Text: errtext.Sprintf("{range=%[2]d:%[3]d} needs ordered labels, but the labels (%[1]s) do not ascend: %[4]s reads them in ascending order, %[5]s in the order of the file",
+				dataset.ListSome(info.LabelNames), l.Low, l.High, dataset.Option{Name: "label-columns", Value: ascend.Value}, dataset.Option{Name: "label-columns", Value: stand.Value}),
+			Ways: []dataset.Way{{What: "labels in ascending order", Flags: []dataset.Flag{ascend}}, {What: "labels in the order of the file", Flags: []dataset.Flag{stand}}},
+		})
+	}
+	return withNote(src, errtext.Sprintf("the labels, %s, have the numbers %d to %d of {range}, in this order; their names are other numbers", dataset.ListSome(info.LabelNames), l.Low, l.High)), nil
+}
+
+// numberInName matches a name with one number in it.
+var numberInName = regexp.MustCompile(`^(\D*)(\d{1,9})\D*$`)
+
+// namedNumbers reads a whole number from each name; nil: one has none, or what comes before it differs. plain: the names
+// are nothing but numbers.
+func namedNumbers(names []string) (numbers []int, plain bool) {
+	for _, name := range names {
+		n, err := wholeNumber(name)
+		if err != nil {
+			break
+		}
+		numbers = append(numbers, n)
+	}
+	if len(numbers) == len(names) {
+		return numbers, true
+	}
+	numbers = nil
+	before := ""
+	for i, name := range names {
+		m := numberInName.FindStringSubmatch(strings.TrimSpace(name))
+		if m == nil || i > 0 && m[1] != before {
+			return nil, false
+		}
+		before = m[1]
+		n, _ := strconv.Atoi(m[2]) // of nine digits at most
+		numbers = append(numbers, n)
+	}
+	return numbers, false
+}
+
+// numberOrder returns the places of numbers in ascending order, the least one, and whether they are consecutive.
+func numberOrder(numbers []int) (order []int, low int, consecutive bool) {
+	if len(numbers) == 0 {
+		return nil, 0, false
+	}
+	for i := range numbers {
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return numbers[a] - numbers[b] })
+	low, consecutive = numbers[order[0]], true
+	for k, i := range order {
+		consecutive = consecutive && numbers[i] == low+k
+	}
+	return order, low, consecutive
+}
+
+// inOrder returns the items of list at the places of order; an empty list stays so.
+func inOrder[T any](list []T, order []int) (all []T) {
+	if len(list) != len(order) {
+		return list
+	}
+	for _, i := range order {
+		all = append(all, list[i])
+	}
+	return all
+}
+
+// orderedLabels is a Source with the labels of another Source in another order.
+type orderedLabels struct {
+	dataset.Source
+	info  dataset.Info
+	order []int // label i is label order[i] of the other Source
+}
+
+// Info describes the rows with their labels in the new order.
+func (s *orderedLabels) Info() dataset.Info { return s.info }
+
+// Scan implements Source.
+func (s *orderedLabels) Scan(f func(*dataset.Row) error) error {
+	labels, row := make([]float64, len(s.order)), dataset.Row{}
+	return s.Source.Scan(func(r *dataset.Row) error {
+		if len(r.Labels) != len(s.order) {
+			return f(r)
+		}
+		row = *r
+		for k, i := range s.order {
+			labels[k] = r.Labels[i]
+		}
+		row.Labels = labels
+		return f(&row)
+	})
+}
+
+// useClasses makes one-hot labels of Row.text. order is the order of the classes if classes is empty and order has all
+// that are found. If it has the names of classes that are numbers in the file, these are the classes. The file's own names of classes
+// are theirs if the numbers count them.
+func (d *derivedLabels) useClasses(classes, order []string) error {
+	called, trained := dataset.Trimmed(d.info.ClassNames), classes
+	named := len(called) > 0 && !identity.AreNumbers(called) && (len(trained) == 0 || !identity.AreNumbers(trained))
+	if len(classes) == 0 || named || len(order) == len(classes) && !identity.AreNumbers(order) {
+		found, notes, err := distinctClasses(d.Source)
+		if err != nil {
+			return err
+		}
+		if base, ok := countedFrom(found, called); named && ok {
+			called, found = numbered(called, found, base, len(trained) > 0)
+			notes = append(notes, fmt.Sprintf("the classes are counted from %d and have the label names of the file: %s", base, dataset.ListSome(called)))
+		} else {
+			called, notes = nil, append(notes, namesNote(called, found)...)
+			if len(trained) > 0 && !(identity.AreNumbers(found) && len(found) == len(order)) {
+				found, notes = classes, nil
+			}
+		}
+		if ordered, _ := orderOf(found, order); ordered != nil && called == nil {
+			found = ordered
+		}
+		classes, d.info.Notes = found, append(d.info.Notes[:len(d.info.Notes):len(d.info.Notes)], errtext.Literals(notes)...)
+	} else {
+		called = nil
+	}
+	known := identity.NewIndex(d.info.File, "class", classes)
+	if len(known.Names) != len(classes) {
+		return fmt.Errorf("%sthe list of classes has a class twice", dataset.Prefix(d.info.File))
+	}
+	if d.info.Labels, d.info.LabelNames = len(classes), classes; called != nil {
+		d.info.LabelNames = called
+	}
+	file, of := d.info.File, d.Source.Info()
+	d.derive = func(dst []float64, r *dataset.Row) error {
+		if numbers.IsMissing(r.Text) {
+			return missingClass(&of, r)
+		}
+		i, ok, err := known.Find(strings.TrimSpace(r.Text), r)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return dataset.RowErrorf(file, r.Number, "the class %.100q is unknown; want one of %s", r.Text, dataset.ListSome(classes))
+		}
+		clear(dst)
+		dst[i] = 1
+		r.Raw = append(r.Raw[:0], float64(i))
+		return nil
+	}
+	return nil
+}
+
+// countedFrom returns the number of the first name if classes are whole numbers that count names from 0 or from 1; ok is false if
+// they are not, or if both fit.
+func countedFrom(classes, names []string) (base int, ok bool) {
+	low, high := math.MaxInt, -1
+	for _, class := range classes {
+		n, err := strconv.Atoi(class)
+		if err != nil || n < 0 || strconv.Itoa(n) != class {
+			return 0, false
+		}
+		low, high = min(low, n), max(high, n)
+	}
+	switch n := len(names); {
+	case low == 0 && high < n:
+		return 0, true
+	case low > 0 && high == n:
+		return 1, true
+	}
+	return 0, false
+}
+
+// numbered returns the names of the classes found, which count names from base on, and the classes; all: of every name.
+func numbered(names, found []string, base int, all bool) (called, classes []string) {
+	for i, name := range names {
+		if class := strconv.Itoa(base + i); all || slices.Contains(found, class) {
+			called, classes = append(called, name), append(classes, class)
+		}
+	}
+	return called, classes
+}
+
+// namesNote says that names of labels in the file are not used, unless they are the classes.
+func namesNote(names, found []string) []string {
+	other := func(class string) bool { return !slices.Contains(names, class) }
+	if len(names) == 0 || !slices.ContainsFunc(found, other) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the label names in the file are not used: they are %s, but the classes are %s", dataset.ListSome(names), dataset.ListSome(found))}
+}
+
+// distinctClasses scans src for its classes, sorted; the notes say what they are.
+func distinctClasses(src dataset.Source) (classes, notes []string, err error) {
+	info := src.Info()
+	seen := identity.NewSet(info.File, "class")
+	first, rows := "", 0
+	err = src.Scan(func(r *dataset.Row) error {
+		if r.LeftOut {
+			return nil
+		}
+		if numbers.IsMissing(r.Text) {
+			return missingClass(&info, r)
+		}
+		class := strings.TrimSpace(r.Text)
+		if rows++; !seen.Add(class, r) {
+			return nil
+		}
+		if err := dataset.CheckName(class); err != nil {
+			return dataset.RowErrorf(info.File, r.Number, "the class of the sample %v", err)
+		}
+		if rows == 1 {
+			first = strings.Clone(class)
+		}
+		if len(seen.Texts) > dataset.MaxLabels {
+			return dataset.RowErrorf(info.File, r.Number, "the file has more than %d classes", dataset.MaxLabels)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.Unsure && rows >= featurestats.MinRows && seen.Texts[first].Rows == 1 {
+		return nil, nil, pathError(info.File, headerError(fmt.Sprintf("the first line has numbers and the class %.100q, which occurs in no other row", first)))
+	}
+	found, merged, err := seen.Resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range found {
+		classes = append(classes, c.Name)
+	}
+	if len(found) > 0 {
+		notes = append(notes, classesNote(found))
+	}
+	if merged != nil {
+		notes = append(notes, identity.MergedNote("class", merged))
+	}
+	return classes, notes, nil
+}
+
+// maxCounted is how many classes a note lists.
+const maxCounted = 20
+
+// classesNote lists the classes with their numbers of rows.
+func classesNote(found []identity.Count) string {
+	var list []string
+	for _, c := range found[:min(maxCounted, len(found))] {
+		list = append(list, fmt.Sprintf("%.40s (%s)", c.Name, dataset.Counted(c.Rows, "sample")))
+	}
+	if n := len(found) - len(list); n > 0 {
+		list = append(list, units.Count(n)+" more")
+	}
+	if len(found) == 1 {
+		return "1 class: " + list[0]
+	}
+	return fmt.Sprintf("%s classes: %s", units.Count(len(found)), strings.Join(list, ", "))
+}
+
+// missingClass returns the error for a row without a class.
+func missingClass(info *dataset.Info, r *dataset.Row) error {
+	reason := errtext.Text("the class is empty")
+	if text := strings.TrimSpace(r.Text); text != "" {
+		reason = errtext.Sprintf("%.40q is a missing value", text)
+	}
+	return &dataset.RowError{
+		File: info.File, Row: r.Number, Column: 0, Kind: "label", Name: dataset.NameAt(info.LabelNames, 0), Reason: reason + dataset.DropHint,
+	}
+}

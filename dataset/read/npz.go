@@ -1,0 +1,119 @@
+package read
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// openNPZ opens an archive of arrays; nothing stays open between scans.
+func openNPZ(path string, o *OpenOptions) (dataset.Source, error) {
+	if IsNamedArrays(path) {
+		return openNamed(path, o)
+	}
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		if errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = fmt.Errorf("%w: %w", err, dataset.ErrFormat)
+		}
+		return nil, fmt.Errorf("%s: %w", o.Called, err)
+	}
+	defer z.Close()
+	if n := len(z.File); n > maxArrays {
+		return nil, dataset.Errorf(dataset.ErrFormat, "%s: the archive has %s arrays, at most %s are allowed; write only the arrays of the dataset, with numpy.savez",
+			o.Called, units.Count(n), units.Count(maxArrays))
+	}
+	entries := map[string]*array{}
+	for i, e := range z.File {
+		name := strings.TrimSuffix(e.Name, ".npy")
+		if entries[name] != nil {
+			return nil, dataset.Errorf(dataset.ErrAmbiguous, "%s: two arrays are called %q: write the file with only one of them", o.Called, name)
+		}
+		a := &array{name: name, most: o.size.unpacked(), open: func() (io.ReadCloser, int64, error) { return openEntry(path, i, e.Name) }}
+		a.random = a.unpack
+		entries[name] = a
+	}
+	return newArraySource(o.Called, o, entries)
+}
+
+// openEntry opens entry i of an archive. It does not look the name up, for which package zip would
+// sort all names.
+func openEntry(path string, i int, name string) (in io.ReadCloser, size int64, err error) {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if i >= len(z.File) || z.File[i].Name != name {
+		z.Close()
+		return nil, 0, dataset.ErrChanged
+	}
+	r, err := z.File[i].Open()
+	if err != nil {
+		z.Close()
+		return nil, 0, err
+	}
+	return &closers{r, []io.Closer{r, z}}, int64(z.File[i].UncompressedSize64), nil
+}
+
+// openNPY opens a .npy file of features and the .npy file of its labels.
+func openNPY(path string, o *OpenOptions) (dataset.Source, error) {
+	entries := map[string]*array{"features": fileArray(filepath.Base(path), path)}
+	if !o.NoLabels {
+		labels, err := labelsFile(path, o.LabelsFile)
+		if err != nil {
+			return nil, err
+		}
+		entries[o.labelVariables()[0]] = fileArray(filepath.Base(labels), labels)
+	}
+	return newArraySource(o.Called, o, entries)
+}
+
+// openNamed opens the arrays of a JSON object as openNPZ opens the arrays of an archive.
+func openNamed(text string, o *OpenOptions) (dataset.Source, error) {
+	arrays, err := parseNamedArrays(text)
+	if err != nil {
+		return nil, err
+	}
+	entries := make(map[string]*array, len(arrays))
+	for _, a := range arrays {
+		entries[a.name] = fileArray(a.name, a.path)
+	}
+	return newArraySource(o.Called, o, entries)
+}
+
+// fileArray is the array of a .npy file. Its bytes are read at their offsets: on macOS all descriptors that
+// opening /dev/fd/N gives have one offset.
+func fileArray(name, path string) *array {
+	return &array{
+		name: name,
+		open: func() (io.ReadCloser, int64, error) {
+			f, size, err := openSized(path)
+			if err != nil {
+				return nil, 0, err
+			}
+			return &closers{io.NewSectionReader(f, 0, size), []io.Closer{f}}, size, nil
+		},
+		random: func() (io.ReaderAt, int64, error) { return openSized(path) }, // closed by the garbage collector
+	}
+}
+
+// labelsFile finds the labels that belong to a file of features.
+func labelsFile(path, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	folder, base := filepath.Split(path)
+	i := strings.LastIndex(base, "features")
+	if i < 0 {
+		return "", errtext.Errorf(errtext.WrongData, "%s: a .npy file of features needs a second file with the labels: give it with {labels-file}, or name the two files "+
+			"NAME_features.npy and NAME_labels.npy: %w", path, dataset.ErrNoLabels)
+	}
+	return folder + base[:i] + "labels" + base[i+len("features"):], nil
+}

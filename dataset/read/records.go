@@ -1,0 +1,242 @@
+package read
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/numbers"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// firstRecords returns the first records of a file that begins with head, divided by delimiter, and their
+// lines. It leaves out the last record, which head may have a part of only, unless it is the
+// first. broken: a record was not well-formed.
+func firstRecords(head []byte, all bool, delimiter rune) (records [][]string, lines []int, broken bool) {
+	r := csv.NewReader(bytes.NewReader(head))
+	r.Comma, r.FieldsPerRecord, r.TrimLeadingSpace = delimiter, -1, delimiter != '\t'
+	for n := range sniffRecords {
+		record, err := r.Read()
+		if err != nil {
+			return records, lines, !errors.Is(err, io.EOF) && (all || n == 0)
+		}
+		if cut := !all && int(r.InputOffset()) >= len(head); cut && n > 0 {
+			break
+		}
+		if len(record) > 1 || filled(record) > 0 {
+			line, _ := r.FieldPos(0)
+			records, lines = append(records, record), append(lines, line)
+		}
+	}
+	return records, lines, false
+}
+
+// csvReader reads records of at most maxLine bytes and maxColumns fields, plus a buffer: a quote
+// that is never closed must not read the whole file into memory.
+type csvReader struct {
+	*csv.Reader
+	in    *bounded
+	limit int // bytes of a record
+}
+
+func newCSVReader(in io.Reader) *csvReader {
+	b := &bounded{in: in}
+	r := csv.NewReader(b)
+	r.ReuseRecord = true
+	r.TrimLeadingSpace = true
+	return &csvReader{r, b, maxLine}
+}
+
+// Read reads the next record.
+func (r *csvReader) Read() ([]string, error) {
+	r.in.left, r.in.fields, r.in.delimiter = r.limit, 0, utf8.AppendRune(r.in.delimiter[:0], r.Comma)
+	record, err := r.Reader.Read()
+	if err == nil && len(record) > dataset.MaxColumns {
+		return nil, errTooWide
+	}
+	return record, err
+}
+
+var (
+	errTooLong = dataset.Errorf(dataset.ErrFormat, "a row has more than %s bytes, the limit for a CSV file: is a closing quote missing?", units.Count(maxLine))
+	errTooWide = dataset.Errorf(dataset.ErrFormat, "a row has more than %s columns, the limit for a CSV file; write the data as .npz, .npy or .libsvm", units.Count(dataset.MaxColumns))
+)
+
+// readAhead is more than the bytes after a record that are read with it.
+const readAhead = 1 << 13
+
+// bounded fails once left bytes were read, or delimiters for too many fields.
+type bounded struct {
+	in        io.Reader
+	left      int
+	fields    int
+	delimiter []byte
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.in.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	if b.fields += bytes.Count(p[:n], b.delimiter); b.fields > dataset.MaxColumns+readAhead {
+		return 0, errTooWide
+	}
+	return n, err
+}
+
+// csvRecords reads the records of a CSV file, which must all have as many columns as the
+// first. It skips blank lines, and records of empty fields at the end of the file, which
+// spreadsheets write.
+type csvRecords struct {
+	*csvReader
+	file   string
+	from   *measuredFile
+	before int // lines before the first record
+	header bool
+	width  int
+	cut    bool // records may have empty fields after the last column
+
+	n       int // rows read
+	pending int // blank records before next
+	next    []string
+	blank   []string
+	inBlank bool  // the last record was blank
+	end     error // after next
+}
+
+// newCSVRecords begins to read after the dialect's first line.
+func newCSVRecords(file string, in io.Reader, d *dialect) (*csvRecords, error) {
+	if _, err := io.CopyN(io.Discard, in, int64(d.skip)); err != nil {
+		return nil, pathError(file, textError(err))
+	}
+	r := &csvRecords{csvReader: newCSVReader(in), file: file, before: d.before}
+	r.Comma, r.FieldsPerRecord, r.TrimLeadingSpace = d.delimiter, -1, d.delimiter != '\t'
+	return r, nil
+}
+
+// First reads the first record, from which the width is known.
+func (r *csvRecords) First() ([]string, error) {
+	first, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, dataset.Errorf(dataset.ErrFormat, "%s: %s", r.file, emptyFile)
+	}
+	if err != nil {
+		return nil, r.readError(err)
+	}
+	r.width = len(first)
+	r.blank = make([]string, r.width)
+	return slices.Clone(first), nil
+}
+
+// Next reads the next row's record, or io.EOF.
+func (r *csvRecords) Next() (record []string, err error) {
+	for r.next == nil && r.end == nil { // to the next record that is not blank
+		record, err := r.Read()
+		switch empty := err == nil && filled(record) == 0; {
+		case errors.Is(err, io.EOF):
+			r.end = err
+		case err != nil:
+			r.end = r.readError(err)
+		case empty && len(record) == 1 && r.width > 1: // a line of blanks
+		case empty && (r.width > 1 || len(record) > r.width):
+			r.pending++
+		case r.cut && len(record) > r.width && filled(record[r.width:]) == 0:
+			r.next = record[:r.width]
+		case len(record) != r.width:
+			r.end = r.widthError(record)
+		default:
+			r.next = record
+		}
+	}
+	if r.end != nil {
+		return nil, r.end
+	}
+	if record, r.inBlank = r.next, r.pending > 0; r.inBlank {
+		r.pending--
+		record = r.blank
+	} else {
+		r.next = nil
+	}
+	r.n++
+	return record, nil
+}
+
+// lineOf returns the line in the file of a column of the last record; 0 if the record was
+// blank, since its line is not known.
+func (r *csvRecords) lineOf(column int) int {
+	if r.inBlank {
+		return 0
+	}
+	line, _ := r.FieldPos(column)
+	return line + r.before
+}
+
+// widthError reports a record with another number of columns than the first.
+func (r *csvRecords) widthError(record []string) error {
+	r.n, r.inBlank = r.n+r.pending, false
+	reason := errtext.Sprintf("found %d columns, want %d as in the first line", len(record), r.width)
+	switch {
+	case r.cut && len(record) > r.width:
+		at := r.width + slices.IndexFunc(record[r.width:], func(s string) bool { return strings.TrimSpace(s) != "" })
+		reason = errtext.Sprintf("%.40q is in column %d, which is ignored because it is empty in the first lines; name the column in a header", record[at], at)
+	case commentMark(record[0]) != "" && len(record) < r.width:
+		reason += "; this line looks like a comment, but comments are only allowed before the first row: remove the line"
+	case r.header && r.n == 0 && len(record) == r.width+1:
+		reason += "; the header must name every column, including the column of row names"
+	}
+	return &dataset.RowError{File: r.file, Row: r.n, Line: r.lineOf(0), Column: -1, Reason: reason}
+}
+
+// readError describes what encoding/csv says about the next row.
+func (r *csvRecords) readError(err error) error {
+	n := r.n + r.pending
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return &dataset.RowError{
+			File: r.file, Row: n, Line: parse.Line + r.before, Column: -1,
+			Reason: errtext.Sprintf("character %d: %v", parse.Column, parse.Err),
+		}
+	}
+	return fmt.Errorf("%s: row %d (counted from 0): %w", r.file, n, textError(err))
+}
+
+// aboveNumbers reports whether column i of rest has numbers and no other values.
+func aboveNumbers(rest [][]string, i int, m numbers.Marks) bool {
+	all := false
+	for _, record := range rest {
+		if i >= len(record) || numbers.IsMissing(record[i]) {
+			continue
+		}
+		if all = numbers.IsField(record[i], m); !all {
+			return false
+		}
+	}
+	return all
+}
+
+// filled returns the number of fields of a record up to the last field that is not blank.
+func filled(record []string) int {
+	n := len(record)
+	for n > 0 && strings.TrimSpace(record[n-1]) == "" {
+		n--
+	}
+	return n
+}
+
+// realColumns returns how many columns records have up to the last one with a value, and whether
+// some records have empty ones after it.
+func realColumns(records [][]string) (n int, cut bool) {
+	widest := 0
+	for _, record := range records {
+		n, widest = max(n, filled(record)), max(widest, len(record))
+	}
+	return n, n > 0 && n < widest
+}

@@ -1,0 +1,508 @@
+package read
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset"
+)
+
+// FoldsFile reads a CSV file (or .csv.gz) with the header row,fold that gives the
+// fold of each of so many rows; rows and folds count from 0, and both columns and rows may have any order. It
+// returns the folds by row and the number of folds. No fold may be empty. Errors name
+// the file and the line.
+func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
+	in, closer, err := openText(path, encodingOfMark)
+	if err != nil {
+		return nil, 0, pathError(path, err)
+	}
+	defer closer.Close()
+	folds, k, err = readFolds(in, rows)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return folds, k, nil
+}
+
+func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
+	r, header, err := newListReader(in)
+	if err != nil {
+		return nil, 0, err
+	}
+	row, folds, err := listColumns(header)
+	if err == nil && !folds {
+		err = dataset.Errorf(dataset.ErrFormat, "line 1: want the columns row and fold")
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return readFoldRows(r, row, rows)
+}
+
+// listReader reads a CSV file that lists something of rows: a column of its header is "row", and what follows the first one
+// stands between the columns.
+type listReader struct {
+	*csvReader
+	before int   // lines before the header
+	left   []int // rows, in order; their other fields may be empty
+}
+
+// listHead is how many bytes of a list show what stands between its columns.
+const listHead = 1 << 12
+
+// newListReader reads the header.
+func newListReader(in io.Reader) (r *listReader, header []string, err error) {
+	b := bufio.NewReaderSize(in, listHead)
+	head, _ := b.Peek(listHead)
+	delimiter, skip := sepLine(head)
+	if delimiter == 0 {
+		delimiter = ','
+		first := bytes.TrimLeft(head, "\r\n")
+		if at := bytes.IndexAny(first, string(delimiters)+"\n"); at >= 0 && first[at] != '\n' {
+			delimiter = rune(first[at])
+		}
+	}
+	if _, err := b.Discard(skip); err != nil {
+		return nil, nil, err
+	}
+	r = &listReader{newCSVReader(b), min(skip, 1), nil}
+	r.Comma, r.TrimLeadingSpace = delimiter, delimiter != '\t'
+	header, err = r.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, r.failed(err)
+	}
+	return r, header, nil
+}
+
+// failed says where the file cannot be read.
+func (r *listReader) failed(err error) error {
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return fmt.Errorf("line %d: %w: %w", parse.Line+r.before, parse.Err, dataset.ErrFormat)
+	}
+	return textError(err)
+}
+
+// mayLack reports whether the fields of a row, apart from its number, may be empty.
+func (r *listReader) mayLack(row int) bool {
+	_, left := slices.BinarySearch(r.left, row)
+	return left
+}
+
+// The columns of lists of rows, in capital or small letters.
+const (
+	rowColumn  = "row"
+	foldColumn = "fold"
+)
+
+// listColumns returns the place of the column of row numbers, and whether the other column has folds. The error says
+// what a header has.
+func listColumns(header []string) (row int, folds bool, err error) {
+	names := dataset.Trimmed(header)
+	isRow := func(name string) bool { return strings.EqualFold(name, rowColumn) }
+	row = slices.IndexFunc(names, isRow)
+	empty, hint := slices.Index(names, ""), ""
+	switch {
+	case empty == 0 && row == 1:
+		hint = "; the first column has no name and seems to be the index of a pandas data frame: write the file with to_csv(..., index=False)"
+	case row >= 0 && slices.ContainsFunc(names[row+1:], isRow):
+		hint = "; found two columns named row"
+	case row >= 0 && empty >= 0:
+		hint = fmt.Sprintf("; column %d (counted from 0) has no name", empty)
+	case row >= 0 && len(names) > 1:
+		return row, len(names) == 2 && strings.EqualFold(names[1-row], foldColumn), nil
+	}
+	return 0, false, dataset.Errorf(dataset.ErrFormat, "line 1: want the columns row and fold, or row and one column of 0 and 1 for each split%s", hint)
+}
+
+// wholeNumber reads a number in digits, which may have a fraction of zeros.
+func wholeNumber(field string) (int, error) {
+	field = strings.TrimSpace(field)
+	if whole, fraction, cut := strings.Cut(field, "."); cut && strings.Trim(fraction, "0") == "" {
+		field = whole
+	}
+	return strconv.Atoi(field)
+}
+
+// eachRow calls f with the number of each row, from a column, and the record. The records must list all rows, each once.
+func (r *listReader) eachRow(column, rows int, f func(row int, record []string) error) error {
+	lines := make([]int, rows) // by row: where it was listed; 0: not yet
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return r.failed(err)
+		}
+		line, _ := r.FieldPos(0)
+		line += r.before
+		row, err := wholeNumber(record[column])
+		switch {
+		case err == nil && row == rows:
+			err = dataset.Errorf(dataset.ErrFormat, "row %.20q: want a number from 0 to %d, because rows are numbered from 0", record[column], rows-1)
+		case err != nil || row < 0 || row > rows:
+			err = dataset.Errorf(dataset.ErrFormat, "row %.20q: want a number from 0 to %d", record[column], rows-1)
+		case lines[row] != 0:
+			err = dataset.Errorf(dataset.ErrFormat, "row %d is already listed in line %d", row, lines[row])
+		default:
+			lines[row] = line
+			err = f(row, record)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+	if row := slices.Index(lines, 0); row >= 0 {
+		return fmt.Errorf("row %d (counted from 0) is missing; the list must have all %d rows: %w", row, rows, dataset.ErrRowCount)
+	}
+	return nil
+}
+
+// readFoldRows reads folds after the header, in which the column at place has the numbers of rows.
+func readFoldRows(r *listReader, place, rows int) (folds []uint16, k int, err error) {
+	folds = make([]uint16, rows)
+	var none []int // rows without a fold
+	err = r.eachRow(place, rows, func(row int, record []string) error {
+		field := record[1-place]
+		if strings.TrimSpace(field) == "" && r.mayLack(row) {
+			none = append(none, row)
+			return nil
+		}
+		fold, err := wholeNumber(field)
+		if err != nil || fold < 0 || fold >= dataset.MaxFolds {
+			hint := ""
+			if _, is := tested(field); is && err != nil {
+				hint = "; a column that marks the samples of a split must not be called fold"
+			}
+			return dataset.Errorf(dataset.ErrFormat, "fold %.20q: want a whole number from 0 to %d, in digits%s", field, dataset.MaxFolds-1, hint)
+		}
+		folds[row] = uint16(fold)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(none) > 0 {
+		last := slices.Max(folds) // a fold that other rows have
+		for _, row := range none {
+			folds[row] = last
+		}
+	}
+	k, err = countFolds(folds)
+	return folds, k, err
+}
+
+// countFolds returns the number of folds. An empty fold is an error.
+func countFolds(folds []uint16) (int, error) {
+	if len(folds) == 0 {
+		return 0, dataset.Errorf(dataset.ErrFormat, "the file lists no rows")
+	}
+	k := int(slices.Max(folds)) + 1
+	used := make([]bool, k)
+	for _, f := range folds {
+		used[f] = true
+	}
+	i := slices.Index(used, false)
+	if i == 0 && !slices.Contains(used[1:], false) {
+		return 0, dataset.Errorf(dataset.ErrFormat, "the folds are numbered from 1 to %d, want numbers from 0: subtract 1 from each", k-1)
+	}
+	if i >= 0 {
+		return 0, dataset.Errorf(dataset.ErrFormat, "fold %d has no samples; the folds are 0 to %d", i, k-1)
+	}
+	return k, nil
+}
+
+// SplitList is what a split file says: Split.Assigned, Folds and Overlap.
+type SplitList struct {
+	Assigned []uint16 // by row; with Overlap splitWords(Folds) for each row
+	Folds    int
+	Overlap  bool
+}
+
+// SplitFile reads a CSV file (or .csv.gz) of so many rows: of folds, as FoldsFile does, or
+// with the header row and a column for each split, which is 1, True or test in test rows and 0, False
+// or train in others. In a column that is called train, 1 and True are training rows.
+// Each split has rows of both kinds. Errors name the file, the line and the column.
+func SplitFile(path string, rows int) (*SplitList, error) { return splitFile(path, rows, nil) }
+
+// splitFile is SplitFile for a file in which the fields of the rows left, in order, may be empty.
+func splitFile(path string, rows int, left []int) (*SplitList, error) {
+	in, closer, err := openText(path, encodingOfMark)
+	if err != nil {
+		return nil, pathError(path, err)
+	}
+	defer closer.Close()
+	s, err := readSplits(in, rows, left)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func readSplits(in io.Reader, rows int, left []int) (*SplitList, error) {
+	r, header, err := newListReader(in)
+	if err != nil {
+		return nil, err
+	}
+	r.left = left
+	row, isFolds, err := listColumns(header)
+	if err != nil {
+		return nil, err
+	}
+	if isFolds {
+		folds, k, err := readFoldRows(r, row, rows)
+		return &SplitList{Assigned: folds, Folds: k}, err
+	}
+	return readMasks(r, header, row, rows)
+}
+
+// readMasks reads a column for each split after the header, in which the column at place has the numbers of rows.
+func readMasks(r *listReader, header []string, place, rows int) (*SplitList, error) {
+	names := slices.Delete(dataset.Trimmed(header), place, place+1)
+	if n := len(names); n > dataset.MaxSplits {
+		return nil, dataset.Errorf(dataset.ErrFormat, "line 1: found %d splits, want at most %d", n, dataset.MaxSplits)
+	}
+	if err := dataset.CheckDistinct("splits", names); err != nil {
+		return nil, fmt.Errorf("line 1: %w: %w", err, dataset.ErrFormat)
+	}
+	var roles []splitRole // by column
+	for _, name := range names {
+		roles = append(roles, roleOf(name))
+	}
+	if train, test := slices.Index(roles, trainRole), slices.Index(roles, testRole); train >= 0 && test >= 0 {
+		return nil, dataset.Errorf(dataset.ErrAmbiguous, "line 1: columns %q and %q may describe one split or two: remove one column, or rename the splits without train and test in their names", names[train], names[test])
+	}
+	words := dataset.SplitWords(len(names))
+	masks := make([]uint16, rows*words)
+	err := r.eachRow(place, rows, func(row int, record []string) error {
+		for k, field := range slices.Delete(record, place, place+1) {
+			is, ok := tested(field)
+			if !ok && strings.TrimSpace(field) == "" && r.mayLack(row) {
+				continue
+			}
+			if !ok {
+				return dataset.Errorf(dataset.ErrFormat, "%q is %.20q: want 1 for a test sample and 0 for others, or True and False, or test and train", names[k], field)
+			}
+			if word := strings.TrimSpace(field); !strings.EqualFold(word, "train") && !strings.EqualFold(word, "test") {
+				switch roles[k] {
+				case trainRole:
+					is = !is
+				case doubtRole:
+					return dataset.Errorf(dataset.ErrAmbiguous, "%q is %.20q, which may mean test or train: write test and train, or call the column test if 1 means test, and train if 1 means train", names[k], field)
+				}
+			}
+			if is {
+				masks[row*words+k/16] |= 1 << (k % 16)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &SplitList{Assigned: masks, Folds: len(names), Overlap: true}
+	return s, s.check(names, rows)
+}
+
+// splitRole is what 1 means in a column of a split.
+type splitRole int
+
+const (
+	otherRole splitRole = iota // a test row, as the name says nothing else
+	testRole                   // a test row
+	trainRole                  // a training row
+	doubtRole                  // the name says both or neither
+)
+
+// roleOf reads from the name of a column of a split what 1 means.
+func roleOf(name string) splitRole {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r < 'a' || r > 'z' })
+	has := func(beginnings ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool {
+			return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(word, b) })
+		})
+	}
+	joined := " " + strings.Join(words, " ")
+	test := has("test", "istest", "intest", "holdout", "heldout", "outofsample") || strings.Contains(joined, " out of sample") || strings.Contains(joined, " held out") || strings.Contains(joined, " hold out")
+	train := has("train", "istrain", "intrain", "insample") || strings.Contains(joined, " in sample")
+	switch {
+	case train && test, slices.Contains(words, "val"), slices.Contains(words, "isval"), slices.Contains(words, "dev"), has("valid", "isvalid"):
+		return doubtRole
+	case train:
+		return trainRole
+	case test:
+		return testRole
+	}
+	return otherRole
+}
+
+// tested reads whether a split tests a row; ok is false if the field says neither.
+func tested(field string) (is, ok bool) {
+	field = strings.TrimSpace(field)
+	switch number, err := wholeNumber(field); {
+	case err == nil:
+		return number == 1, number == 0 || number == 1
+	case strings.EqualFold(field, "true"), strings.EqualFold(field, "test"):
+		return true, true
+	case strings.EqualFold(field, "false"), strings.EqualFold(field, "train"):
+		return false, true
+	}
+	return false, false
+}
+
+// check returns an error if a split tests no row, or all of them; names may be nil.
+func (s *SplitList) check(names []string, rows int) error {
+	words := dataset.SplitWords(s.Folds)
+	for k := range s.Folds {
+		tests := 0
+		for row := range rows {
+			tests += int(s.Assigned[row*words+k/16] >> (k % 16) & 1)
+		}
+		what := fmt.Sprintf("split %d", k)
+		if names != nil {
+			what = fmt.Sprintf("split %q", names[k])
+		}
+		switch tests {
+		case 0:
+			return dataset.Errorf(dataset.ErrFormat, "%s has no test samples", what)
+		case rows:
+			return dataset.Errorf(dataset.ErrFormat, "%s tests every sample, so no samples are left for training", what)
+		}
+	}
+	return nil
+}
+
+// DecodeSplits reads a list that EncodeFolds wrote: the folds of so many rows or, if overlap is true, splits.
+func DecodeSplits(b []byte, folds int, overlap bool, rows int) (*SplitList, error) {
+	if folds < 1 {
+		return nil, dataset.Errorf(dataset.ErrFormat, "want at least one fold, got %d", folds)
+	}
+	list, err := dataset.Split{Folds: folds, Overlap: overlap, Assigned: "given"}.Decode(b, rows)
+	if err != nil {
+		return nil, err
+	}
+	s := &SplitList{Assigned: list, Folds: folds, Overlap: overlap}
+	if overlap {
+		return s, s.check(nil, rows)
+	}
+	has := make([]bool, folds)
+	for _, fold := range list {
+		has[fold] = true
+	}
+	if fold := slices.Index(has, false); fold >= 0 {
+		return nil, dataset.Errorf(dataset.ErrFormat, "fold %d has no samples", fold)
+	}
+	return s, nil
+}
+
+// Disjoint returns the list as folds if it is Overlap but each row is a test row of exactly one split, and otherwise
+// the list.
+func (s *SplitList) Disjoint() *SplitList {
+	if !s.Overlap {
+		return s
+	}
+	words := dataset.SplitWords(s.Folds)
+	folds := make([]uint16, len(s.Assigned)/words)
+	for row := range folds {
+		tests := 0
+		for i, word := range s.Assigned[row*words : (row+1)*words] {
+			if word != 0 {
+				tests += bits.OnesCount16(word)
+				folds[row] = uint16(16*i + bits.TrailingZeros16(word))
+			}
+		}
+		if tests != 1 {
+			return s
+		}
+	}
+	return &SplitList{Assigned: folds, Folds: s.Folds}
+}
+
+// SplitFile reads a split file of the rows of the file that the dataset was imported from, see
+// the function SplitFile, and returns what it says of the dataset's rows. The fields of rows that
+// the dataset lacks may be empty.
+func SplitFor(m *dataset.Manifest, path string) (*SplitList, error) {
+	s, err := splitFile(path, m.FileRows(), m.LeftOutRows())
+	kept := m.FileRow()
+	if err != nil || kept == nil {
+		return s, err
+	}
+	words := 1
+	if s.Overlap {
+		words = dataset.SplitWords(s.Folds)
+	}
+	all := s.Assigned
+	s.Assigned = make([]uint16, 0, len(kept)*words)
+	for _, row := range kept {
+		s.Assigned = append(s.Assigned, all[row*words:(row+1)*words]...)
+	}
+	if s.Overlap {
+		if err := s.check(nil, len(kept)); err != nil {
+			return nil, fmt.Errorf("%s: after samples with missing values are left out, %w", path, err)
+		}
+		return s, nil
+	}
+	for fold := range s.Folds {
+		if !slices.Contains(s.Assigned, uint16(fold)) {
+			return nil, dataset.Errorf(dataset.ErrFormat, "%s: all samples of fold %d are left out for missing values", path, fold)
+		}
+	}
+	return s, nil
+}
+
+// WriteSplit writes a division of the dataset's rows as a split file, from which the method SplitFile
+// reads it again. The columns are row and fold; with Overlap row and test, or test0, test1 and so on
+// if there are several splits. Rows are numbered as in the file that the dataset was imported from,
+// and rows that the dataset lacks have empty fields.
+func WriteSplit(m *dataset.Manifest, w io.Writer, s *SplitList) error {
+	words, columns := 1, 1
+	if s.Overlap {
+		words, columns = dataset.SplitWords(s.Folds), s.Folds
+	}
+	if len(s.Assigned) != m.Rows*words {
+		return fmt.Errorf("dataset: the split lists %d samples, but the dataset has %d", len(s.Assigned)/max(1, words), m.Rows)
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	out.WriteString(rowColumn)
+	switch {
+	case !s.Overlap:
+		out.WriteString("," + foldColumn)
+	case columns == 1:
+		out.WriteString(",test")
+	default:
+		for k := range columns {
+			out.WriteString(",test" + strconv.Itoa(k))
+		}
+	}
+	left, rest := m.LeftOutRows(), s.Assigned
+	for row := range m.FileRows() {
+		line := strconv.AppendInt(append(out.AvailableBuffer(), '\n'), int64(row), 10)
+		if len(left) > 0 && left[0] == row {
+			left = left[1:]
+			line = append(line, strings.Repeat(",", columns)...)
+		} else {
+			for k := range columns {
+				value := rest[0]
+				if s.Overlap {
+					value = rest[k/16] >> (k % 16) & 1
+				}
+				line = strconv.AppendUint(append(line, ','), uint64(value), 10)
+			}
+			rest = rest[words:]
+		}
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	out.WriteByte('\n')
+	return out.Flush()
+}
