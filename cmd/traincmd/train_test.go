@@ -178,3 +178,104 @@ func TestFoldNames(t *testing.T) {
 		}
 	}
 }
+
+// An exact fit that takes more memory than is allowed is refused, and says what takes less.
+func TestExactFitsAreBounded(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	cmdtest.ArtificialFile(t, dir, "x.csv", 40, 1)
+	for memory, refused := range map[string]bool{"25599": true, "25600": false} { // 16 bytes for each of 40 x 40 pairs
+		e := cmdtest.Run(t, "train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "ldsvr", "--memory", memory)
+		if (e.Code == cli.ExitFailed) != refused || refused && !strings.Contains(e.Stderr, "landmarks") {
+			t.Errorf("--memory %s: exit code %d, %s", memory, e.Code, e.Stderr)
+		}
+	}
+	cmdtest.Works(t, "train", "--local", "--data", filepath.Join(dir, "x.csv"), "--algorithm", "ldsvr", "--memory", "1KiB", "--set", "landmarks=10")
+}
+
+// The error of a fold that cannot train names the fold, or the group that it tests.
+func TestFoldFailures(t *testing.T) {
+	testkit.WithoutRace(t)
+	data := "x0,x1,person,label_a,label_b\n1,2,ada,0.5,0.5\n2,3,ada,0.5,0.5\n3,5,ada,0.5,0.5\n4,1,bob,0.5,0.5\n"
+	files := map[string]string{"x.csv": data, "split.csv": "row,fold\n0,1\n1,1\n2,1\n3,0\n", "overlap.csv": "row,first,second\n0,0,1\n1,0,1\n2,0,1\n3,1,0\n"}
+	for _, test := range []struct {
+		args string
+		says []string
+	}{
+		{"--split @/split.csv", []string{"fold 1: ", "only 1 training sample"}},
+		{"--split @/overlap.csv", []string{"fold 1: ", "only 1 training sample"}},
+		{"--folds groups --groups person", []string{`without the group "ada": `, "only 1 training sample"}},
+	} {
+		t.Run(strings.Fields(test.args)[1], func(t *testing.T) {
+			args := "train --local --data @/x.csv --algorithm aa-knn --set k=3 " + test.args
+			if !strings.Contains(args, "groups") {
+				args += " --drop person"
+			}
+			cmdtest.Refused(t, files, args, cli.ExitUsage, test.says)
+		})
+	}
+}
+
+// settingsShown returns what a command printed of settings.
+func settingsShown(t *testing.T, text string) string {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, "settings "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	t.Fatalf("no settings in\n%s", text)
+	return ""
+}
+
+// TestChangedSettings: train and model show print the settings that differ from the defaults, JSON has all, and the command that
+// model show prints trains the same model.
+func TestChangedSettings(t *testing.T) {
+	testkit.WithoutRace(t)
+	dir := t.TempDir()
+	data, sparse := filepath.Join(dir, "d.csv"), filepath.Join(dir, "s.libsvm")
+	cmdtest.Works(t, "dataset", "generate", "--rows", "120", "--features", "4", "--labels", "3", "--kind", "random", "--out", data)
+	cmdtest.Write(t, dir, "s.libsvm", strings.Repeat("0.5,0.5 3:1\n0.25,0.75 7:2\n1,0 20:1\n", 20))
+	for _, c := range []struct{ data, flags, want string }{
+		{data, "--algorithm structrf", "the defaults (-o json has all)"},
+		{data, "--algorithm structrf --set trees=3", "trees=3, and the defaults (-o json has all)"},
+		{data, "--algorithm ldlf --steps 20", "steps=20, and the defaults (-o json has all)"},
+		{data, "--algorithm ldlf --steps 20 --set scaling=none", "scaling=none steps=20, and the defaults (-o json has all)"},
+		{data, "--algorithm ldlf --steps 20 --set preset=paper --set leaf_batches=5", "preset=paper leaf_batches=5 steps=20, and the defaults (-o json has all)"},
+		{data, "--algorithm ldlf --steps 20 --set features=mlp", "features=mlp steps=20, and the defaults (-o json has all)"},
+		{data, "--algorithm ensemble --members structrf:trees=3,aa-knn --set weights=mean", "members=structrf:trees=3,aa-knn weights=mean, and the defaults (-o json has all)"},
+		{sparse, "--algorithm sa-bfgs --folds 2", "the defaults (-o json has all)"},
+		{sparse, "--algorithm ldlf --steps 20", "steps=20, and the defaults (-o json has all)"},
+	} {
+		model := filepath.Join(dir, "m.model")
+		train := append(strings.Fields("train --local --data "+c.data+" --model-out "+model), strings.Fields(c.flags)...)
+		if got := settingsShown(t, cmdtest.Works(t, train...)); got != c.want {
+			t.Errorf("%s: settings are %q, want %q", c.flags, got, c.want)
+		}
+		if strings.Contains(c.flags, "folds") {
+			continue
+		}
+		text := cmdtest.Works(t, "model", "show", model)
+		_, again, ok := strings.Cut(text, "To train the model again, with the same data in FILE:\ncoppice ")
+		if !ok || len(settingsShown(t, text)) > 300 {
+			t.Fatal(text)
+		}
+		var first struct {
+			Digest string
+			Job    struct {
+				Settings json.RawMessage
+			}
+		}
+		cmdtest.JSON(t, &first, "model", "show", model)
+		if !strings.HasPrefix(string(first.Job.Settings), "{") || strings.Count(string(first.Job.Settings), ":") < 4 {
+			t.Errorf("%s: JSON has the settings %s", c.flags, first.Job.Settings)
+		}
+		var r struct {
+			ModelDigest string `json:"model_digest"`
+		}
+		cmdtest.JSON(t, &r, strings.Fields(strings.ReplaceAll(again, " FILE", " "+c.data))...)
+		if r.ModelDigest != first.Digest {
+			t.Errorf("%s: %s trains another model", c.flags, again)
+		}
+	}
+}
