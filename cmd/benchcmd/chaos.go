@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// ChaosCmd is `coppice chaos`.
 type ChaosCmd struct {
 	Seed      uint64        `default:"1" help:"Seed of the schedule, which says which fault hits which process, and when."`
 	Rounds    int           `default:"10" help:"Number of rounds of faults; 50 rounds inject each measured fault 20 times."`

@@ -1,6 +1,7 @@
 // Package benchcmd has the commands that start clusters of their own: benchmarks, injection of faults, and quickstart.
 package benchcmd
 
+// Cmd is `coppice bench`.
 type Cmd struct {
 	Kernels benchKernelsCmd `cmd:"" help:"Measure the numeric kernels of Coppice on one core."`
 	LDLF    benchLDLFCmd    `cmd:"" name:"ldlf" help:"Measure gradient steps and leaf updates of ldlf on one core."`

@@ -27,6 +27,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// QuickstartCmd is `coppice quickstart`.
 type QuickstartCmd struct {
 	Dir          string `placeholder:"DIR" help:"Empty folder in which disks, logs and the model are kept (default: a temporary folder, which is deleted at the end)."`
 	Coordinators int    `default:"3" help:"Number of coordinators: 1, 3 or 5."`

@@ -181,6 +181,7 @@ func flagsBelow(n *kong.Node) (names []string) {
 	return slices.Compact(names)
 }
 
+// ConfigCmd is `coppice config`.
 type ConfigCmd struct {
 	Show configShowCmd `cmd:"" help:"Show what value each flag of a command has, and where it comes from."`
 }

@@ -75,6 +75,7 @@ func (allHelpFlag) BeforeReset(ctx *kong.Context, k *kong.Kong) error {
 	return nil
 }
 
+// VersionCmd is `coppice version`.
 type VersionCmd struct{}
 
 // Run implements `coppice version`.

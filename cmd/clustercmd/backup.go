@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
+// BackupCmd is `coppice backup`.
 type BackupCmd struct {
 	File string `arg:"" placeholder:"FILE|FOLDER" help:"File to write, or a folder for a file that is named after the time."`
 
@@ -68,6 +69,7 @@ type backupShown struct {
 	archive.Header
 }
 
+// RestoreCmd is `coppice restore`.
 type RestoreCmd struct {
 	File       string   `arg:"" placeholder:"FILE" help:"Backup file, written by coppice backup."`
 	Dir        string   `required:"" placeholder:"DIR" help:"Folder of the new coordinator; it must be empty or not exist."`

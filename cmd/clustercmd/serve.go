@@ -28,6 +28,7 @@ import (
 	"github.com/coppice-ldl/coppice/worker"
 )
 
+// CoordinatorCmd is `coppice coordinator`.
 type CoordinatorCmd struct {
 	ID         string        `default:"a" help:"Id of this coordinator, one of the ids in --peers."`
 	Dir        string        `placeholder:"DIR" help:"Folder of the log, the snapshots and the blobs; required."`
@@ -146,6 +147,7 @@ func parsePeer(text string) (p coordinator.Peer, err error) {
 	return coordinator.Peer{ID: id, Host: host, Port: port}, nil
 }
 
+// WorkerCmd is `coppice worker`.
 type WorkerCmd struct {
 	Join   []string    `required:"" placeholder:"HOST[:PORT]" help:"HTTP addresses of coordinators; a single address is enough, because each coordinator knows the others."`
 	Dir    string      `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
@@ -309,6 +311,7 @@ func checkAddressSpace() error {
 		units.Bytes(limit.Cur), units.Bytes(leastAddressSpace))
 }
 
+// NATSCmd is `coppice nats`, which chaos starts.
 type NATSCmd struct {
 	Listen string `required:"" placeholder:"HOST:PORT" help:"Address on which to listen for clients."`
 

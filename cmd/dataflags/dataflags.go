@@ -165,6 +165,7 @@ func (d *DataFlags) Options() (o read.OpenOptions, checks importer.Checks, err e
 	return o, checks, err
 }
 
+// ParseRange parses the value of --range.
 func ParseRange(text string) (low, high int, err error) {
 	if low, high, err = read.ParseRange(text); err != nil {
 		err = cli.WrongOption(err)

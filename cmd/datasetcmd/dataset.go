@@ -113,10 +113,10 @@ func describeDataset(d *protocol.Dataset) *datasetInfo {
 	return info
 }
 
-type datasetListCmd struct{ connect.ServerFlags }
+type listCmd struct{ connect.ServerFlags }
 
 // Run implements `coppice dataset list`.
-func (c *datasetListCmd) Run(a *cli.App) error {
+func (c *listCmd) Run(a *cli.App) error {
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err
@@ -148,14 +148,14 @@ func (d *datasetInfo) storage() string {
 	return "dense"
 }
 
-type datasetShowCmd struct {
+type showCmd struct {
 	Name string `arg:"" help:"Name of the dataset."`
 
 	connect.ServerFlags
 }
 
 // Run implements `coppice dataset show`.
-func (c *datasetShowCmd) Run(a *cli.App) error {
+func (c *showCmd) Run(a *cli.App) error {
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err
@@ -212,14 +212,14 @@ func meanLine(m *dataset.Manifest) string {
 	return strings.Join(parts, ", ")
 }
 
-type datasetShareCmd struct {
+type shareCmd struct {
 	Name string `arg:"" help:"Name of the dataset."`
 
 	connect.ChangeFlags
 }
 
 // Run implements `coppice dataset share`.
-func (c *datasetShareCmd) Run(a *cli.App) error {
+func (c *shareCmd) Run(a *cli.App) error {
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err
@@ -232,14 +232,14 @@ func (c *datasetShareCmd) Run(a *cli.App) error {
 	return a.Print(describeDataset(d), func(w io.Writer) { fmt.Fprintf(w, "all users may read dataset %s\n", d.Name) })
 }
 
-type datasetDeleteCmd struct {
+type deleteCmd struct {
 	Name string `arg:"" help:"Name of the dataset."`
 
 	connect.ChangeFlags
 }
 
 // Run implements `coppice dataset delete`.
-func (c *datasetDeleteCmd) Run(a *cli.App) error {
+func (c *deleteCmd) Run(a *cli.App) error {
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err

@@ -69,41 +69,41 @@ func (c *changedExperiment) ask(a *cli.App, change func(client.Experiments, cont
 	})
 }
 
-type experimentCancelCmd struct{ changedExperiment }
+type cancelCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment cancel`.
-func (c *experimentCancelCmd) Run(a *cli.App) error {
+func (c *cancelCmd) Run(a *cli.App) error {
 	return c.ask(a, client.Experiments.Cancel, "cancelled", "", "")
 }
 
-type experimentShareCmd struct{ changedExperiment }
+type shareCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment share`.
-func (c *experimentShareCmd) Run(a *cli.App) error {
+func (c *shareCmd) Run(a *cli.App) error {
 	return c.ask(a, client.Experiments.Share, "shared", "", "")
 }
 
-type experimentPauseCmd struct{ changedExperiment }
+type pauseCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment pause`.
-func (c *experimentPauseCmd) Run(a *cli.App) error {
+func (c *pauseCmd) Run(a *cli.App) error {
 	return c.ask(a, client.Experiments.Pause, "paused", "; to go on", "resume")
 }
 
-type experimentResumeCmd struct{ changedExperiment }
+type resumeCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment resume`.
-func (c *experimentResumeCmd) Run(a *cli.App) error {
+func (c *resumeCmd) Run(a *cli.App) error {
 	return c.ask(a, client.Experiments.Resume, "resumed", "; to watch it", "watch")
 }
 
-type experimentRetryCmd struct {
+type retryCmd struct {
 	changedExperiment
 	Failed bool `help:"Repeat only runs that failed (default: also submit runs without a result that no job will do)."`
 }
 
 // Run implements `coppice experiment retry`.
-func (c *experimentRetryCmd) Run(a *cli.App) error {
+func (c *retryCmd) Run(a *cli.App) error {
 	cl, err := c.open(a)
 	if err != nil {
 		return err
@@ -131,10 +131,10 @@ type submitted struct {
 	Runs int    `json:"runs"`
 }
 
-type experimentDeleteCmd struct{ changedExperiment }
+type deleteCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment delete`.
-func (c *experimentDeleteCmd) Run(a *cli.App) error {
+func (c *deleteCmd) Run(a *cli.App) error {
 	cl, err := c.open(a)
 	if err != nil {
 		return err
@@ -153,14 +153,14 @@ func (c *experimentDeleteCmd) Run(a *cli.App) error {
 	})
 }
 
-type experimentExtendCmd struct {
+type extendCmd struct {
 	specArg
 	cellFlags
 	connect.ChangeFlags
 }
 
 // Run implements `coppice experiment extend`.
-func (c *experimentExtendCmd) Run(a *cli.App) error {
+func (c *extendCmd) Run(a *cli.App) error {
 	s, err := c.readFor(a, &c.cellFlags, false)
 	if err != nil {
 		return err

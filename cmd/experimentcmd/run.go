@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-type experimentRunCmd struct {
+type runCmd struct {
 	specArg
 	Dir   string `placeholder:"DIR" help:"With --local: folder for the results of runs. Runs with a result there are not repeated (default: NAME.experiment in the folder of the spec)."`
 	Local bool   `help:"Run in this process, without a cluster."`
@@ -27,10 +27,10 @@ type experimentRunCmd struct {
 }
 
 // Outputs implements printer.
-func (*experimentRunCmd) Outputs() []string { return []string{cli.JSONL} }
+func (*runCmd) Outputs() []string { return []string{cli.JSONL} }
 
 // Run implements `coppice experiment run`.
-func (c *experimentRunCmd) Run(a *cli.App) error {
+func (c *runCmd) Run(a *cli.App) error {
 	if err := cmp.Or(c.ThreadsFlag.Check(), c.reportFlags.check(c.Spec)); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c *experimentRunCmd) Run(a *cli.App) error {
 }
 
 // runHere computes in this process the runs without a result, and reports. For a dry run, it only says which.
-func (c *experimentRunCmd) runHere(a *cli.App, s *experiment.Spec) error {
+func (c *runCmd) runHere(a *cli.App, s *experiment.Spec) error {
 	defer garbage.Frugal.Begin()()
 	m := progress.New(a)
 	sets, layout, err := c.reader(a, m, s).Load(a.Ctx, c.KeepModels)
@@ -94,7 +94,7 @@ func (c *experimentRunCmd) runHere(a *cli.App, s *experiment.Spec) error {
 }
 
 // runThere submits the runs that no job of the experiment has, and waits for the end.
-func (c *experimentRunCmd) runThere(a *cli.App, s *experiment.Spec) error {
+func (c *runCmd) runThere(a *cli.App, s *experiment.Spec) error {
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-type experimentListCmd struct {
+type listCmd struct {
 	Shipped bool `help:"List the specs that are part of this program instead; experiment run takes their names."`
 	connect.ServerFlags
 }
 
 // Run implements `coppice experiment list`.
-func (c *experimentListCmd) Run(a *cli.App) error {
+func (c *listCmd) Run(a *cli.App) error {
 	if c.Shipped {
 		return listShipped(a)
 	}
@@ -42,13 +42,13 @@ func (c *experimentListCmd) Run(a *cli.App) error {
 	})
 }
 
-type experimentShowCmd struct {
+type showCmd struct {
 	whatArg
 	Spec bool `help:"Print the text of the spec: of a shipped spec (see experiment list --shipped), or of the last run of the experiment."`
 }
 
 // Run implements `coppice experiment show`.
-func (c *experimentShowCmd) Run(a *cli.App) error {
+func (c *showCmd) Run(a *cli.App) error {
 	if ships, ok := shipped.Find(c.What); ok && c.Spec {
 		return printSpec(a, ships.Name, string(ships.Text))
 	}
@@ -83,13 +83,13 @@ func printSpec(a *cli.App, name, text string) error {
 	}{name, text}, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
-type experimentReportCmd struct {
+type reportCmd struct {
 	whatArg
 	reportFlags
 }
 
 // Run implements `coppice experiment report`.
-func (c *experimentReportCmd) Run(a *cli.App) error {
+func (c *reportCmd) Run(a *cli.App) error {
 	if err := c.reportFlags.check(c.What); err != nil {
 		return err
 	}

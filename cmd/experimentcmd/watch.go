@@ -47,14 +47,14 @@ func watchExperiment(a *cli.App, cl *client.Client, name string) (protocol.JobSt
 	return x.State, nil
 }
 
-type experimentWatchCmd struct {
+type watchCmd struct {
 	nameArg
 	reportFlags
 	connect.ServerFlags
 }
 
 // Run implements `coppice experiment watch`.
-func (c *experimentWatchCmd) Run(a *cli.App) error {
+func (c *watchCmd) Run(a *cli.App) error {
 	if err := cmp.Or(c.nameArg.check(), c.reportFlags.check()); err != nil {
 		return err
 	}

@@ -42,37 +42,37 @@ func (c *changedJob) ask(a *cli.App, what wish, say func(w io.Writer, j *protoco
 // wish is a change of a job that a user asks for.
 type wish func(*client.Client, context.Context, string) (*protocol.JobInfo, error)
 
-type jobCancelCmd struct{ changedJob }
+type cancelCmd struct{ changedJob }
 
 // Run implements `coppice job cancel`.
-func (c *jobCancelCmd) Run(a *cli.App) error {
+func (c *cancelCmd) Run(a *cli.App) error {
 	return c.ask(a, (*client.Client).Cancel, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "job %s is %s\n", j.Name, j.State)
 	})
 }
 
-type jobShareCmd struct{ changedJob }
+type shareCmd struct{ changedJob }
 
 // Run implements `coppice job share`.
-func (c *jobShareCmd) Run(a *cli.App) error {
+func (c *shareCmd) Run(a *cli.App) error {
 	return c.ask(a, (*client.Client).Share, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "all users may read the models and predictions of job %s\n", j.Name)
 	})
 }
 
-type jobPauseCmd struct{ changedJob }
+type pauseCmd struct{ changedJob }
 
 // Run implements `coppice job pause`.
-func (c *jobPauseCmd) Run(a *cli.App) error {
+func (c *pauseCmd) Run(a *cli.App) error {
 	return c.ask(a, (*client.Client).Pause, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "job %s is %s; to resume it: %s\n", j.Name, j.State, a.Command("job resume "+j.Name))
 	})
 }
 
-type jobResumeCmd struct{ changedJob }
+type resumeCmd struct{ changedJob }
 
 // Run implements `coppice job resume`.
-func (c *jobResumeCmd) Run(a *cli.App) error {
+func (c *resumeCmd) Run(a *cli.App) error {
 	return c.ask(a, (*client.Client).Resume, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", j.Name, j.State, a.Command("job watch "+j.Name))
 	})

@@ -16,15 +16,15 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-type jobCurveCmd struct {
+type curveCmd struct {
 	jobArg
 	Plot string `placeholder:"FILE" help:"Draw the curve to FILE: .svg or .png."`
 }
 
-func (*jobCurveCmd) Outputs() []string { return []string{cli.CSV} }
+func (*curveCmd) Outputs() []string { return []string{cli.CSV} }
 
 // Run implements `coppice job curve`.
-func (c *jobCurveCmd) Run(a *cli.App) error {
+func (c *curveCmd) Run(a *cli.App) error {
 	var plot *results.FigureFile
 	if c.Plot != "" {
 		var err error

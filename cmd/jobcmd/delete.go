@@ -11,14 +11,14 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-type jobDeleteCmd struct {
+type deleteCmd struct {
 	Jobs []string `arg:"" name:"job" help:"Numbers or names of jobs."`
 
 	connect.ChangeFlags
 }
 
 // Run implements `coppice job delete`.
-func (c *jobDeleteCmd) Run(a *cli.App) error {
+func (c *deleteCmd) Run(a *cli.App) error {
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (c *jobDeleteCmd) Run(a *cli.App) error {
 	})
 }
 
-type jobPruneCmd struct {
+type pruneCmd struct {
 	OlderThan units.Age `required:"" placeholder:"AGE" help:"Delete jobs that ended at least this long ago, such as 30d, 12h or 1d12h. 0: all jobs that have ended."`
 	State     []string  `placeholder:"STATES" help:"Delete only jobs in these states: done, failed or cancelled (default: all three)."`
 	DryRun    bool      `help:"Only list the jobs that would be deleted."`
@@ -49,7 +49,7 @@ type jobPruneCmd struct {
 }
 
 // Run implements `coppice job prune`.
-func (c *jobPruneCmd) Run(a *cli.App) error {
+func (c *pruneCmd) Run(a *cli.App) error {
 	states, err := protocol.ParseJobStates(strings.Join(c.State, ","))
 	if err != nil {
 		return cli.Usagef("--state: %w", err)

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
-type jobPredictionsCmd struct {
+type predictionsCmd struct {
 	Job string `arg:"" help:"Number or name of the job."`
 	Out string `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
 
@@ -27,7 +27,7 @@ type jobPredictionsCmd struct {
 }
 
 // Run implements `coppice job predictions`.
-func (c *jobPredictionsCmd) Run(a *cli.App) error {
+func (c *predictionsCmd) Run(a *cli.App) error {
 	format, err := c.FormatOf(c.Out)
 	if err = cmp.Or(err, results.CheckFigures("--figures", c.Figures)); err != nil {
 		return err

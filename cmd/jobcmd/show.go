@@ -75,10 +75,10 @@ func percent(j *protocol.JobInfo) string {
 	return "-"
 }
 
-type jobShowCmd struct{ jobArg }
+type showCmd struct{ jobArg }
 
 // Run implements `coppice job show`.
-func (c *jobShowCmd) Run(a *cli.App) error {
+func (c *showCmd) Run(a *cli.App) error {
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func writeJob(a *cli.App, w io.Writer, j *protocol.JobInfo, line *protocol.JobCu
 	r.Text(w)
 }
 
-type jobListCmd struct {
+type listCmd struct {
 	State []string `placeholder:"STATES" help:"List only jobs in these states: queued, paused, running, done, failed, cancelled."`
 	Owner string   `placeholder:"NAME" help:"List only jobs of this user."`
 	Mine  bool     `help:"List only jobs of the user who asks, by the certificate or the token of the command."`
@@ -177,7 +177,7 @@ type jobListCmd struct {
 }
 
 // Run implements `coppice job list`.
-func (c *jobListCmd) Run(a *cli.App) error {
+func (c *listCmd) Run(a *cli.App) error {
 	q := protocol.JobQuery{Sort: c.Sort, Limit: c.Limit, After: c.After, Owner: c.Owner, Mine: c.Mine}
 	if c.Mine && c.Owner != "" {
 		return cli.Usagef("{owner} and {mine} exclude each other; leave one of them out")

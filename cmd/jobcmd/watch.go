@@ -18,15 +18,15 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-type jobWatchCmd struct {
+type watchCmd struct {
 	jobArg
 	Timeout time.Duration `placeholder:"DURATION" help:"End with an error if the job has not ended after this time. The job continues. A coordinator has at least 1s to answer (default: wait until the job ends)."`
 }
 
-func (*jobWatchCmd) Outputs() []string { return []string{cli.JSONL} }
+func (*watchCmd) Outputs() []string { return []string{cli.JSONL} }
 
 // Run implements `coppice job watch`.
-func (c *jobWatchCmd) Run(a *cli.App) error {
+func (c *watchCmd) Run(a *cli.App) error {
 	if c.Timeout < 0 {
 		return cli.Usagef("{timeout=%v}: want 0 or more", c.Timeout)
 	}

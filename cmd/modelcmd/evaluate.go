@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
+// EvaluateCmd is `coppice evaluate`.
 type EvaluateCmd struct {
 	Model     string `required:"" placeholder:"FILE" help:"Model file."`
 	Data      string `required:"" placeholder:"FILE" help:"Data file with labels; - for stdin."`

@@ -26,14 +26,14 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-type modelListCmd struct {
+type listCmd struct {
 	Limit int `default:"100" placeholder:"N" help:"List only the N newest models. 0: all models."`
 
 	connect.ServerFlags
 }
 
 // Run implements `coppice model list`.
-func (c *modelListCmd) Run(a *cli.App) error {
+func (c *listCmd) Run(a *cli.App) error {
 	if c.Limit < 0 {
 		return cli.Usagef("{limit=%d}: want 0 (all) or more", c.Limit)
 	}
@@ -67,7 +67,7 @@ func (c *modelListCmd) Run(a *cli.App) error {
 	})
 }
 
-type modelShowCmd struct {
+type showCmd struct {
 	Model string `arg:"" placeholder:"FILE|NAME" help:"Model file, or model of the cluster: the name of its job, or job/fold."`
 	Tree  *int   `placeholder:"N" help:"Print tree N of a forest of decision trees, counted from 0, instead of the description."`
 
@@ -80,7 +80,7 @@ type forest interface {
 }
 
 // tree prints one tree of a model.
-func (c *modelShowCmd) tree(a *cli.App, m *predict.Model) error {
+func (c *showCmd) tree(a *cli.App, m *predict.Model) error {
 	f, ok := m.Model.(forest)
 	if !ok {
 		return cli.Usagef("{tree}: a model of %s has no decision trees", m.File.Algorithm)
@@ -97,7 +97,7 @@ func (c *modelShowCmd) tree(a *cli.App, m *predict.Model) error {
 }
 
 // Run implements `coppice model show`.
-func (c *modelShowCmd) Run(a *cli.App) error {
+func (c *showCmd) Run(a *cli.App) error {
 	if c.Tree != nil && *c.Tree < 0 {
 		return cli.Usagef("{tree=%d}: trees are counted from 0", *c.Tree)
 	}
@@ -113,7 +113,7 @@ func (c *modelShowCmd) Run(a *cli.App) error {
 }
 
 // load reads a model file or a model of the cluster. dataset is the name of its dataset on the cluster.
-func (c *modelShowCmd) load(a *cli.App) (m *predict.Model, dataset string, err error) {
+func (c *showCmd) load(a *cli.App) (m *predict.Model, dataset string, err error) {
 	if _, err := os.Stat(c.Model); err == nil {
 		m, err = predict.Open(c.Model)
 		return m, "", err
@@ -143,7 +143,7 @@ func (c *modelShowCmd) load(a *cli.App) (m *predict.Model, dataset string, err e
 	return m, j.Dataset, nil
 }
 
-type modelDownloadCmd struct {
+type downloadCmd struct {
 	Name string `arg:"" help:"Name of the model: the name of its job, or job/fold."`
 	Out  string `required:"" placeholder:"FILE" help:"File to write; - for stdout."`
 
@@ -151,7 +151,7 @@ type modelDownloadCmd struct {
 }
 
 // Run implements `coppice model download`.
-func (c *modelDownloadCmd) Run(a *cli.App) error {
+func (c *downloadCmd) Run(a *cli.App) error {
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err
@@ -311,14 +311,14 @@ func (s *modelShown) text(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\n%s\n", again, repeat(s.Provenance, s.Dataset, spec.Changed(j.Algorithm, spec.Settings(j.Params), s.on...)))
 }
 
-type modelDeleteCmd struct {
+type deleteCmd struct {
 	Name string `arg:"" help:"Name or number of the model's job; the models of all folds are deleted together."`
 
 	connect.ChangeFlags
 }
 
 // Run implements `coppice model delete`.
-func (c *modelDeleteCmd) Run(a *cli.App) error {
+func (c *deleteCmd) Run(a *cli.App) error {
 	cl, err := c.Connect(a)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/predict"
 )
 
+// PredictCmd is `coppice predict`.
 type PredictCmd struct {
 	Model string `required:"" placeholder:"FILE" help:"Model file."`
 	Data  string `placeholder:"FILE" help:"Data file, or a JSON object with the .npy file of each array, or - for stdin; labels in the file are ignored."`

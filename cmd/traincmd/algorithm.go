@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
+// AlgorithmCmd is `coppice algorithm`.
 type AlgorithmCmd struct {
 	List algorithmListCmd `cmd:"" help:"List the algorithms."`
 	Show algorithmShowCmd `cmd:"" help:"Show what an algorithm is, when to use it, its paper and its settings."`

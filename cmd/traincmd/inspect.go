@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-ldl/coppice/job/local"
 )
 
+// InspectCmd is `coppice inspect`.
 type InspectCmd struct {
 	Node nodeCmd `cmd:"" help:"Show the gain of each threshold at a node of a tree, and which thresholds the adaptive step visits."`
 }

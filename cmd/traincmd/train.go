@@ -37,6 +37,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// Cmd is `coppice train`.
 type Cmd struct {
 	jobcmd.SpecFlags
 	jobcmd.SubmitFlags

@@ -20,10 +20,12 @@ import (
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
+// TrainArgs is a command line that trains a small model in this process.
 func TrainArgs(data string, more ...string) []string {
 	return append(append([]string{"train", "--local", "--data", data}, cmdtest.Small...), more...)
 }
 
+// ReadCSV reads the records of a CSV file.
 func ReadCSV(t *testing.T, path string) [][]string {
 	t.Helper()
 	f, err := os.Open(path)
@@ -38,6 +40,7 @@ func ReadCSV(t *testing.T, path string) [][]string {
 	return records
 }
 
+// Numbers parses texts as numbers.
 func Numbers(t *testing.T, texts []string) (v []float64) {
 	t.Helper()
 	for _, s := range texts {
@@ -56,6 +59,7 @@ type Moods struct {
 	Rows   [][]string
 }
 
+// NewMoods returns a table with n rows.
 func NewMoods(n int) *Moods {
 	m := &Moods{Header: []string{"a", "b", "c", "d", "label_happy", "label_sad", "label_angry"}}
 	r := rand.New(rand.NewPCG(1, 1))
@@ -104,6 +108,7 @@ func (m *Moods) Trained(t *testing.T, dir string) (data, model string) {
 	return data, model
 }
 
+// Predicted returns the predictions of a model as CSV.
 func Predicted(t *testing.T, model, data string, more ...string) string {
 	t.Helper()
 	return cmdtest.Works(t, append([]string{"predict", "--model", model, "--data", data, "--out", "-"}, more...)...)
