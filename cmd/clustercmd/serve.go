@@ -176,7 +176,7 @@ func (c *WorkerCmd) Run(a *cli.App) error {
 	if os.Getenv("GOMAXPROCS") == "" {
 		processors = func(n int) { runtime.GOMAXPROCS(n) }
 	}
-	var v *service
+	var v *Service
 	token, err := c.metricsToken(func() *slog.Logger { return v.log })
 	if err != nil {
 		return cli.Usagef("--metrics-token-file: %w", err)

@@ -30,16 +30,23 @@ type ServeFlags struct {
 	connect.TLSFlag
 }
 
-// Certificates opens the certificates of a service.
-func (s *ServeFlags) Certificates(v *service) (*certs.Source, error) {
+// Certificates opens the certificates of a service. Without a folder it returns nil.
+func (s *ServeFlags) Certificates(v *Service) (*certs.Source, error) {
 	if s.Insecure && s.TLSDir != "" {
 		return nil, cli.Usagef("--insecure and --tls-dir exclude each other: with certificates, every connection is encrypted")
 	}
-	return s.OpenCertificates(v.log)
+	if s.TLSDir == "" {
+		return nil, nil
+	}
+	source, err := certs.Open(s.TLSDir, v.log)
+	if err != nil {
+		return nil, cli.Usagef("{tls-dir}: %w", err)
+	}
+	return source, nil
 }
 
-// service is the run of a coordinator or a worker: its context and its log.
-type service struct {
+// Service is the run of a coordinator or a worker: its context and its log.
+type Service struct {
 	Ctx     context.Context
 	log     *slog.Logger
 	Cancel  context.CancelCauseFunc
@@ -50,7 +57,7 @@ type service struct {
 var errStdin = errors.New("stdin was closed")
 
 // Start begins a service. With -o json its log is in JSON.
-func (s *ServeFlags) Start(a *cli.App) *service {
+func (s *ServeFlags) Start(a *cli.App) *Service {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
 		panic("coppice: log level " + s.LogLevel + " passed the parser")
@@ -60,7 +67,7 @@ func (s *ServeFlags) Start(a *cli.App) *service {
 	if a.JSON {
 		handler = slog.NewJSONHandler(printable.NewJSONWriter(printable.Unwrap(a.Stderr)), options)
 	}
-	v := &service{handler: newServiceLog(handler, level > slog.LevelDebug)}
+	v := &Service{handler: newServiceLog(handler, level > slog.LevelDebug)}
 	v.log = slog.New(v.handler)
 	v.Ctx, v.Cancel = context.WithCancelCause(a.Ctx)
 	if s.DieWithStdin {
@@ -92,7 +99,7 @@ func hasTerminal() bool {
 
 // ended writes the last line of the log, which says why the service ended, and returns the error of its command. what
 // names the service. To be told to stop is no error.
-func (v *service) ended(what string, err error) error {
+func (v *Service) ended(what string, err error) error {
 	defer v.Cancel(nil)
 	if errors.Is(err, coordinator.ErrUsage) || errors.Is(err, worker.ErrConfig) {
 		return cli.Usage(err)

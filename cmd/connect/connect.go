@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -59,7 +58,7 @@ func (s *ServerFlags) Connect(a *cli.App) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.asked, a.Reach = at.explicit, s.ConnectFlags(a)
+	s.asked, a.Reach = at.explicit, Flags(a, s)
 	c.Patience = protocol.ClientRead
 	ctx, cancel := context.WithCancel(a.Ctx)
 	go source.Watch(ctx)
@@ -89,8 +88,8 @@ func (f *ChangeFlags) Connect(a *cli.App) (*client.Client, error) {
 	return c, nil
 }
 
-// TryConnect is Connect for a command that may not need a cluster. If the user names none, it does not wait.
-func (s *ServerFlags) TryConnect(a *cli.App) (*client.Client, error) {
+// Try is Connect for a command that may not need a cluster. If the user names none, it does not wait.
+func Try(a *cli.App, s *ServerFlags) (*client.Client, error) {
 	c, err := s.Connect(a)
 	if err == nil && !s.asked {
 		c.Patience = 0
@@ -234,8 +233,8 @@ func NewContext(c contexts.Context) (contexts.Context, error) {
 	return c, nil
 }
 
-// ClusterFlag returns the flag on the command line that names the cluster, with its value, or nil.
-func (s *ServerFlags) ClusterFlag(a *cli.App) []string {
+// Named returns the flag on the command line that names the cluster, with its value, or nil.
+func Named(a *cli.App, s *ServerFlags) []string {
 	switch {
 	case a.Given("server"):
 		return []string{"--server", strings.Join(s.Server, ",")}
@@ -245,9 +244,9 @@ func (s *ServerFlags) ClusterFlag(a *cli.App) []string {
 	return nil
 }
 
-// ConnectFlags returns the flags on the command line that say which cluster, and how to connect, as words for a shell.
-func (s *ServerFlags) ConnectFlags(a *cli.App) []string {
-	words := s.ClusterFlag(a)
+// Flags returns the flags on the command line that say which cluster, and how to connect, as words for a shell.
+func Flags(a *cli.App, s *ServerFlags) []string {
+	words := Named(a, s)
 	for _, f := range [][2]string{{"tls-dir", s.TLSDir}, {"ca-file", s.CAFile}, {"token-file", s.TokenFile}} {
 		if a.Given(f[0]) {
 			words = append(words, "--"+f[0], f[1])
@@ -461,16 +460,4 @@ func (s *asked) Explained(err error) error {
 // TLSFlag names the certificates of a process.
 type TLSFlag struct {
 	TLSDir string `name:"tls-dir" seldom:"" placeholder:"DIR" group:"cluster" help:"Folder with the certificates of this process: ca.crt, tls.crt and tls.key, from coppice certs (default: connections are not encrypted)."`
-}
-
-// OpenCertificates reads the certificates. Without a folder it returns nil.
-func (f *TLSFlag) OpenCertificates(log *slog.Logger) (*certs.Source, error) {
-	if f.TLSDir == "" {
-		return nil, nil
-	}
-	source, err := certs.Open(f.TLSDir, log)
-	if err != nil {
-		return nil, cli.Usagef("{tls-dir}: %w", err)
-	}
-	return source, nil
 }

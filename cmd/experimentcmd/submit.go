@@ -68,7 +68,7 @@ func noExperiment(name string) error {
 // readThere reads an experiment from a cluster so far. If bare is true, no values are read, but how each run has ended. spec is
 // the file of the spec; empty: the command was not given it.
 func readThere(a *cli.App, server *connect.ServerFlags, cl *client.Client, name string, bare bool, spec string) (*remote.Experiment, error) {
-	o := remote.Options{StatesOnly: bare, Spec: spec, Flags: server.ConnectFlags(a)}
+	o := remote.Options{StatesOnly: bare, Spec: spec, Flags: connect.Flags(a, server)}
 	e, err := remote.Read(a.Ctx, cl, name, o)
 	if errors.Is(err, submission.ErrNone) {
 		return nil, noExperiment(name)

@@ -101,7 +101,7 @@ func (w *whatArg) said(a *cli.App) string {
 	case w.Local:
 		return w.What + " --local"
 	}
-	return strings.Join(append([]string{w.What}, w.ConnectFlags(a)...), " ")
+	return strings.Join(append([]string{w.What}, connect.Flags(a, &w.ServerFlags)...), " ")
 }
 
 // find reads the experiment: from a folder or from the cluster. bare: a table of the cluster has how each run has ended,
@@ -120,7 +120,7 @@ func (w *whatArg) find(a *cli.App, bare bool) (*found, error) {
 		return nil, err
 	}
 	begun := experiment.Begun(at.dir)
-	if !at.onCluster(begun, here, w.ClusterFlag(a) != nil) {
+	if !at.onCluster(begun, here, connect.Named(a, &w.ServerFlags) != nil) {
 		if at.is == isSpec && !here && len(w.Server) > 0 {
 			a.Note("the experiment was read from %s; --server reads it from the cluster", at.dir)
 		}
@@ -131,7 +131,7 @@ func (w *whatArg) find(a *cli.App, bare bool) (*found, error) {
 	}
 	f, err := w.there(a, at, bare)
 	switch {
-	case err == nil || w.ClusterFlag(a) != nil:
+	case err == nil || connect.Named(a, &w.ServerFlags) != nil:
 	case at.is == isSpec:
 		err = errtext.Errorf(errtext.WrongRequest, "%s: there is no run with {local} (--dir names another folder); on the cluster: %w", at.dir, err)
 	case begun:

@@ -138,8 +138,8 @@ func (s *SpecFlags) apply(to *protocol.Spec) error {
 	return nil
 }
 
-// resolvedJob is the job of a spec, with the contents of the files that the spec names by their digests.
-type resolvedJob struct {
+// ResolvedJob is the job of a spec, with the contents of the files that the spec names by their digests.
+type ResolvedJob struct {
 	*round.Job
 	Assigned []uint16 // the folds of --split; nil without it
 	folds    []byte   // assigned, encoded
@@ -148,8 +148,8 @@ type resolvedJob struct {
 
 // Resolve makes the job of a spec on a dataset, so that errors name lines of the spec. It reads the folds of --split and
 // the weights of init_from, and has the spec name them by their digests. cl is nil if there is no cluster.
-func (s *SpecFlags) Resolve(a *cli.App, cl *client.Client, file *spec.File, m *dataset.Manifest) (*resolvedJob, error) {
-	r := new(resolvedJob)
+func (s *SpecFlags) Resolve(a *cli.App, cl *client.Client, file *spec.File, m *dataset.Manifest) (*ResolvedJob, error) {
+	r := new(ResolvedJob)
 	if s.Split != "" || s.draws() {
 		list, err := s.list(a, file, m)
 		if err != nil {

@@ -120,7 +120,7 @@ func (c *showCmd) load(a *cli.App) (m *predict.Model, dataset string, err error)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, "", err
 	}
-	cl, err := c.TryConnect(a)
+	cl, err := connect.Try(a, &c.ServerFlags)
 	if err != nil {
 		return nil, "", err
 	}

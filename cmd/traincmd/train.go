@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
@@ -247,11 +248,13 @@ func (c *Cmd) readFile(a *cli.App, m *progress.Meter) (*local.Data, error) {
 
 // fetch reads a cluster's dataset into memory.
 func (c *Cmd) fetch(a *cli.App, name string) (*local.Data, error) {
-	reach := c.TryConnect
+	var cl *client.Client
+	var err error
 	if a.Given("wait") {
-		reach = c.Connect
+		cl, err = c.Connect(a)
+	} else {
+		cl, err = connect.Try(a, &c.ServerFlags)
 	}
-	cl, err := reach(a)
 	if err != nil {
 		return nil, err
 	}
