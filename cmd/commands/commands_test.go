@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -110,5 +111,30 @@ func TestCommandsInText(t *testing.T) {
 	}
 	if checked < 80 {
 		t.Errorf("only %d commands checked: this looks at the wrong things", checked)
+	}
+}
+
+// TestCommandsOfLibrary: the part of the grammar that is built for a library has the commands as the whole has them.
+func TestCommandsOfLibrary(t *testing.T) {
+	flags := func(n *kong.Node) (list []string) {
+		for _, group := range n.AllFlags(false) {
+			for _, f := range group {
+				list = append(list, f.String()+f.Help)
+			}
+		}
+		return list
+	}
+	whole := cli.NewParser(&root{}).Model.Node
+	for _, part := range cli.NewParser(&modelGrammar{}).Model.Children {
+		if diff := cmp.Diff(flags(cli.Subcommand(whole, part.Name)), flags(part)); diff != "" {
+			t.Errorf("%s: %s", part.Name, diff)
+		}
+		var out strings.Builder
+		if code := runOfLibrary(t.Context(), []string{part.Name, "--no-such-flag"}, nil, io.Discard, &out); code != cli.ExitUsage || !strings.Contains(out.String(), "--no-such-flag") {
+			t.Errorf("%s: exit code %d: %s", part.Name, code, &out)
+		}
+	}
+	if code := runOfLibrary(t.Context(), []string{"version"}, nil, io.Discard, io.Discard); code != cli.ExitOK {
+		t.Errorf("version: exit code %d", code)
 	}
 }

@@ -124,6 +124,36 @@ func TestHarnessOfTests(t *testing.T) {
 	}
 }
 
+// TestCommandsWithoutHarness: the commands that train, predict and ask a cluster need no code of the harness.
+func TestCommandsWithoutHarness(t *testing.T) {
+	imports := make(map[string][]string) // of packages, without their tests
+	for _, s := range sources(t) {
+		for _, p := range s.imports() {
+			if dir, ours := strings.CutPrefix(p, module+"/"); ours && !s.test() {
+				imports[s.dir()] = append(imports[s.dir()], dir)
+			}
+		}
+	}
+	for _, command := range []string{"cmd/traincmd", "cmd/jobcmd", "cmd/modelcmd", "cmd/datasetcmd", "cmd/experimentcmd", "cmd/clustercmd"} {
+		if len(imports[command]) == 0 {
+			t.Errorf("%s imports nothing", command)
+		}
+		seen, next := map[string]bool{command: true}, []string{command}
+		for len(next) > 0 {
+			dir := next[0]
+			next = next[1:]
+			for _, p := range imports[dir] {
+				if in(p, "harness") {
+					t.Errorf("%s needs %s, because %s imports it", command, p, dir)
+				}
+				if !seen[p] {
+					seen[p], next = true, append(next, p)
+				}
+			}
+		}
+	}
+}
+
 func TestModulesHaveOwners(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, p := range s.imports() {
