@@ -3,10 +3,10 @@ package jobcmd
 
 // Cmd is `coppice job`.
 type Cmd struct {
-	Submit submitCmd   `cmd:"" help:"Submit a job and return at once."`
-	List   listCmd  `cmd:"" help:"List jobs."`
-	Show   showCmd  `cmd:"" help:"Describe a job."`
-	Watch  watchCmd `cmd:"" help:"Show a job's progress until it ends, then its result."`
+	Submit submitCmd `cmd:"" help:"Submit a job and return at once."`
+	List   listCmd   `cmd:"" help:"List jobs."`
+	Show   showCmd   `cmd:"" help:"Describe a job."`
+	Watch  watchCmd  `cmd:"" help:"Show a job's progress until it ends, then its result."`
 
 	Curve       curveCmd       `cmd:"" help:"Show a job's losses step by step, as text, CSV or JSON."`
 	Predictions predictionsCmd `cmd:"" help:"Write the predictions of a done job for the samples that it held out."`
