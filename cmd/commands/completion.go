@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/job/spec"
 )
 
@@ -31,10 +32,10 @@ func (completionCmd) Help() string {
 }
 
 // Run implements `coppice completion`.
-func (c *completionCmd) Run(a *app) error {
+func (c *completionCmd) Run(a *cli.App) error {
 	b, err := scripts.ReadFile("completion/coppice." + c.Shell)
 	if err == nil {
-		_, err = a.data.Write(b)
+		_, err = a.Data.Write(b)
 	}
 	return err
 }
@@ -46,9 +47,9 @@ type completeCmd struct {
 
 // Run prints the candidates for the last word, each with a tab and its description. If there are none, the shell
 // completes file names.
-func (c *completeCmd) Run(a *app, k *kong.Kong) error {
+func (c *completeCmd) Run(a *cli.App, k *kong.Kong) error {
 	for _, one := range complete(k.Model.Node, c.Words) {
-		fmt.Fprintf(a.stdout, "%s\t%s\n", one.text, one.what)
+		fmt.Fprintf(a.Stdout, "%s\t%s\n", one.text, one.what)
 	}
 	return nil
 }
@@ -73,11 +74,11 @@ func complete(root *kong.Node, words []string) []candidate {
 			if f := flagOf(node, w); f != nil && !f.IsBool() && !strings.Contains(w, "=") {
 				open = f
 			}
-		case child(node, w) != nil:
-			node = child(node, w)
+		case cli.Subcommand(node, w) != nil:
+			node = cli.Subcommand(node, w)
 		}
-		if takesCommand(node) {
-			node = root
+		if slices.Contains([]string{"help", "config show"}, strings.Join(cli.CommandPath(node), " ")) {
+			node = root // its argument is another command
 		}
 	}
 	name, _, assigned := strings.Cut(last, "=")
@@ -90,11 +91,6 @@ func complete(root *kong.Node, words []string) []candidate {
 		return starting(last, "", flags(node))
 	}
 	return starting(last, "", commands(node))
-}
-
-// takesCommand reports whether the argument of a command is another command.
-func takesCommand(n *kong.Node) bool {
-	return slices.Contains([]string{"help", "config show"}, strings.Join(path(n), " "))
 }
 
 // flagOf returns the flag of a word such as --steps, --steps=3 or -o; nil for none.
@@ -152,7 +148,7 @@ func algorithmNames() (all []candidate) {
 func values(n *kong.Node, f *kong.Flag, words []string) (all []candidate) {
 	switch {
 	case f.Name == "output":
-		for _, v := range outputsOf(n) {
+		for _, v := range cli.OutputsOf(n) {
 			all = append(all, candidate{v, ""})
 		}
 	case f.Enum != "":

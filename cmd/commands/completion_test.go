@@ -11,7 +11,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
@@ -88,39 +90,39 @@ func TestCompletionScripts(t *testing.T) {
 	testkit.WithoutRace(t)
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {
-			if script := out(t, "completion", name); !strings.Contains(script, "__complete --") {
+			if script := clitest.Output(t, "completion", name); !strings.Contains(script, "__complete --") {
 				t.Errorf("got %s", script)
 			}
 			shell(t, name, "coppice completion "+name+" > \"$TMPDIR/script\"; "+name+" -n \"$TMPDIR/script\"")
 		})
 	}
-	if e := cmdtest.Run(t, "completion", "tcsh"); e.Code != ExitUsage || !strings.Contains(e.Stderr, "fish") {
+	if e := cmdtest.Run(t, "completion", "tcsh"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "fish") {
 		t.Errorf("an unknown shell: exit code %d, %s", e.Code, e.Stderr)
 	}
 }
 
 // Every command and flag that help shows is offered, and nothing that is hidden.
 func TestCompletionIsWhole(t *testing.T) {
-	root := kong.Must(&cli{}).Model.Node
+	root := cli.NewParser(&root{}).Model.Node
 	var walk func(n *kong.Node)
 	walk = func(n *kong.Node) {
 		offered := make(map[string]bool)
 		for _, last := range []string{"", "-"} {
-			for _, c := range complete(root, append(path(n), last)) {
+			for _, c := range complete(root, append(cli.CommandPath(n), last)) {
 				offered[c.text] = true
 			}
 		}
 		for _, c := range n.Children {
 			if offered[c.Name] == c.Hidden {
-				t.Errorf("%s below %q: %v", c.Name, path(n), offered[c.Name])
+				t.Errorf("%s below %q: %v", c.Name, cli.CommandPath(n), offered[c.Name])
 			}
 			if !c.Hidden && c.Name != "help" {
 				walk(c)
 			}
 		}
 		for _, f := range n.Flags {
-			if offered["--"+f.Name] == f.Hidden && strings.Join(path(n), " ") != "config show" {
-				t.Errorf("--%s of %q: %v", f.Name, path(n), offered["--"+f.Name])
+			if offered["--"+f.Name] == f.Hidden && strings.Join(cli.CommandPath(n), " ") != "config show" {
+				t.Errorf("--%s of %q: %v", f.Name, cli.CommandPath(n), offered["--"+f.Name])
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -72,7 +73,7 @@ func TestComposeCommands(t *testing.T) {
 	defer func() {
 		cancel()
 		for range services {
-			if e := testkit.Receive(t, "the end of a service", ends); e.Code != ExitOK && e.Code != ExitSignal+2 {
+			if e := testkit.Receive(t, "the end of a service", ends); e.Code != cli.ExitOK && e.Code != cli.ExitSignal+2 {
 				t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 			}
 		}

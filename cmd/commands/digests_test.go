@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -19,7 +20,7 @@ import (
 //
 // None of it depends on processor, threads, or storage in blocks. A refactoring changes
 // nothing here; what does change a model changes algorithms.Numerics as well.
-var golden = []struct{ command, want string }{
+var golden = []struct{ Program, want string }{
 	{"train --data set.csv --steps 200 --set trees=3 --set depth=5 --set leaf_batches=50 --set batch_size=64 --test-fraction 0.1 --seed 7 --model-out ldlf.coppice",
 		"data 7a61c5b455 model aa418cd856 loss 0.00019197960440918866 K-L 0.00012168337279857598"},
 	{"train --data set.csv --steps 60",
@@ -142,9 +143,9 @@ func TestGoldenCommands(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeGoldenFiles(t)
 	for _, g := range golden {
-		t.Run(g.command, func(t *testing.T) {
-			if got := computed(t, g.command); got != g.want {
-				t.Errorf("another result:\n\t{%q,\n\t\t%q},\nwanted\n\t\t%q", g.command, got, g.want)
+		t.Run(g.Program, func(t *testing.T) {
+			if got := computed(t, g.Program); got != g.want {
+				t.Errorf("another result:\n\t{%q,\n\t\t%q},\nwanted\n\t\t%q", g.Program, got, g.want)
 			}
 		})
 	}
@@ -158,7 +159,7 @@ func computed(t *testing.T, command string) string {
 		sum := sha256.Sum256([]byte(cmdtest.Works(t, args...)))
 		return "prints " + hex.EncodeToString(sum[:])[:10]
 	}
-	var r result
+	var r results.Result
 	cmdtest.JSON(t, &r, append(args, "--local")...)
 	models := []string{r.ModelDigest[:10]}
 	for i, f := range r.Folds {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -53,7 +54,7 @@ func TestSignals(t *testing.T) {
 			testkit.Until(t, "the file to be begun", func() bool { return len(cmdtest.Contents(t, tmp)) == 1 })
 			cmd.Process.Signal(s)
 			cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != ExitSignal+int(s) || cmdtest.WithoutNotes(stderr.String()) != "coppice: interrupted\n" {
+			if code := cmd.ProcessState.ExitCode(); code != cli.ExitSignal+int(s) || cmdtest.WithoutNotes(stderr.String()) != "coppice: interrupted\n" {
 				t.Errorf("the command: exit code %d, %s", code, stderr)
 			}
 			free := testkit.FreeAddress(t)
@@ -80,18 +81,18 @@ func TestErrorsInJSON(t *testing.T) {
 	nobody := closedAddress(t)
 	tests := []struct {
 		args string
-		want failure
+		want cli.Failure
 	}{
-		{"train --lokal -o json", failure{Error: `unknown flag --lokal, did you mean "--local"?; see "coppice train --help"`, Kind: "usage", Code: 2}},
-		{"--output=json trian", failure{Error: `unexpected argument trian, did you mean "train"?; see "coppice --help"`, Kind: "usage", Code: 2}},
-		{"predict -o json --model @/none --data @/x.csv --out @/p.csv", failure{Error: dir + "/none: no such file or folder", Kind: "not_found", Code: 1}},
-		{"train -o json --local", failure{Error: "want data to train on: give --data FILE or --dataset NAME", Kind: "usage", Code: 2}},
-		{"job list -o json --server " + nobody, failure{Error: "no coordinator answers at " + nobody + ": connection refused; is the coordinator running, and is --server right?", Kind: "unavailable", Code: 1}},
+		{"train --lokal -o json", cli.Failure{Error: `unknown flag --lokal, did you mean "--local"?; see "coppice train --help"`, Kind: "usage", Code: 2}},
+		{"--output=json trian", cli.Failure{Error: `unexpected argument trian, did you mean "train"?; see "coppice --help"`, Kind: "usage", Code: 2}},
+		{"predict -o json --model @/none --data @/x.csv --out @/p.csv", cli.Failure{Error: dir + "/none: no such file or folder", Kind: "not_found", Code: 1}},
+		{"train -o json --local", cli.Failure{Error: "want data to train on: give --data FILE or --dataset NAME", Kind: "usage", Code: 2}},
+		{"job list -o json --server " + nobody, cli.Failure{Error: "no coordinator answers at " + nobody + ": connection refused; is the coordinator running, and is --server right?", Kind: "unavailable", Code: 1}},
 	}
 	for _, test := range tests {
 		cmd, stdout, stderr := cmdtest.Process(t, dir, strings.Fields(strings.ReplaceAll(test.args, "@", dir))...)
 		cmd.Run()
-		var got failure
+		var got cli.Failure
 		lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n") // progress comes before
 		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &got); err != nil || stdout.Len() > 0 {
 			t.Errorf("%s: %v, %s", test.args, err, stdout)
@@ -106,23 +107,12 @@ func TestErrorsInJSON(t *testing.T) {
 	}
 }
 
-func TestWantsJSON(t *testing.T) {
-	for line, want := range map[string]bool{
-		"": false, "-o json": true, "-ojson": true, "-o=json": true, "--output json x": true, "--output=json": true,
-		"-o text": false, "--output": false, "x -- -o json": false, "-o json -o text": false,
-	} {
-		if wantsJSON(strings.Fields(line)) != want {
-			t.Errorf("%q", line)
-		}
-	}
-}
-
 // TestTwoWaysAreUsage: a file that can be read in two ways ends train with exit code 2, in text and in JSON, and inspect with 0.
 func TestTwoWaysAreUsage(t *testing.T) {
 	file := cmdtest.Write(t, t.TempDir(), "a.csv", "x,class\n1,7\n2,8\n3,007\n")
 	for _, more := range [][]string{nil, {"-o", "json"}} {
 		e := cmdtest.Run(t, append([]string{"train", "--local", "--algorithm", "aa-knn", "--data", file, "--labels", "class"}, more...)...)
-		if e.Code != ExitUsage || !strings.Contains(e.Stderr, "write both as 7") {
+		if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "write both as 7") {
 			t.Errorf("%v: exit code %d, %s", more, e.Code, e.Stderr)
 		}
 	}

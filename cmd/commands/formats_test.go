@@ -22,6 +22,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -156,7 +157,7 @@ func coordinate(t *testing.T, folder string) (at string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Until(t, "the coordinator to be ready", func() bool { return cmdtest.Run(t, "job", "list", "--server", at).Code == ExitOK })
+	testkit.Until(t, "the coordinator to be ready", func() bool { return cmdtest.Run(t, "job", "list", "--server", at).Code == cli.ExitOK })
 	return at, func() {
 		if err := n.Quit(t.Context()); err != nil {
 			t.Error(err)

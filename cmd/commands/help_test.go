@@ -3,31 +3,22 @@ package commands
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
-// out runs a real process that must succeed and returns what it printed.
-func out(t *testing.T, args ...string) string {
-	t.Helper()
-	cmd, stdout, stderr := cmdtest.Process(t, t.TempDir(), args...)
-	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
-		t.Errorf("coppice %s: %v\n%s", strings.Join(args, " "), err, stderr)
-	}
-	return stdout.String()
-}
-
 // The first help is one screen: every command once, in groups, without subcommands.
 func TestShortHelp(t *testing.T) {
-	help := out(t, "--help")
+	help := clitest.Output(t, "--help")
 	if n := strings.Count(help, "\n"); n > 48 {
 		t.Errorf("%d lines:\n%s", n, help)
 	}
-	for _, command := range kong.Must(&cli{}).Model.Children {
+	for _, command := range cli.NewParser(&root{}).Model.Children {
 		if listed := strings.Count(help, "\n  "+command.Name+"  "); (listed == 1) == command.Hidden {
 			t.Errorf("%s is listed %d times", command.Name, listed)
 		}
@@ -46,29 +37,19 @@ func TestShortHelp(t *testing.T) {
 func TestHelpAndVersion(t *testing.T) {
 	testkit.WithoutRace(t)
 	for _, words := range [][]string{{}, {"job"}, {"job", "list"}, {"train"}} {
-		if behind, before := out(t, append(words, "--help")...), out(t, append([]string{"help"}, words...)...); behind != before || !strings.HasPrefix(behind, "Usage: coppice") {
+		if behind, before := clitest.Output(t, append(words, "--help")...), clitest.Output(t, append([]string{"help"}, words...)...); behind != before || !strings.HasPrefix(behind, "Usage: coppice") {
 			t.Errorf("help of %q differs:\n%s\n%s", words, behind, before)
 		}
 	}
-	if a, b := out(t, "--version"), out(t, "version"); a != b || !strings.HasPrefix(a, "coppice ") {
+	if a, b := clitest.Output(t, "--version"), clitest.Output(t, "version"); a != b || !strings.HasPrefix(a, "coppice ") {
 		t.Errorf("%q and %q", a, b)
 	}
-	if a, b := out(t, "train", "--version"), out(t, "version"); a != b {
+	if a, b := clitest.Output(t, "train", "--version"), clitest.Output(t, "version"); a != b {
 		t.Errorf("behind a command: %q", a)
 	}
 	e := cmdtest.Run(t, "help", "job", "lst")
-	if e.Code != ExitUsage || !strings.Contains(e.Stderr, `did you mean "list"?`) || strings.Count(e.Stderr, "\n") != 1 {
+	if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, `did you mean "list"?`) || strings.Count(e.Stderr, "\n") != 1 {
 		t.Errorf("help of an unknown command: exit code %d, %s", e.Code, e.Stderr)
-	}
-}
-
-// What help says of the files of folds is what they are called.
-func TestFoldNames(t *testing.T) {
-	help := strings.Join(strings.Fields(out(t, "train", "--help")), " ")
-	for i, want := range []string{"m-fold0.model", "m-fold1.model"} {
-		if got := foldPath("m.model", i); got != want || !strings.Contains(help, want) {
-			t.Errorf("fold %d is in %s; help says %v of %s", i, got, strings.Contains(help, want), want)
-		}
 	}
 }
 
@@ -76,12 +57,12 @@ func TestFoldNames(t *testing.T) {
 func TestHelpAll(t *testing.T) {
 	for _, command := range []string{"", "coordinator", "worker", "certs", "certs node", "token", "token create", "context", "context set", "job list"} {
 		args := strings.Fields(command)
-		all, help := out(t, append(args, "--help-all")...), out(t, append(args, "--help")...)
+		all, help := clitest.Output(t, append(args, "--help-all")...), clitest.Output(t, append(args, "--help")...)
 		if all != help || !strings.HasPrefix(all, "Usage: coppice "+command) {
 			t.Errorf("coppice %s --help-all shows:\n%s\nbut --help shows:\n%s", command, all, help)
 		}
 	}
-	if help := out(t, "worker", "--help"); !strings.Contains(help, "--tls-dir=DIR") {
+	if help := clitest.Output(t, "worker", "--help"); !strings.Contains(help, "--tls-dir=DIR") {
 		t.Errorf("worker --help has no --tls-dir:\n%s", help)
 	}
 }
@@ -89,21 +70,21 @@ func TestHelpAll(t *testing.T) {
 // The help of train is short; --help-all has every flag, and no help has a setting of an algorithm.
 func TestTrainHelp(t *testing.T) {
 	testkit.WithoutRace(t)
-	help, all := out(t, "train", "--help"), out(t, "train", "--help-all")
+	help, all := clitest.Output(t, "train", "--help"), clitest.Output(t, "train", "--help-all")
 	if n := strings.Count(help, "\n"); n > 80 {
 		t.Errorf("train --help has %d lines:\n%s", n, help)
 	}
 	left := 0
-	for _, group := range child(kong.Must(&cli{}).Model.Node, "train").AllFlags(true) {
+	for _, group := range cli.Subcommand(cli.NewParser(&root{}).Model.Node, "train").AllFlags(true) {
 		for _, f := range group {
 			if !strings.Contains(all, "--"+f.Name) {
 				t.Errorf("train --help-all has no --%s", f.Name)
 			}
 			listed := strings.Contains(help, "  --"+f.Name+" ") || strings.Contains(help, "  --"+f.Name+"=") || strings.Contains(help, ", --"+f.Name)
-			if listed == f.Tag.Has(seldomUsed) {
+			if listed == f.Tag.Has("seldom") {
 				t.Errorf("--%s is in the help of train: %v", f.Name, listed)
 			}
-			if f.Tag.Has(seldomUsed) {
+			if f.Tag.Has("seldom") {
 				left++
 			}
 		}
@@ -121,5 +102,21 @@ func TestTrainHelp(t *testing.T) {
 	}
 	if !strings.Contains(strings.Join(strings.Fields(help), " "), `"coppice algorithm show NAME" lists the settings`) {
 		t.Errorf("train --help does not say where the settings are:\n%s", help)
+	}
+}
+
+// full is a stdout without room.
+type full struct{}
+
+// Write implements io.Writer.
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// Help that cannot be written is a failure, and no wrong usage.
+func TestHelpWithoutRoom(t *testing.T) {
+	for _, args := range [][]string{{"help"}, {"help", "train"}, {"train", "--help"}} {
+		var stderr strings.Builder
+		if code := cmdtest.RunWith(t.Context(), args, strings.NewReader(""), full{}, &stderr); code != cli.ExitFailed || !strings.Contains(stderr.String(), "stdout: cannot be written") {
+			t.Errorf("%q: exit code %d, %s", args, code, stderr.String())
+		}
 	}
 }

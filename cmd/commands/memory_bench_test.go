@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
@@ -66,7 +67,7 @@ func withPeak(path string) int {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return ExitFailed
+		return cli.ExitFailed
 	}
 	return code
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -32,15 +33,15 @@ func TestPrefix(t *testing.T) {
 	if out := cmdtest.Works(t, "audit", "--server", server); !strings.Contains(out, "POST /v1/jobs ") || strings.Contains(out, "/ml/") {
 		t.Errorf("audit prints %s", out)
 	}
-	if e := cmdtest.Run(t, "job", "list", "--server", "http://"+address+"/other"); e.Code != ExitFailed || !strings.Contains(e.Stderr, "the API below /ml/coppice: replace /other by it in --server") {
+	if e := cmdtest.Run(t, "job", "list", "--server", "http://"+address+"/other"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "the API below /ml/coppice: replace /other by it in --server") {
 		t.Errorf("another path: exit code %d: %s", e.Code, e.Stderr)
 	}
 	for _, prefix := range []string{"coppice", "/", "/v1", "/a//b", "/a b", "/a/", "/.."} {
-		if e := cmdtest.Run(t, "coordinator", "--dir", filepath.Join(dir, "x"), "--http-prefix", prefix); e.Code != ExitUsage || !strings.Contains(e.Stderr, "--http-prefix") {
+		if e := cmdtest.Run(t, "coordinator", "--dir", filepath.Join(dir, "x"), "--http-prefix", prefix); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--http-prefix") {
 			t.Errorf("--http-prefix %s: exit code %d: %s", prefix, e.Code, e.Stderr)
 		}
 	}
-	if e := cmdtest.Run(t, "job", "list", "--server", "https://h/v1"); e.Code != ExitUsage || !strings.Contains(e.Stderr, "--server") {
+	if e := cmdtest.Run(t, "job", "list", "--server", "https://h/v1"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--server") {
 		t.Errorf("the path of the API: exit code %d: %s", e.Code, e.Stderr)
 	}
 }

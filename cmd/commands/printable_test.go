@@ -8,13 +8,12 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
-	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -74,15 +73,15 @@ func TestNothingIsObeyed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shows(t, ExitOK, "dataset", "inspect", file)
+	shows(t, cli.ExitOK, "dataset", "inspect", file)
 	text := cmdtest.Write(t, dir, "text.csv", "t"+escape+",label_a,label_b\nword"+escape+",0.5,0.5\n")
-	shows(t, ExitOK, "dataset", "inspect", text)
-	shows(t, ExitFailed, "train", "--local", "--data", text)
-	shows(t, ExitFailed, "dataset", "inspect", dir+"/none"+escape+".csv")
-	shows(t, ExitUsage, "dataset", "inspect"+escape)
+	shows(t, cli.ExitOK, "dataset", "inspect", text)
+	shows(t, cli.ExitFailed, "train", "--local", "--data", text)
+	shows(t, cli.ExitFailed, "dataset", "inspect", dir+"/none"+escape+".csv")
+	shows(t, cli.ExitUsage, "dataset", "inspect"+escape)
 	model := dir + "/m.model"
 	cmdtest.Run(t, "train", "--local", "--data", file, "--algorithm", "aa-knn", "--model-out", model)
-	shows(t, ExitOK, "model", "show", model)
+	shows(t, cli.ExitOK, "model", "show", model)
 	out := dir + "/p.csv"
 	cmdtest.Works(t, "predict", "--model", model, "--data", file, "--out", out)
 	if b, err := os.ReadFile(out); err != nil || !bytes.Contains(b, []byte(row)) {
@@ -91,43 +90,22 @@ func TestNothingIsObeyed(t *testing.T) {
 	if piped := cmdtest.Works(t, "predict", "--model", model, "--data", file, "--out", "-"); !strings.Contains(piped, row) {
 		t.Errorf("stdout in place of a file lacks the name as it is: %q", piped)
 	}
-	shows(t, ExitOK, "evaluate", "--model", model, "--data", file, "--per-sample")
+	shows(t, cli.ExitOK, "evaluate", "--model", model, "--data", file, "--per-sample")
 
 	job := &protocol.JobInfo{ID: 1, Name: "j", State: protocol.Failed, Error: "worker w2: step 3: cannot " + escape + "\xff read"}
 	at := fakeCluster(t, &protocol.Dataset{Name: "d", Digest: m.Digest(), Manifest: m}, job)
-	shows(t, ExitOK, "dataset", "show", "d", "--server", at)
-	shows(t, ExitOK, "job", "show", "j", "--server", at)
-	shows(t, ExitFailed, "job", "watch", "j", "--server", at)
+	shows(t, cli.ExitOK, "dataset", "show", "d", "--server", at)
+	shows(t, cli.ExitOK, "job", "show", "j", "--server", at)
+	shows(t, cli.ExitFailed, "job", "watch", "j", "--server", at)
 
 	e := cmdtest.Run(t, "job", "show", "j", "--server", at, "-o", "json")
 	var shown protocol.JobInfo
 	if err := json.Unmarshal([]byte(e.Stdout), &shown); err != nil || shown.Error != strings.ToValidUTF8(job.Error, "\ufffd") || obeyed(e.Stdout) {
 		t.Errorf("JSON: %q, error %v", e.Stdout, err)
 	}
-	var failed failure
+	var failed cli.Failure
 	e = cmdtest.Run(t, "train", "--local", "--data", text, "-o", "json")
 	if err := json.Unmarshal([]byte(e.Stderr), &failed); err != nil || !strings.Contains(failed.Error, `\x1b[31m`) || obeyed(e.Stderr) {
 		t.Errorf("an error in JSON: %q, error %v", e.Stderr, err)
-	}
-}
-
-// TestMeterObeysItself: a terminal obeys the sequences of the meter, and none in the texts that it shows.
-func TestMeterObeysItself(t *testing.T) {
-	var out bytes.Buffer
-	m := newMeter(printable.NewWriter(&out))
-	m.terminal, m.size = true, func() (columns, lines int) { return 300, 20 }
-	now := time.Unix(1, 0)
-	m.now, m.start = func() time.Time { return now }, now.Add(-time.Hour)
-	m.waiting("job j waits for " + escape + "a\nb")
-	now = now.Add(time.Hour)
-	m.live = true
-	m.showAll("first"+escape, func(int, int) []string { return []string{"second" + escape} })
-	m.warn("third" + escape)
-	text := `\x1b[31m\u009b2J\u202e\x07`
-	want := "\r\x1b[Kjob j waits for " + text + `a\nb` +
-		"\r\x1b[Jfirst" + text + "\r\nsecond" + text + "\r\x1b[1A" +
-		"\r\x1b[Jwarning: third" + text + "\n"
-	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -153,7 +154,7 @@ func TestAddressRefusals(t *testing.T) {
 		{"a worker that joins nobody", "worker --dir @/d", []string{"--join"}},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { cmdtest.Refused(t, nil, test.args, ExitUsage, test.says) })
+		t.Run(test.name, func(t *testing.T) { cmdtest.Refused(t, nil, test.args, cli.ExitUsage, test.says) })
 	}
 }
 
@@ -177,7 +178,7 @@ func TestServiceRefusals(t *testing.T) {
 			start := time.Now()
 			e := cmdtest.Run(t, args...)
 			// The last line of the log, and the error of the command.
-			if e.Code != ExitFailed || strings.Count(e.Stderr, "\n") != 2 || strings.Count(e.Stderr, test.says) < 2 || !strings.Contains(e.Stderr, `level=ERROR msg="the coordinator ends"`) {
+			if e.Code != cli.ExitFailed || strings.Count(e.Stderr, "\n") != 2 || strings.Count(e.Stderr, test.says) < 2 || !strings.Contains(e.Stderr, `level=ERROR msg="the coordinator ends"`) {
 				t.Errorf("exit code %d:\n%s", e.Code, e.Stderr)
 			}
 			if taken := time.Since(start); taken > 30*time.Second {

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -133,11 +134,11 @@ func (s *scan) metrics(address, tlsDir, bearer string) {
 func (s *scan) revoke(id string, admin []string) {
 	s.t.Helper()
 	for _, want := range []string{" is revoked; its open streams", " had ended before: it is revoked since "} {
-		if out := s.runs(ExitOK, append([]string{"token", "revoke", id}, admin...)...); !strings.Contains(out, want) {
+		if out := s.runs(cli.ExitOK, append([]string{"token", "revoke", id}, admin...)...); !strings.Contains(out, want) {
 			s.t.Errorf("token revoke prints %s, want %s", out, want)
 		}
 	}
-	var list []shownToken
+	var list []struct{ ID, State string }
 	cmdtest.JSON(s.t, &list, append([]string{"token", "list"}, admin...)...)
 	for _, one := range list {
 		if want := map[bool]string{true: "revoked", false: "valid"}[one.ID == id]; one.State != want {
@@ -200,7 +201,7 @@ func TestSecrets(t *testing.T) {
 	create := func(name, role string, more ...string) protocol.Token {
 		var made protocol.Token
 		args := append([]string{"token", "create", name, "--role", role, "--out", path(name), "-o", "json"}, more...)
-		if err := json.Unmarshal([]byte(s.runs(ExitOK, append(args, admin...)...)), &made); err != nil {
+		if err := json.Unmarshal([]byte(s.runs(cli.ExitOK, append(args, admin...)...)), &made); err != nil {
 			t.Fatal(err)
 		}
 		s.learn(name, path(name))
@@ -211,7 +212,9 @@ func TestSecrets(t *testing.T) {
 	with := func(file string, args ...string) []string {
 		return append(args, "--server", s.address, "--ca-file", filepath.Join(ca, "ca.crt"), "--token-file", file)
 	}
-	var printed createdToken // its own output is the only one with a token
+	var printed struct {
+		Text string `json:"token"`
+	} // its own output is the only one with a token
 	cmdtest.JSON(t, &printed, append([]string{"token", "create", "bob", "--role", "admin"}, admin...)...)
 	bob := s.secret("bob", printed.Text)
 	unknown, _, _ := access.NewToken()
@@ -219,27 +222,27 @@ func TestSecrets(t *testing.T) {
 	s.secret("broken", "coppice_"+rand.Text())
 
 	data := cmdtest.ArtificialFile(t, dir, "set.csv", 200, 1)
-	s.runs(ExitOK, with(path("ana"), "train", "--data", data, "--algorithm", "ldlf", "--steps", "20")...)
-	s.runs(ExitOK, with(path("rita"), "job", "list")...)
-	s.runs(ExitFailed, with(path("rita"), "job", "prune", "--older-than", "0")...)
-	s.runs(ExitFailed, with(path("ana"), "token", "list")...)
-	s.runs(ExitOK, with(bob, "token", "list")...)
-	s.runs(ExitOK, with(bob, "context", "set", "prod")...)
-	s.runs(ExitOK, "job", "list", "--context", "prod", "-o", "json")
-	s.runs(ExitOK, with(bob, "config", "show", "cluster")...)
-	s.runs(ExitFailed, with(path("unknown"), "job", "list")...)
-	s.runs(ExitUsage, with(path("broken"), "job", "list", "-o", "json")...)
-	s.runs(ExitUsage, "job", "list", "--server", "http://"+s.address, "--token-file", bob, "--ca-file", filepath.Join(ca, "ca.crt"))
+	s.runs(cli.ExitOK, with(path("ana"), "train", "--data", data, "--algorithm", "ldlf", "--steps", "20")...)
+	s.runs(cli.ExitOK, with(path("rita"), "job", "list")...)
+	s.runs(cli.ExitFailed, with(path("rita"), "job", "prune", "--older-than", "0")...)
+	s.runs(cli.ExitFailed, with(path("ana"), "token", "list")...)
+	s.runs(cli.ExitOK, with(bob, "token", "list")...)
+	s.runs(cli.ExitOK, with(bob, "context", "set", "prod")...)
+	s.runs(cli.ExitOK, "job", "list", "--context", "prod", "-o", "json")
+	s.runs(cli.ExitOK, with(bob, "config", "show", "cluster")...)
+	s.runs(cli.ExitFailed, with(path("unknown"), "job", "list")...)
+	s.runs(cli.ExitUsage, with(path("broken"), "job", "list", "-o", "json")...)
+	s.runs(cli.ExitUsage, "job", "list", "--server", "http://"+s.address, "--token-file", bob, "--ca-file", filepath.Join(ca, "ca.crt"))
 	backup := filepath.Join(dir, "b.backup")
-	s.runs(ExitOK, with(bob, "backup", backup)...)
-	if out := s.runs(ExitOK, "restore", backup, "--dir", filepath.Join(dir, "restored")); !strings.Contains(out, "0 certificates revoked, as of the backup; revoke later ones again") {
+	s.runs(cli.ExitOK, with(bob, "backup", backup)...)
+	if out := s.runs(cli.ExitOK, "restore", backup, "--dir", filepath.Join(dir, "restored")); !strings.Contains(out, "0 certificates revoked, as of the backup; revoke later ones again") {
 		t.Errorf("restore prints %s", out)
 	}
 	s.revoke(rita.ID, admin)
-	if e := cmdtest.Run(t, with(path("rita"), "job", "list")...); e.Code != ExitFailed || !strings.Contains(e.Stderr, "coppice token create") {
+	if e := cmdtest.Run(t, with(path("rita"), "job", "list")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "coppice token create") {
 		t.Errorf("a revoked token: exit code %d: %s", e.Code, e.Stderr)
 	}
-	s.runs(ExitOK, "token", "create", "--help")
+	s.runs(cli.ExitOK, "token", "create", "--help")
 	s.metrics(s.address, filepath.Join(ca, "admin"), "")
 	s.metrics(listen, filepath.Join(ca, "admin"), s.secrets["metrics"])
 	for _, cmd := range s.lived {

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/clitest"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
@@ -31,7 +34,7 @@ func saved(text string) map[string]string {
 func TestSideFilesOfCommands(t *testing.T) {
 	testkit.WithoutRace(t)
 	dir := t.TempDir()
-	content := strings.ReplaceAll(kinds(), "oak", "größe")
+	content := strings.ReplaceAll(clitest.Kinds(), "oak", "größe")
 	data := cmdtest.Write(t, dir, "kinds.csv", content)
 	rows := strings.Count(content, "\n") - 1
 	var split strings.Builder
@@ -45,7 +48,7 @@ func TestSideFilesOfCommands(t *testing.T) {
 	for kind := range specs {
 		in := t.TempDir()
 		cmdtest.Write(t, in, "kinds.csv", content)
-		var r result
+		var r results.Result
 		cmdtest.JSON(t, &r, "train", "--local", "--data", data, "--labels", "class", "--spec", cmdtest.Write(t, in, "s.yaml", specs[kind]),
 			"--names", cmdtest.Write(t, in, "n.json", names[kind]), "--split", cmdtest.Write(t, in, "f.csv", splits[kind]))
 		if len(r.Folds) != 2 {
@@ -59,7 +62,7 @@ func TestSideFilesOfCommands(t *testing.T) {
 		"c.yaml": {"train", "--local", "--data", data, "--labels", "class", "--config"}, "e.yaml": {"experiment", "run", "--local"},
 	} {
 		path := cmdtest.Write(t, dir, file, "\n# gr\xf6\xdfe\n")
-		if e := cmdtest.Run(t, append(command, path)...); e.Code == ExitOK || !strings.Contains(e.Stderr, filepath.Base(path)) || !strings.Contains(e.Stderr, "line 2") || !strings.Contains(e.Stderr, "UTF-8") {
+		if e := cmdtest.Run(t, append(command, path)...); e.Code == cli.ExitOK || !strings.Contains(e.Stderr, filepath.Base(path)) || !strings.Contains(e.Stderr, "line 2") || !strings.Contains(e.Stderr, "UTF-8") {
 			t.Errorf("%s: exit code %d, %s", file, e.Code, e.Stderr)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
@@ -61,10 +61,10 @@ func replaceLeader(t *testing.T, s *survivors) {
 	t.Setenv("COPPICE_SERVER", s.c.Servers())
 	testkit.Until(t, "d to be added", func() bool {
 		e := cmdtest.Run(t, "cluster", "add", d.Name+"="+http)
-		if e.Code != commands.ExitOK && !strings.Contains(e.Stderr, "no coordinator answers the leader at") {
+		if e.Code != cli.ExitOK && !strings.Contains(e.Stderr, "no coordinator answers the leader at") {
 			t.Fatalf("%+v", e)
 		}
-		return e.Code == commands.ExitOK
+		return e.Code == cli.ExitOK
 	})
 	var m protocol.Members
 	cmdtest.JSON(t, &m, "cluster", "members")
@@ -139,14 +139,14 @@ func restoreRefuses(t *testing.T, dir, backup string) {
 		code int
 		says string
 	}{
-		{[]string{"restore", damaged, "--dir", filepath.Join(dir, "new")}, commands.ExitFailed, "damaged.backup"},
-		{[]string{"restore", backup, "--dir", filepath.Join(dir, "restored")}, commands.ExitFailed, "coppice: " + filepath.Join(dir, "restored") + ": the folder is not empty"},
-		{[]string{"restore", filepath.Join(dir, "none"), "--dir", filepath.Join(dir, "new")}, commands.ExitFailed, "no such file"},
-		{[]string{"restore", backup, "--dir", filepath.Join(dir, "new"), "--peers", "b=h:1"}, commands.ExitUsage, `"a"`},
-		{[]string{"backup", filepath.Join(dir, "nowhere", "x")}, commands.ExitFailed, "folder does not exist"},
-		{[]string{"cluster", "add", "d"}, commands.ExitUsage, "ID=HOST:PORT"},
-		{[]string{"cluster", "remove", "nobody"}, commands.ExitFailed, `"nobody"`},
-		{[]string{"cluster", "transfer", "nobody"}, commands.ExitFailed, `"nobody"`},
+		{[]string{"restore", damaged, "--dir", filepath.Join(dir, "new")}, cli.ExitFailed, "damaged.backup"},
+		{[]string{"restore", backup, "--dir", filepath.Join(dir, "restored")}, cli.ExitFailed, "coppice: " + filepath.Join(dir, "restored") + ": the folder is not empty"},
+		{[]string{"restore", filepath.Join(dir, "none"), "--dir", filepath.Join(dir, "new")}, cli.ExitFailed, "no such file"},
+		{[]string{"restore", backup, "--dir", filepath.Join(dir, "new"), "--peers", "b=h:1"}, cli.ExitUsage, `"a"`},
+		{[]string{"backup", filepath.Join(dir, "nowhere", "x")}, cli.ExitFailed, "folder does not exist"},
+		{[]string{"cluster", "add", "d"}, cli.ExitUsage, "ID=HOST:PORT"},
+		{[]string{"cluster", "remove", "nobody"}, cli.ExitFailed, `"nobody"`},
+		{[]string{"cluster", "transfer", "nobody"}, cli.ExitFailed, `"nobody"`},
 	} {
 		e := cmdtest.Run(t, test.args...)
 		said := restoreProgress.ReplaceAllString(e.Stderr, "")
@@ -158,7 +158,7 @@ func restoreRefuses(t *testing.T, dir, backup string) {
 		t.Errorf("refused restores leave %v", left)
 	}
 	for _, command := range [][]string{{"backup"}, {"restore"}, {"cluster", "add"}, {"cluster", "members"}, {"cluster", "remove"}, {"cluster", "transfer"}} {
-		if e := cmdtest.Run(t, append(command, "--help")...); e.Code != commands.ExitOK || !strings.Contains(e.Stdout, "Usage: coppice "+strings.Join(command, " ")) {
+		if e := cmdtest.Run(t, append(command, "--help")...); e.Code != cli.ExitOK || !strings.Contains(e.Stdout, "Usage: coppice "+strings.Join(command, " ")) {
 			t.Errorf("%v --help: exit code %d\n%s", command, e.Code, e.Stdout)
 		}
 	}

@@ -3,7 +3,7 @@ package clusters_test
 import (
 	"testing"
 
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -34,7 +34,7 @@ func TestOneServerIsEnough(t *testing.T) {
 	if got := cmdtest.ModelDigest(t, testkit.Receive(t, "the end of train", train)); got != want {
 		t.Errorf("digest %q, undisturbed %q", got, want)
 	}
-	if e := testkit.Receive(t, "the end of watch", watch); e.Code != commands.ExitOK {
+	if e := testkit.Receive(t, "the end of watch", watch); e.Code != cli.ExitOK {
 		t.Errorf("job watch: exit code %d: %s", e.Code, e.Stderr)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -136,7 +136,7 @@ func (s *survivors) cancelMeanwhile() {
 	var j protocol.JobInfo
 	cmdtest.JSON(t, &j, "job", "cancel", "ended")
 	restart()
-	if e := <-end; e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "was cancelled") {
+	if e := <-end; e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "was cancelled") {
 		t.Errorf("train of a cancelled job: exit code %d: %s", e.Code, e.Stderr)
 	}
 	if got := s.job("ended"); j.State != protocol.Cancelled || got.State != protocol.Cancelled || len(got.Models) > 0 {

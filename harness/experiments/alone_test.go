@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/experiment"
 	reporting "github.com/coppice-ldl/coppice/experiment/report"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
@@ -89,7 +89,7 @@ func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Run) (st
 		}
 		words := cmdtest.Words(t, line)
 		if c.State == tables.Failed {
-			if e := cmdtest.Run(t, words...); e.Code == commands.ExitOK || !strings.Contains(e.Stderr, c.Error) {
+			if e := cmdtest.Run(t, words...); e.Code == cli.ExitOK || !strings.Contains(e.Stderr, c.Error) {
 				t.Errorf("%s: exit code %d\n%s\nwant %s", line, e.Code, e.Stderr, c.Error)
 			}
 			continue
@@ -180,7 +180,7 @@ func TestFoldFlags(t *testing.T) {
 		"--folds 3 --fold-seed x":             "--fold-seed x: want a whole number",
 		"--folds sklearn:3 --seed 9999999999": "largest seed of scikit-learn",
 	} {
-		if e := cmdtest.Run(t, append(slices.Clone(train), strings.Fields(flags)...)...); e.Code != commands.ExitUsage || !strings.Contains(e.Stderr, want) {
+		if e := cmdtest.Run(t, append(slices.Clone(train), strings.Fields(flags)...)...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, want) {
 			t.Errorf("%s: exit code %d, %s, want %s", flags, e.Code, e.Stderr, want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -35,7 +35,7 @@ methods:
 		return !slices.ContainsFunc(want, func(cells string) bool { return !strings.Contains(text, word+": "+cells+"\n") })
 	}
 	here := cmdtest.Run(t, "experiment", "run", spec, "--local", "-o", "json")
-	if here.Code != commands.ExitOK || !named(here.Stderr, "not run") {
+	if here.Code != cli.ExitOK || !named(here.Stderr, "not run") {
 		t.Fatalf("exit code %d\n%s", here.Code, here.Stderr)
 	}
 	c := cmdtest.Start(t, 3, 2)
@@ -48,7 +48,7 @@ methods:
 	})
 	cmdtest.KillAll(t, c)
 	there := <-end
-	if there.Code != commands.ExitOK || !named(there.Stderr, "not run") {
+	if there.Code != cli.ExitOK || !named(there.Stderr, "not run") {
 		t.Fatalf("exit code %d\n%s", there.Code, there.Stderr)
 	}
 	if diff := cmp.Diff(asJSON(t, decodedTable(t, here.Stdout)), asJSON(t, decodedTable(t, there.Stdout))); diff != "" {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 	"github.com/coppice-ldl/coppice/internal/wait"
@@ -97,7 +97,7 @@ func (of *estimated) measure(t *testing.T, table *strings.Builder) {
 		end <- cmdtest.RunContext(t.Context(), "experiment", "run", spec, "--server", c.Servers(), "--out", filepath.Join(dir, "report"))
 	}()
 	looks, done, joined := of.follow(t, c)
-	if e := <-end; e.Code != commands.ExitOK {
+	if e := <-end; e.Code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", e.Code, e.Stderr)
 	}
 	w := workOf(t, c.Client(), looks[0].Name, done)

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -81,7 +81,7 @@ func (k *killed) run() {
 	}
 	t.Logf("%s: to kill at the same moments again: -kill-seed %d", k.name, k.seed)
 	began := time.Now()
-	if e := cmdtest.RunContext(t.Context(), append([]string{"experiment", "run", "--local", "--dir", k.dir}, k.spec...)...); e.Code != commands.ExitOK {
+	if e := cmdtest.RunContext(t.Context(), append([]string{"experiment", "run", "--local", "--dir", k.dir}, k.spec...)...); e.Code != cli.ExitOK {
 		t.Fatalf("with --local: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	t.Logf("%s: %.1f s with --local", k.name, time.Since(began).Seconds())

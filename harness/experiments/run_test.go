@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
@@ -77,11 +77,11 @@ func TestExperimentLocal(t *testing.T) {
 		}
 	}
 	e := cmdtest.Run(t, "experiment", "run", spec, "--local")
-	if e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "0 runs to do, 7 runs ended before") || !strings.Contains(e.Stdout, "structrf trees=3") || !strings.Contains(e.Stdout, "mean baseline") {
+	if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "0 runs to do, 7 runs ended before") || !strings.Contains(e.Stdout, "structrf trees=3") || !strings.Contains(e.Stdout, "mean baseline") {
 		t.Errorf("again: exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
-	if e := cmdtest.Run(t, "experiment", "run", spec, "--local"); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "7 runs to do, 7 runs ended before") {
+	if e := cmdtest.Run(t, "experiment", "run", spec, "--local"); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "7 runs to do, 7 runs ended before") {
 		t.Errorf("with another row: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	if text := cmdtest.Works(t, "experiment", "show", filepath.Join(dir, "e.experiment")); !strings.Contains(text, "14 done, 7 failed") || !strings.Contains(text, "failed: first, ranking (3 runs): ranking predicts") {
@@ -182,7 +182,7 @@ func TestKilledExperiment(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := cmd.Wait()
-		if signal == os.Interrupt && (cmd.ProcessState.ExitCode() != commands.ExitSignal+2 || !strings.Contains(stderr.String(), "the same command does the other runs")) {
+		if signal == os.Interrupt && (cmd.ProcessState.ExitCode() != cli.ExitSignal+2 || !strings.Contains(stderr.String(), "the same command does the other runs")) {
 			t.Errorf("%v: %s", err, stderr)
 		}
 	}
@@ -191,7 +191,7 @@ func TestKilledExperiment(t *testing.T) {
 		t.Fatalf("all %d runs ended before the end", before)
 	}
 	e := cmdtest.Run(t, "experiment", "run", spec, "--local")
-	if says := fmt.Sprintf("%d runs to do, %d runs ended before", 35-before, before); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, says) {
+	if says := fmt.Sprintf("%d runs to do, %d runs ended before", 35-before, before); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, says) {
 		t.Errorf("want %q:\n%s", says, e.Stderr)
 	}
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, tableOf(t, "experiment", "report", spec))); diff != "" {
@@ -225,30 +225,30 @@ func TestExperimentRefusals(t *testing.T) {
 		"name: e\nmethods: [rf]\ndatasets:\n - {file: first.csv, folds: {file: odd.csv}}": "e.yaml:4:29: the folds of dataset first: ",
 	} {
 		e := cmdtest.Run(t, "experiment", "run", cmdtest.Write(t, dir, "e.yaml", text), "--local")
-		if !strings.Contains(e.Stderr, want) || e.Stdout != "" || e.Code != commands.ExitUsage {
+		if !strings.Contains(e.Stderr, want) || e.Stdout != "" || e.Code != cli.ExitUsage {
 			t.Errorf("%q: exit code %d, %s\nwant %q", text, e.Code, e.Stderr, want)
 		}
 	}
 	cmdtest.Write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
 	for name, want := range map[string]string{"words.csv": "words.csv: row 0, column 2", ".": "this is a folder, want a data file"} {
 		e := cmdtest.Run(t, "experiment", "run", cmdtest.Write(t, dir, "e.yaml", "name: e\nmethods: [rf]\ndatasets:\n- {name: d, file: "+name+"}"), "--local")
-		if !strings.Contains(e.Stderr, "e.yaml:4:3: dataset d: ") || !strings.Contains(e.Stderr, want) || e.Code != commands.ExitFailed {
+		if !strings.Contains(e.Stderr, "e.yaml:4:3: dataset d: ") || !strings.Contains(e.Stderr, want) || e.Code != cli.ExitFailed {
 			t.Errorf("data of %s: exit code %d, %s", name, e.Code, e.Stderr)
 		}
 	}
-	if e := cmdtest.Run(t, "experiment", "show", dir); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "no experiment was started in this folder") {
+	if e := cmdtest.Run(t, "experiment", "show", dir); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "no experiment was started in this folder") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 	for _, verb := range []string{"show", "report"} {
-		if e := cmdtest.Run(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait", "0"); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "127.0.0.1:1") {
+		if e := cmdtest.Run(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait", "0"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "127.0.0.1:1") {
 			t.Errorf("%s without a cluster: exit code %d: %s", verb, e.Code, e.Stderr)
 		}
-		if e := cmdtest.Run(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait=-1s"); e.Code != commands.ExitUsage || !strings.Contains(e.Stderr, "--wait") {
+		if e := cmdtest.Run(t, "experiment", verb, "e", "--server", "127.0.0.1:1", "--wait=-1s"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--wait") {
 			t.Errorf("%s: exit code %d: %s", verb, e.Code, e.Stderr)
 		}
 	}
 	skips := cmdtest.Write(t, dir, "e.yaml", "name: e\nmissing: skip\ndatasets: [third.csv, first.csv]\nmethods: [{algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\nfolds: 2")
-	if e := cmdtest.Run(t, "experiment", "run", skips, "--local"); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "skipped: dataset third") || strings.Contains(e.Stdout, "third") {
+	if e := cmdtest.Run(t, "experiment", "run", skips, "--local"); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "skipped: dataset third") || strings.Contains(e.Stdout, "third") {
 		t.Errorf("exit code %d: %s%s", e.Code, e.Stderr, e.Stdout)
 	}
 }
@@ -277,7 +277,7 @@ func TestExperimentOnCluster(t *testing.T) {
 	if here, there := cmdtest.Works(t, "experiment", "report", spec, "--no-times"), cmdtest.Works(t, on("experiment", "report", "e", "--no-times")...); here != there {
 		t.Errorf("the reports differ:\n%s\n%s", here, there)
 	}
-	if e := cmdtest.Run(t, on("experiment", "run", spec)...); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "0 runs of experiment e submitted") {
+	if e := cmdtest.Run(t, on("experiment", "run", spec)...); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "0 runs of experiment e submitted") {
 		t.Errorf("again: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	experimentSpec(t, dir, "  - {algorithm: structrf, settings: {trees: 4}}\n")
@@ -296,14 +296,14 @@ func TestExperimentOnCluster(t *testing.T) {
 	}
 	cmdtest.Write(t, dir, "words.csv", "x,label_a,label_b\n1,0.5,half\n")
 	words := cmdtest.Write(t, dir, "w.yaml", "name: w\nmethods: [rf]\ndatasets: [words.csv]")
-	if e := cmdtest.Run(t, on("experiment", "run", words)...); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "w.yaml:3:12: dataset words: ") || !strings.Contains(e.Stderr, "row 0, column 2") {
+	if e := cmdtest.Run(t, on("experiment", "run", words)...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "w.yaml:3:12: dataset words: ") || !strings.Contains(e.Stderr, "row 0, column 2") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	nothing := cmdtest.Write(t, dir, "n.yaml", "name: n\ndatasets: [first.csv]\nmethods: [ranking]\nfolds: 2\n")
-	if e := cmdtest.Run(t, on("experiment", "run", nothing)...); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "nothing to run: first, ranking: ranking predicts numbers") {
+	if e := cmdtest.Run(t, on("experiment", "run", nothing)...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "nothing to run: first, ranking: ranking predicts numbers") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, on("job", "predictions", "e.first", "--out", filepath.Join(dir, "p.csv"))...); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "--record predictions") || !strings.Contains(e.Stderr, "--keep-models") {
+	if e := cmdtest.Run(t, on("job", "predictions", "e.first", "--out", filepath.Join(dir, "p.csv"))...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "--record predictions") || !strings.Contains(e.Stderr, "--keep-models") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	var list []protocol.Experiment
@@ -312,7 +312,7 @@ func TestExperimentOnCluster(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	experimentSpec(t, dir, "  - {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}\n")
-	if e := cmdtest.Run(t, on("experiment", "extend", spec)...); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "7 new runs, 7 kept, 7 orphaned") || !strings.Contains(e.Stderr, "nothing was submitted") {
+	if e := cmdtest.Run(t, on("experiment", "extend", spec)...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "7 new runs, 7 kept, 7 orphaned") || !strings.Contains(e.Stderr, "nothing was submitted") {
 		t.Errorf("orphaned runs: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	cmdtest.Works(t, on("experiment", "extend", spec, "--yes")...)
@@ -321,11 +321,11 @@ func TestExperimentOnCluster(t *testing.T) {
 	if len(list) != 1 || list[0].State != "cancelled" || list[0].Runs != 21 || list[0].Done != 14 {
 		t.Errorf("cancelled: %+v", list)
 	}
-	if e := cmdtest.Run(t, on("experiment", "watch", "e")...); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "7 runs of experiment e missing") || !strings.Contains(e.Stdout, "structrf trees=3") {
+	if e := cmdtest.Run(t, on("experiment", "watch", "e")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "7 runs of experiment e missing") || !strings.Contains(e.Stdout, "structrf trees=3") {
 		t.Errorf("cancelled: exit code %d\n%s", e.Code, e.Stderr)
 	}
 	cmdtest.Works(t, on("experiment", "delete", "e")...)
-	if e := cmdtest.Run(t, on("experiment", "show", "e", "-o", "json")...); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, `no experiment \"e\"`) || !strings.Contains(e.Stderr, `"kind":"not_found"`) {
+	if e := cmdtest.Run(t, on("experiment", "show", "e", "-o", "json")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, `no experiment \"e\"`) || !strings.Contains(e.Stderr, `"kind":"not_found"`) {
 		t.Errorf("deleted: exit code %d\n%s", e.Code, e.Stderr)
 	}
 }
@@ -408,7 +408,7 @@ func TestKilledClusterExperiment(t *testing.T) {
 		t.Errorf("%d runs are recorded, %d were before", after, before)
 	}
 	e := <-end
-	if e.Code != commands.ExitOK {
+	if e.Code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", e.Code, e.Stderr)
 	}
 	table, err := tables.Decode(strings.NewReader(e.Stdout))
@@ -510,7 +510,7 @@ methods:
 			t.Errorf("%v: %q in JSON, and as text %q", err, got.Mistakes, lines)
 		}
 		for i, want := range c.want {
-			if e.Code != commands.ExitUsage || len(lines) != len(c.want) || !strings.HasPrefix(lines[i], filepath.Join(dir, want)) {
+			if e.Code != cli.ExitUsage || len(lines) != len(c.want) || !strings.HasPrefix(lines[i], filepath.Join(dir, want)) {
 				t.Errorf("exit code %d, %q, want %q", e.Code, lines, c.want)
 				break
 			}
@@ -527,7 +527,7 @@ func TestNoImportAfterMistake(t *testing.T) {
 	for first, want := range map[string]string{"missing.csv": "dataset missing: ", "{dataset: nowhere}": `the cluster has no dataset "nowhere"`} {
 		spec := cmdtest.Write(t, dir, "e.yaml", "name: e\ndatasets: ["+first+", first.csv, {file: first.csv, name: labels, label_columns: nosuch}]\nmethods: [rf]\n")
 		e := cmdtest.Run(t, "experiment", "run", spec, "--server", server)
-		if e.Code != commands.ExitUsage || !strings.Contains(e.Stderr, "2 mistakes") || !strings.Contains(e.Stderr, want) || !strings.Contains(e.Stderr, "dataset labels: ") {
+		if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "2 mistakes") || !strings.Contains(e.Stderr, want) || !strings.Contains(e.Stderr, "dataset labels: ") {
 			t.Errorf("exit code %d\n%s", e.Code, e.Stderr)
 		}
 	}

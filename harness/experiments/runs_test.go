@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment"
 	reporting "github.com/coppice-ldl/coppice/experiment/report"
@@ -44,7 +44,7 @@ func TestNamesTaken(t *testing.T) {
 		{"bare", "drop: who", "0 runs of experiment "},
 	} {
 		spec := cmdtest.Write(t, dir, "e.yaml", "name: "+c.name+"\nmethods: [aa-knn]\nfolds: 4\ndatasets:\n  - {file: people.csv, label_columns: \"l1,l2\", "+c.keys+"}\n")
-		if e := cmdtest.Run(t, "experiment", "run", spec, "--server", server); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, c.says) {
+		if e := cmdtest.Run(t, "experiment", "run", spec, "--server", server); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, c.says) {
 			t.Errorf("%s: exit code %d: %s", c.keys, e.Code, e.Stderr)
 		}
 	}
@@ -68,7 +68,7 @@ func TestChangedRuns(t *testing.T) {
 		first := cmdtest.Run(t, append([]string{"experiment", "run", spec(3)}, where...)...)
 		second := cmdtest.Run(t, append([]string{"experiment", "run", spec(4), "--yes"}, where...)...)
 		third := cmdtest.Run(t, append([]string{"experiment", "run", spec(4)}, where...)...)
-		if strings.Contains(first.Stderr+third.Stderr, "repeated") || !strings.Contains(second.Stderr, says) || third.Code != commands.ExitOK {
+		if strings.Contains(first.Stderr+third.Stderr, "repeated") || !strings.Contains(second.Stderr, says) || third.Code != cli.ExitOK {
 			t.Errorf("%v: %s\n%s\n%s", where, first.Stderr, second.Stderr, third.Stderr)
 		}
 	}
@@ -144,7 +144,7 @@ func TestRecordedRuns(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	for _, c := range []struct{ flag, says string }{{"--record=odd", `--record: cannot record "odd"`}, {"--record-again", "--record-again: nothing is to be recorded"}} {
-		if e := cmdtest.Run(t, on("", c.flag)...); e.Code != commands.ExitUsage || !strings.Contains(e.Stderr, c.says) {
+		if e := cmdtest.Run(t, on("", c.flag)...); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, c.says) {
 			t.Errorf("%s: exit code %d: %s", c.flag, e.Code, e.Stderr)
 		}
 	}
@@ -247,11 +247,11 @@ func TestCancelledRuns(t *testing.T) {
 			return err == nil && (now.State == protocol.Paused) == (command == "pause") && now.Done >= 2
 		})
 	}
-	if e := cmdtest.Run(t, on("experiment", "pause", "none")...); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, `the cluster has no experiment "none"`) {
+	if e := cmdtest.Run(t, on("experiment", "pause", "none")...); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, `the cluster has no experiment "none"`) {
 		t.Errorf("exit code %d\n%s", e.Code, e.Stderr)
 	}
 	cmdtest.Works(t, on("experiment", "cancel", "e")...)
-	if e := <-end; e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "runs of experiment e missing") {
+	if e := <-end; e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "runs of experiment e missing") {
 		t.Errorf("exit code %d\n%s", e.Code, e.Stderr)
 	}
 	ofReport := func() int { return experiment.Count(tableOf(t, on("experiment", "report", "e")...)).Done }
@@ -270,7 +270,7 @@ func TestCancelledRuns(t *testing.T) {
 		t.Fatalf("%d runs stay", done)
 	}
 	e := cmdtest.Run(t, on("experiment", "run", spec(""), "-o", "json")...)
-	if says := fmt.Sprintf("%d run", 5-done); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, says) {
+	if says := fmt.Sprintf("%d run", 5-done); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, says) {
 		t.Errorf("want %q: exit code %d\n%s", says, e.Code, e.Stderr)
 	}
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", path, "--local")), asJSON(t, tableOf(t, on("experiment", "report", "e")...))); diff != "" {

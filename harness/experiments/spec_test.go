@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
@@ -33,29 +33,29 @@ func TestReportOfAnotherSpec(t *testing.T) {
 		{[]string{"--server", server}, []string{"experiment", "report", "study", "--server", server}},
 	} {
 		with := func(args ...string) cmdtest.Ended { return cmdtest.Run(t, append(args, c.where...)...) }
-		if e := with("experiment", "run", a); e.Code != commands.ExitOK || strings.Contains(e.Stderr, "another spec") {
+		if e := with("experiment", "run", a); e.Code != cli.ExitOK || strings.Contains(e.Stderr, "another spec") {
 			t.Errorf("run: exit code %d\n%s", e.Code, e.Stderr)
 		}
 		e := with("experiment", "run", b, "--yes")
-		if e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "had results of another spec with the same name, a.yaml") || !strings.Contains(e.Stdout, "b.yaml, SHA-256") {
+		if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "had results of another spec with the same name, a.yaml") || !strings.Contains(e.Stdout, "b.yaml, SHA-256") {
 			t.Errorf("run of the other: exit code %d\n%s", e.Code, e.Stderr)
 		}
 		for _, command := range []string{"report", "show"} {
 			e := with("experiment", command, a)
-			if e.Code != commands.ExitUsage || !strings.Contains(e.Stderr, "has the results of another spec, b.yaml, with the same name") || !strings.Contains(e.Stderr, "coppice "+strings.Join(c.advice, " ")) || e.Stdout != "" {
+			if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "has the results of another spec, b.yaml, with the same name") || !strings.Contains(e.Stderr, "coppice "+strings.Join(c.advice, " ")) || e.Stdout != "" {
 				t.Errorf("%s of a.yaml: exit code %d\n%s%s", command, e.Code, e.Stdout, e.Stderr)
 			}
-			if e := with("experiment", command, b); e.Code != commands.ExitOK || strings.Contains(e.Stderr+e.Stdout, "has changed since") {
+			if e := with("experiment", command, b); e.Code != cli.ExitOK || strings.Contains(e.Stderr+e.Stdout, "has changed since") {
 				t.Errorf("%s of b.yaml: exit code %d\n%s", command, e.Code, e.Stderr)
 			}
 		}
 		if text := cmdtest.Works(t, c.advice...); !strings.Contains(text, "second") || !strings.Contains(text, "b.yaml, SHA-256") {
 			t.Errorf("the advice gives\n%s", text)
 		}
-		if e := with("experiment", "run", a, "--yes"); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "another spec with the same name, b.yaml") {
+		if e := with("experiment", "run", a, "--yes"); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "another spec with the same name, b.yaml") {
 			t.Errorf("run again: exit code %d\n%s", e.Code, e.Stderr)
 		}
-		if e := with("experiment", "report", a); e.Code != commands.ExitOK || !strings.Contains(e.Stdout, "first") {
+		if e := with("experiment", "report", a); e.Code != cli.ExitOK || !strings.Contains(e.Stdout, "first") {
 			t.Errorf("report after the run: exit code %d\n%s", e.Code, e.Stderr)
 		}
 	}
@@ -72,28 +72,28 @@ func TestReportOfAnEditedSpec(t *testing.T) {
 	for _, where := range [][]string{{"--local"}, {"--server", server}} {
 		with := func(args ...string) cmdtest.Ended { return cmdtest.Run(t, append(args, where...)...) }
 		cmdtest.Write(t, dir, "e.yaml", text)
-		if e := with("experiment", "run", spec, "--yes"); e.Code != commands.ExitOK {
+		if e := with("experiment", "run", spec, "--yes"); e.Code != cli.ExitOK {
 			t.Fatalf("exit code %d\n%s", e.Code, e.Stderr)
 		}
 		cmdtest.Write(t, dir, "e.yaml", "# nearest neighbours\n"+text)
-		if e := with("experiment", "report", spec); e.Code != commands.ExitOK || strings.Contains(e.Stdout+e.Stderr, "has changed since") {
+		if e := with("experiment", "report", spec); e.Code != cli.ExitOK || strings.Contains(e.Stdout+e.Stderr, "has changed since") {
 			t.Errorf("a comment: exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 		}
 		cmdtest.Write(t, dir, "e.yaml", strings.Replace(text, "k: 3", "k: 20", 1))
 		const says = "The spec e.yaml has changed since these results were computed. Changed: methods with other settings: near. To get results of the new spec, run the experiment again."
 		e := with("experiment", "report", spec)
-		if e.Code != commands.ExitOK || !strings.Contains(e.Stderr, says) || !strings.Contains(strings.Join(strings.Fields(e.Stdout), " "), says) {
+		if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, says) || !strings.Contains(strings.Join(strings.Fields(e.Stdout), " "), says) {
 			t.Errorf("exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 		}
 		for _, args := range [][]string{{"experiment", "report", spec, "--format", "json"}, {"experiment", "show", spec}, {"experiment", "show", spec, "-o", "json"}} {
-			if e := with(args...); e.Code != commands.ExitOK || !strings.Contains(e.Stdout, says) {
+			if e := with(args...); e.Code != cli.ExitOK || !strings.Contains(e.Stdout, says) {
 				t.Errorf("%v: exit code %d\n%s%s", args, e.Code, e.Stdout, e.Stderr)
 			}
 		}
-		if e := with("experiment", "run", spec, "--yes"); e.Code != commands.ExitOK || strings.Contains(e.Stderr, "another spec") { // the advice
+		if e := with("experiment", "run", spec, "--yes"); e.Code != cli.ExitOK || strings.Contains(e.Stderr, "another spec") { // the advice
 			t.Errorf("exit code %d\n%s", e.Code, e.Stderr)
 		}
-		if e := with("experiment", "report", spec); e.Code != commands.ExitOK || strings.Contains(e.Stdout+e.Stderr, "has changed since") {
+		if e := with("experiment", "report", spec); e.Code != cli.ExitOK || strings.Contains(e.Stdout+e.Stderr, "has changed since") {
 			t.Errorf("after the run: exit code %d\n%s", e.Code, e.Stderr)
 		}
 	}
@@ -116,21 +116,21 @@ func TestDamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := cmdtest.Run(t, "experiment", "report", spec, "--local")
-	if e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "line 2 of cells.log is damaged and was left out; coppice experiment run repeats the runs of these lines") || !strings.Contains(e.Stdout, "4 of 5 runs are done") {
+	if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "line 2 of cells.log is damaged and was left out; coppice experiment run repeats the runs of these lines") || !strings.Contains(e.Stdout, "4 of 5 runs are done") {
 		t.Errorf("report: exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 	}
 	e = cmdtest.Run(t, "experiment", "run", spec, "--local", "--no-times")
-	if e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "1 run to do, 4 runs ended before") || e.Stdout != want {
+	if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "1 run to do, 4 runs ended before") || e.Stdout != want {
 		t.Errorf("run: exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 	}
 	plan := filepath.Join(dir, "e.experiment", "plan.json")
 	if err := os.WriteFile(plan, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if e := cmdtest.Run(t, "experiment", "report", spec, "--local"); e.Code != commands.ExitFailed || !strings.Contains(e.Stderr, "coppice experiment run writes plan.json again and keeps the runs that have ended") {
+	if e := cmdtest.Run(t, "experiment", "report", spec, "--local"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "coppice experiment run writes plan.json again and keeps the runs that have ended") {
 		t.Errorf("a damaged plan: exit code %d\n%s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, "experiment", "run", spec, "--local", "--no-times"); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "0 runs to do, 5 runs ended before") || e.Stdout != want {
+	if e := cmdtest.Run(t, "experiment", "run", spec, "--local", "--no-times"); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "0 runs to do, 5 runs ended before") || e.Stdout != want {
 		t.Errorf("after the advice: exit code %d\n%s%s", e.Code, e.Stdout, e.Stderr)
 	}
 }
@@ -157,7 +157,7 @@ func TestRepeatsAreNoEvidence(t *testing.T) {
 	}
 	one := cmdtest.Run(t, "experiment", "run", once, "--local")
 	many := cmdtest.Run(t, "experiment", "run", often, "--local")
-	if one.Code != commands.ExitOK || many.Code != commands.ExitOK || tests(one.Stdout) == "" || tests(one.Stdout) != tests(many.Stdout) {
+	if one.Code != cli.ExitOK || many.Code != cli.ExitOK || tests(one.Stdout) == "" || tests(one.Stdout) != tests(many.Stdout) {
 		t.Errorf("exit codes %d and %d; tests\n%s\n%s\n%s", one.Code, many.Code, tests(one.Stdout), tests(many.Stdout), many.Stdout)
 	}
 	for _, says := range []string{
@@ -181,7 +181,7 @@ func TestDatasetOfTwoTypesOfLabels(t *testing.T) {
 	spec := cmdtest.Write(t, dir, "e.yaml", "name: e\nmeasures: [kl, mae_expected, accuracy]\nfolds: 2\nmethods: [{algorithm: aa-knn, settings: {k: 3}}, {algorithm: structrf, settings: {trees: 2, min_samples: 2}}]\n"+
 		"datasets: [d0.csv, {file: d0.csv, name: d0r, range: 1:3}, d1.csv, d2.csv, {file: d2.csv, name: d2f, folds: {k: 2, seed: 9}}]\n")
 	e := cmdtest.Run(t, "experiment", "run", spec, "--local", "--format", "json")
-	if e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "datasets d0r and d0 have the same samples, labels and folds, but different kinds of labels") {
+	if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "datasets d0r and d0 have the same samples, labels and folds, but different kinds of labels") {
 		t.Fatalf("exit code %d, %s", e.Code, e.Stderr)
 	}
 	var r struct {
@@ -250,7 +250,7 @@ func TestReportOfEditedFiles(t *testing.T) {
 		}
 		for _, args := range [][]string{{"report", spec, "--local"}, {"report", spec, "--format", "json"}, {"report", spec, "--format", "html"}, {"show", spec}} {
 			e := cmdtest.Run(t, append([]string{"experiment"}, args...)...)
-			if e.Code != commands.ExitOK || strings.Contains(e.Stdout, begins[:60]) != (c.says != "") {
+			if e.Code != cli.ExitOK || strings.Contains(e.Stdout, begins[:60]) != (c.says != "") {
 				t.Errorf("%+v: %q: exit code %d, %s%s", c, args, e.Code, e.Stdout, e.Stderr)
 			}
 		}
@@ -260,10 +260,10 @@ func TestReportOfEditedFiles(t *testing.T) {
 		cmdtest.Write(t, dir, c.file, before)
 	}
 	cmdtest.Write(t, dir, "splits.csv", strings.Replace(splits, "0,0\n1,1\n", "0,1\n1,0\n", 1))
-	if e := cmdtest.Run(t, "experiment", "run", spec, "--local"); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "2 runs are repeated") {
+	if e := cmdtest.Run(t, "experiment", "run", spec, "--local"); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "2 runs are repeated") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, "experiment", "report", spec); e.Code != commands.ExitOK || strings.Contains(e.Stderr, "data files have changed") || strings.Contains(e.Stderr, "is read again, because the size") {
+	if e := cmdtest.Run(t, "experiment", "report", spec); e.Code != cli.ExitOK || strings.Contains(e.Stderr, "data files have changed") || strings.Contains(e.Stderr, "is read again, because the size") {
 		t.Errorf("after the run: exit code %d, %s", e.Code, e.Stderr)
 	}
 }
@@ -302,7 +302,7 @@ func TestReportNamesTheData(t *testing.T) {
 	}
 	cmdtest.Works(t, "experiment", "run", spec, "--data", alt, "--local")
 	cmdtest.ArtificialFile(t, alt, "first.csv", 40, 3)
-	if e := cmdtest.Run(t, "experiment", "report", spec); e.Code != commands.ExitOK || !strings.Contains(e.Stderr, "Changed: the samples of first.") {
+	if e := cmdtest.Run(t, "experiment", "report", spec); e.Code != cli.ExitOK || !strings.Contains(e.Stderr, "Changed: the samples of first.") {
 		t.Errorf("exit code %d, %s", e.Code, e.Stderr)
 	}
 }

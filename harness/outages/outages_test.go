@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/cmd/commands"
+	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -80,11 +80,11 @@ func (s *outageSite) reads(outage string, fails []string, parts []string, verdic
 		if b.took > withinOutage {
 			s.t.Errorf("%s: coppice %s took %v", outage, command, b.took)
 		}
-		if s.electing && b.Code == commands.ExitFailed {
+		if s.electing && b.Code == cli.ExitFailed {
 			s.says(outage, command, b.Stderr, s.addresses()...)
 			continue
 		}
-		if fails := strings.Contains(failing, command+","); fails != (b.Code != commands.ExitOK) {
+		if fails := strings.Contains(failing, command+","); fails != (b.Code != cli.ExitOK) {
 			s.t.Errorf("%s: coppice %s: exit code %d\n%s%s", outage, command, b.Code, b.Stdout, b.Stderr)
 		} else if fails {
 			s.says(outage, command, b.Stderr, parts...)
@@ -193,7 +193,7 @@ func (s *outageSite) noMajority() {
 	s.print("no majority", now, back[now])
 	s.print("no majority", later, back[later])
 	for _, command := range []string{now, later} {
-		if back[command].Code != commands.ExitFailed {
+		if back[command].Code != cli.ExitFailed {
 			s.t.Errorf("%s: exit code %d", command, back[command].Code)
 		}
 		s.says("no majority", command, back[command].Stderr, parts...)
@@ -221,7 +221,7 @@ func (s *outageSite) interrupted() {
 	})
 	testkit.Until(s.t, "a command to say that it waits", func() bool { return said.has("waiting for the cluster") })
 	s.must(cmd.Process.Signal(os.Interrupt))
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != commands.ExitSignal+int(syscall.SIGINT) || !said.has("coppice: interrupted\n") {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitSignal+int(syscall.SIGINT) || !said.has("coppice: interrupted\n") {
 		s.t.Errorf("%v: %s", err, stderr)
 	}
 }
@@ -272,7 +272,7 @@ func TestOutageOfNATS(t *testing.T) {
 	one := "dataset import --wait 0 --data " + data
 	b := s.ask(one)[one]
 	s.print("NATS down", "dataset import --wait 0 --data FILE", b)
-	if b.Code != commands.ExitFailed {
+	if b.Code != cli.ExitFailed {
 		t.Errorf("an import without NATS: exit code %d", b.Code)
 	}
 	s.says("NATS down", one, b.Stderr, s.addresses()...)
@@ -309,7 +309,7 @@ func TestOutageOfADisk(t *testing.T) {
 	one := "dataset import --data " + data
 	b := s.ask(one)[one]
 	s.print("disk full", "dataset import --data FILE", b)
-	if b.Code != commands.ExitFailed {
+	if b.Code != cli.ExitFailed {
 		t.Errorf("an import on a full disk: exit code %d", b.Code)
 	}
 	s.says("disk full", one, b.Stderr, "nearly full", fmt.Sprintf("%d %%", 5))

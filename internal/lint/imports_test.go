@@ -65,8 +65,8 @@ var owners = map[string][]string{
 	"golang.org/x/image":            {"experiment/figure"},
 	"github.com/klauspost/compress": {"tools/wheels"},
 	"golang.org/x/text":             {"dataset", "experiment", "internal/printable"},
-	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos", "cmd"},
-	"golang.org/x/sys":              {"internal/num", "harness/speed", "internal/blobs", "internal/files", "dataset", "worker", "coordinator", "harness/netlab", "harness/proc", "harness/chaos", "cmd"},
+	"golang.org/x/sync":             {"client", "worker", "coordinator", "engine", "job/local", "harness/chaos", "harness/testkit/clitest", "cmd"},
+	"golang.org/x/sys":              {"internal/num", "harness/speed", "internal/blobs", "internal/files", "dataset", "worker", "coordinator", "harness/netlab", "harness/proc", "harness/chaos", "harness/testkit/clitest", "cmd"},
 }
 
 // pure families know no transport, log or metrics, not even in tests.
@@ -119,6 +119,36 @@ func TestHarnessOfTests(t *testing.T) {
 			dir, ours := strings.CutPrefix(p, module+"/")
 			if ours && !s.test() && in(dir, forTests...) && !in(s.dir(), forTests...) {
 				t.Errorf("%s imports %s, which is for tests", s.name, dir)
+			}
+		}
+	}
+}
+
+// TestCommandsWithoutHarness: the commands that train, predict and ask a cluster need no code of the harness.
+func TestCommandsWithoutHarness(t *testing.T) {
+	imports := make(map[string][]string) // of packages, without their tests
+	for _, s := range sources(t) {
+		for _, p := range s.imports() {
+			if dir, ours := strings.CutPrefix(p, module+"/"); ours && !s.test() {
+				imports[s.dir()] = append(imports[s.dir()], dir)
+			}
+		}
+	}
+	for _, command := range []string{"cmd/traincmd", "cmd/jobcmd", "cmd/modelcmd", "cmd/datasetcmd", "cmd/experimentcmd", "cmd/clustercmd"} {
+		if len(imports[command]) == 0 {
+			t.Errorf("%s imports nothing", command)
+		}
+		seen, next := map[string]bool{command: true}, []string{command}
+		for len(next) > 0 {
+			dir := next[0]
+			next = next[1:]
+			for _, p := range imports[dir] {
+				if in(p, "harness") {
+					t.Errorf("%s needs %s, because %s imports it", command, p, dir)
+				}
+				if !seen[p] {
+					seen[p], next = true, append(next, p)
+				}
 			}
 		}
 	}

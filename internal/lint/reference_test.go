@@ -23,7 +23,7 @@ func backticked(page string) (all []string) {
 
 // TestKinds: docs/reference/commands.md has every kind of error.
 func TestKinds(t *testing.T) {
-	const source, page = "cmd/commands/exit.go", "docs/reference/commands.md"
+	const source, page = "cmd/cli/errors.go", "docs/reference/commands.md"
 	kinds := []string{"failed"}
 	for _, m := range regexp.MustCompile(`f\.Kind(?:, f\.Code)? = "([a-z_]+)"`).FindAllStringSubmatch(read(t, source), -1) {
 		kinds = append(kinds, m[1])

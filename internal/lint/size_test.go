@@ -22,7 +22,7 @@ func TestSizes(t *testing.T) {
 	experiments := 0
 	for _, s := range sources(t) {
 		check(s.name, s.lines(), maxFile)
-		if strings.HasPrefix(s.name, "cmd/commands/experiment") && !s.test() {
+		if strings.HasPrefix(s.name, "cmd/experimentcmd/") && !s.test() {
 			experiments += s.code(t)
 		}
 		for _, d := range s.ast.Decls {
@@ -31,7 +31,7 @@ func TestSizes(t *testing.T) {
 			}
 		}
 	}
-	check("cmd/commands/experiment*.go", experiments, maxExperiments)
+	check("cmd/experimentcmd", experiments, maxExperiments)
 }
 
 // name returns a function's name, with its receiver's type.

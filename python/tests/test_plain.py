@@ -57,6 +57,7 @@ ELSEWHERE = {
     "client/contexts": "commands about contexts show them",
     "coordinator/config.go": "a coordinator shows them when it starts",
     "coordinator/coordinator.go": "the log of a coordinator",
+    "client/outage": "advice to operators of a cluster",
     "coordinator/health.go": "the log of a coordinator",
     "coordinator/members": "commands about coordinators show them",
     "coordinator/membership.go": "a coordinator shows them when it starts",
@@ -83,10 +84,12 @@ ELSEWHERE = {
     "dataset/matfile/array.go": "a flag of a file, which is a word",
     "protocol/protocol.go": "a flag of a message, which is a byte",
 }
-# The files of commands that the library runs. The other files of cmd/commands belong to commands that it does not run.
+# The files of commands that the library runs, below cmd. The other files belong to commands that it does not run.
 COMMANDS = (
-    *("connect", "dataflags", "delete", "evaluate", "exit", "experiment", "experiment_cluster", "experiment_watch", "experiment_where", "flags"),
-    *("generate", "job", "jobcurve", "measures", "modelfile", "outfile", "output", "predict", "predictions", "progress", "specflags", "submit", "train"),
+    *("cli/app", "cli/errors", "cli/flags", "cli/outfile", "cli/table", "connect/connect", "connect/deletion", "dataflags/dataflags", "progress/progress"),
+    *("datasetcmd/generate", "jobcmd/change", "jobcmd/curve", "jobcmd/delete", "jobcmd/show", "jobcmd/specflags", "jobcmd/submit", "jobcmd/watch"),
+    *("experimentcmd/change", "experimentcmd/run", "experimentcmd/show", "experimentcmd/submit", "experimentcmd/watch", "experimentcmd/where"),
+    *("modelcmd/evaluate", "modelcmd/measures", "modelcmd/modelfile", "modelcmd/predict", "traincmd/train"),
 )
 # Flags of commands that operate a cluster. They follow the name of their command.
 OPERATED = re.compile(r"coppice (coordinator|worker|certs client|token create)( [A-Z]+)?( --[a-z-]+)|give --slots, --memory and --kept-memory to coppice worker|--memory SIZE|--metrics-token-file|start the server with --allow-host")
@@ -96,7 +99,7 @@ def texts_of_sources() -> list[tuple[str, str]]:
     """Return the texts of the sources that have words, with their files. A text of one word is the name of a flag."""
     found = []
     for command in COMMANDS:
-        path = ROOT / "cmd" / "commands" / f"{command}.go"
+        path = ROOT / "cmd" / f"{command}.go"
         code = re.sub(r"`[^`\n]*`", "", "\n".join(line for line in path.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("//")))
         found += [(path.name, text) for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', code) if " " in text.strip()]
     for folder in ("dataset", "job", "experiment", "engine", "algorithms", "coordinator", "client", "protocol", "internal/certs", "worker"):

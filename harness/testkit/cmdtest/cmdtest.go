@@ -69,8 +69,13 @@ func Run(t *testing.T, args ...string) Ended {
 // RunContext is Run until the end of a context.
 func RunContext(ctx context.Context, args ...string) Ended {
 	var stdout, stderr bytes.Buffer
-	code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
+	code := RunWith(ctx, args, strings.NewReader(""), &stdout, &stderr)
 	return Ended{code, stdout.String(), stderr.String()}
+}
+
+// RunWith runs a command line in this process with other streams, and returns its exit code.
+func RunWith(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return run(ctx, args, stdin, stdout, stderr)
 }
 
 // Works runs a command line, which must succeed, and returns its output.

@@ -1,0 +1,488 @@
+package benchcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/progress"
+	"github.com/coppice-ldl/coppice/harness/bench/peers"
+	"github.com/coppice-ldl/coppice/harness/speed"
+	"github.com/coppice-ldl/coppice/internal/garbage"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
+
+// The kinds of reports.
+const (
+	kindKernels = "kernels"
+	kindLDLF    = "ldlf"
+	kindNetwork = "network"
+	kindForest  = "forest"
+	kindCluster = "cluster"
+
+	kindExperiment = "experiment"
+)
+
+// benchLimit is the time after which no run begins, so that each command ends within five minutes.
+const benchLimit = 4 * time.Minute
+
+// benchFlags are the flags of measurements on one core.
+type benchFlags struct {
+	Runs    int      `default:"6" help:"Number of measured runs, after a run to warm up; fewer if all runs would take more than four minutes."`
+	Rows    []string `sep:"none" placeholder:"TEXT" help:"Measure only lines of the table that have TEXT in their name, such as movie; may be repeated."`
+	Compare string   `placeholder:"FILE" help:"Compare with an earlier run, whose output with -o json is in FILE."`
+}
+
+// peerFlags are the flags of measurements that can be compared with other programs (peers).
+type peerFlags struct {
+	Peers   bool   `help:"Also run programs in Python that do the same work (harness/bench/peers), interleaved with Coppice."`
+	Python  string `default:"python3" placeholder:"COMMAND" help:"Python interpreter for --peers."`
+	DataDir string `placeholder:"DIR" help:"Folder with Yeast_alpha.mat, Movie.mat and SJAFFE.mat. If a file is missing, data of the same shape are generated."`
+}
+
+func (p *peerFlags) check() error {
+	if p.DataDir == "" {
+		return nil
+	}
+	if info, err := os.Stat(p.DataDir); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return cli.Usagef("--data-dir %s: not a folder", p.DataDir)
+	}
+	return nil
+}
+
+type benchKernelsCmd struct {
+	benchFlags
+	Each time.Duration `default:"20ms" help:"Total time of the calls that are timed for one value."`
+}
+
+// Run implements `coppice bench kernels`.
+func (c *benchKernelsCmd) Run(a *cli.App) error {
+	if c.Each <= 0 {
+		return cli.Usagef("--each %v: want more than 0", c.Each)
+	}
+	return c.measure(a, kindKernels, nil, func() ([]speed.Case, []speed.Source, error) { return speed.Kernels(c.Each), nil, nil })
+}
+
+type benchLDLFCmd struct {
+	benchFlags
+	peerFlags
+}
+
+// Help implements kong's longer help.
+func (benchLDLFCmd) Help() string {
+	return `Trains 5 trees of depth 7 with 64 output units on mini-batches of 64 and 512 samples. After every 100 gradient steps
+there is a leaf update of 20 iterations over their mini-batches. Of the peers, torch is PyTorch as a user writes it;
+tuned is written for speed with SciPy. Let nothing else run on the machine meanwhile.`
+}
+
+// Run implements `coppice bench ldlf`.
+func (c *benchLDLFCmd) Run(a *cli.App) error {
+	return c.withPeers(a, kindLDLF, &c.peerFlags, []string{"torch_plain.py", "torch_tuned.py"}, ldlfCases)
+}
+
+type benchNetworkCmd struct {
+	benchFlags
+	peerFlags
+}
+
+// Help implements kong's longer help.
+func (benchNetworkCmd) Help() string {
+	return `Measures forward and backward passes on mini-batches of 128 samples: of a network 243-256-64, and of 3x3 convolutions to
+16 channels on images of 32x32. It also measures steps and leaf updates of 5 trees of depth 7 on that network. The peer
+is PyTorch as a user writes it. Let nothing else run on the machine meanwhile.`
+}
+
+// Run implements `coppice bench network`.
+func (c *benchNetworkCmd) Run(a *cli.App) error {
+	return c.withPeers(a, kindNetwork, &c.peerFlags, []string{"torch_network.py"}, networkCases)
+}
+
+type benchForestCmd struct {
+	benchFlags
+	peerFlags
+}
+
+// Help implements kong's longer help.
+func (benchForestCmd) Help() string {
+	return `Grows 50 trees on each of Yeast_alpha, SJAFFE, Movie and a generated dataset of 2,500 x 243 x 6, and predicts Movie. The
+peer is scikit-learn's RandomForestRegressor. Let nothing else run on the machine meanwhile.`
+}
+
+// Run implements `coppice bench forest`.
+func (c *benchForestCmd) Run(a *cli.App) error {
+	return c.withPeers(a, kindForest, &c.peerFlags, []string{"sklearn_forest.py"}, forestCases)
+}
+
+// toMeasure makes a case of a dataset, which is opened when the case is needed.
+type toMeasure struct {
+	shape speed.Shape // without a name if there is no dataset
+	name  string      // name of the rows
+	with  func(s *speed.Set, file string) (speed.Case, error)
+}
+
+func ldlfCases() (all []toMeasure) {
+	for _, shape := range []speed.Shape{speed.YeastAlpha, speed.Movie} {
+		for _, batch := range []int{64, 512} {
+			all = append(all, toMeasure{shape, fmt.Sprintf("%s, batch %d", shape.Name, batch), func(s *speed.Set, file string) (speed.Case, error) {
+				return speed.PaperTraining.Case(s, batch, file)
+			}})
+		}
+	}
+	return all
+}
+
+func networkCases() []toMeasure {
+	alone := func(name string, c func() speed.Case) toMeasure {
+		return toMeasure{name: name, with: func(*speed.Set, string) (speed.Case, error) { return c(), nil }}
+	}
+	return []toMeasure{
+		alone("network 243-256-64, batch 128", speed.PaperLayers.Case),
+		{speed.Dense, "5 trees of depth 7 on it", func(s *speed.Set, file string) (speed.Case, error) { return speed.PaperNetwork.Case(s, 128, file) }},
+		alone("convolution 3x3 of 16 on 1x32x32, batch 128", speed.FirstImages.Case),
+		alone("convolution 3x3 of 16 on 16x32x32, batch 128", speed.LaterImages.Case),
+	}
+}
+
+func forestCases() (all []toMeasure) {
+	for _, shape := range []speed.Shape{speed.YeastAlpha, speed.SJAFFE, speed.Movie, speed.Dense} {
+		all = append(all, toMeasure{shape, shape.Name + ", growing, min_samples 5", speed.Growing{Trees: 50, Depth: 20, MinSamples: 5}.Grow})
+	}
+	for _, g := range []speed.Growing{{Trees: 50, Depth: 20, MinSamples: 20}, {Trees: 50, Depth: 20, MinSamples: 2}, {Trees: 50, Depth: 6, MinSamples: 20}} {
+		all = append(all, toMeasure{speed.Movie, fmt.Sprintf("Movie, predicting, min_samples %d, depth %d", g.MinSamples, g.Depth), g.Predict})
+	}
+	return all
+}
+
+// withPeers measures cases and, if flags say so, their peers.
+func (c *benchFlags) withPeers(a *cli.App, kind string, p *peerFlags, scripts []string, all func() []toMeasure) (failed error) {
+	if err := p.check(); err != nil {
+		return err
+	}
+	dir := ""
+	if p.Peers {
+		temp, err := tempdir.Make("bench")
+		if err != nil {
+			return err
+		}
+		dir = temp.Path
+		defer func() { failed = errors.Join(failed, temp.Remove()) }()
+	}
+	var wanted []toMeasure
+	for _, m := range all() {
+		if c.wants(m.name) {
+			wanted = append(wanted, m)
+		}
+	}
+	cases := func() ([]speed.Case, []speed.Source, error) { return casesOf(wanted, p.DataDir, dir) }
+	return c.measure(a, kind, &peerRun{peerFlags: *p, dir: dir, scripts: scripts}, cases)
+}
+
+// casesOf opens the datasets of the chosen cases, each once.
+func casesOf(all []toMeasure, folder, dir string) (cases []speed.Case, sources []speed.Source, err error) {
+	sets := make(map[string]*speed.Set)
+	for _, m := range all {
+		s := sets[m.shape.Name]
+		if s == nil && m.shape.Name != "" {
+			if s, err = m.shape.Open(folder); err != nil {
+				return nil, nil, err
+			}
+			sets[m.shape.Name] = s
+			sources = append(sources, s.Source)
+		}
+		file := ""
+		if dir != "" && s != nil {
+			if file, err = s.ForPeers(dir); err != nil {
+				return nil, nil, err
+			}
+		}
+		c, err := m.with(s, file)
+		if err != nil {
+			return nil, nil, err
+		}
+		c.Name = m.name
+		cases = append(cases, c)
+	}
+	return cases, sources, nil
+}
+
+// peerRun says which peers run, and names the folders of their files.
+type peerRun struct {
+	peerFlags
+	dir     string
+	scripts []string
+}
+
+// start starts the peers that can run here.
+func (p *peerRun) start(ctx context.Context, note func(string)) (running []*speed.Peer, skipped []speed.Skipped, err error) {
+	if p == nil || !p.Peers {
+		return nil, nil, nil
+	}
+	if err := peers.Write(p.dir); err != nil {
+		return nil, nil, err
+	}
+	for _, script := range p.scripts {
+		note("starting " + script)
+		peer, err := speed.StartPeer(ctx, p.Python, filepath.Join(p.dir, script))
+		var absent *speed.Absent
+		switch {
+		case errors.As(err, &absent):
+			skipped = append(skipped, speed.Skipped{Peer: script, Reason: absent.Reason})
+		case err != nil:
+			return running, nil, fmt.Errorf("%s: %w", script, err)
+		default:
+			running = append(running, peer)
+		}
+	}
+	return running, skipped, nil
+}
+
+// wants reports whether --rows chooses a name.
+func (c *benchFlags) wants(name string) bool {
+	if len(c.Rows) == 0 {
+		return true
+	}
+	for _, text := range c.Rows {
+		if strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// measure measures cases on one core and prints the report.
+func (c *benchFlags) measure(a *cli.App, kind string, p *peerRun, open func() ([]speed.Case, []speed.Source, error)) (err error) {
+	began := time.Now()
+	if c.Runs < 1 {
+		return cli.Usagef("--runs %d: want at least 1", c.Runs)
+	}
+	var earlier *speed.Report
+	if c.Compare != "" {
+		if earlier, err = speed.ReadReport(c.Compare, kind); err != nil {
+			return err
+		}
+	}
+	m := progress.New(a)
+	defer m.Clear()
+	cases, sources, err := open()
+	if err != nil {
+		return err
+	}
+	if kind == kindKernels {
+		cases = c.chosen(cases)
+	}
+	if len(cases) == 0 {
+		return cli.Usagef("--rows %s: no line of bench %s has this text in its name", strings.Join(c.Rows, " --rows "), kind)
+	}
+	running, skipped, err := p.start(a.Ctx, m.Show)
+	defer func() {
+		for _, peer := range running {
+			peer.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	defer garbage.Frugal.Begin()()                  // as training has it
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one core for everything, the collector included
+	r, err := speed.Measure(a.Ctx, kind, cases, running, speed.Options{Runs: c.Runs, Limit: benchLimit - time.Since(began), Note: m.Show})
+	if err != nil {
+		return err
+	}
+	r.Data, r.Skipped = sources, skipped
+	if earlier != nil {
+		earlier.Rows = slices.DeleteFunc(earlier.Rows, func(row speed.Result) bool { return !c.wants(row.Name) })
+		r.Comparison = speed.Compare(c.Compare, earlier, r)
+	}
+	m.Clear()
+	return a.Print(r, (&benchText{r, c.Runs}).write)
+}
+
+// chosen returns the cases that --rows chooses.
+func (c *benchFlags) chosen(all []speed.Case) (chosen []speed.Case) {
+	for _, one := range all {
+		if c.wants(one.Name) {
+			chosen = append(chosen, one)
+		}
+	}
+	return chosen
+}
+
+// benchText is a report of measurements on one core, for people.
+type benchText struct {
+	*speed.Report
+	wanted int // runs that were asked for
+}
+
+func (t *benchText) write(w io.Writer) {
+	writeMachine(w, t.Report)
+	t.writeRoof(w)
+	for _, s := range t.Data {
+		if s.Generated {
+			fmt.Fprintf(w, "%s: generated\n", s.Name)
+		} else {
+			fmt.Fprintf(w, "%s: %s\n", s.Name, s.File)
+		}
+	}
+	fmt.Fprintf(w, "%s, interleaved: medians (least to greatest)\n", units.Plural(t.Runs, "run"))
+	if t.Runs < t.wanted {
+		fmt.Fprintf(w, "the time limit was reached before all %d runs\n", t.wanted)
+	}
+	fmt.Fprintln(w)
+	t.rows(w)
+	t.peers(w)
+	for _, s := range t.Skipped {
+		fmt.Fprintf(w, "\nthe peer %s was skipped: %s\n", s.Peer, s.Reason)
+	}
+	writeComparison(w, t.Comparison)
+}
+
+// writeMachine writes the properties of the machine on which the results depend.
+func writeMachine(w io.Writer, r *speed.Report) {
+	m := r.Machine
+	fmt.Fprintf(w, "%s, %s, %s of memory, %s, %s; kernels: %s\n", m.Processor, units.Plural(m.Cores, "core"), units.Format(m.Memory), m.System,
+		strings.Join(m.Features, " "), m.Kernels)
+	var versions []string
+	for name, number := range r.Versions {
+		versions = append(versions, name+" "+number)
+	}
+	slices.Sort(versions)
+	fmt.Fprintln(w, strings.Join(versions, ", "))
+}
+
+func (t *benchText) writeRoof(w io.Writer) {
+	r := t.Roof
+	fmt.Fprintf(w, "peak speed of one core: %s in float32, %s in float64 (%s)", flops(r.F32), flops(r.F64), r.Vectors)
+	if r.AVX2F32 > 0 && r.Vectors != "AVX2" {
+		fmt.Fprintf(w, "; %s and %s (AVX2)", flops(r.AVX2F32), flops(r.AVX2F64))
+	}
+	fmt.Fprint(w, "\nmemory bandwidth, as bytes read and written per second:")
+	for i, s := range r.Streams {
+		if i > 0 {
+			fmt.Fprint(w, ",")
+		}
+		fmt.Fprintf(w, " %.0f GB in %s", s.Second/1e9, units.Format(int64(s.Bytes)))
+	}
+	fmt.Fprintln(w)
+}
+
+// rows writes the times of Coppice, and their theoretical minimum.
+func (t *benchText) rows(w io.Writer) {
+	table := cli.NewTable(w, []string{"", "", "Coppice", "theoretical minimum", "times", "rate", "of float32's peak", "K-L"}, 4, 5, 6, 7, 8)
+	last := ""
+	for _, r := range t.Rows {
+		rate := r.Rate(r.Seconds.Median)
+		table.AppendRow(cli.Row(once(&last, r.Name), r.Of, spanOf(r.Seconds), span(r.Floor), fmt.Sprintf("%.1f", r.Times),
+			flops(rate), fmt.Sprintf("%.0f %%", 100*rate/t.Roof.F32), loss(r.Loss)))
+	}
+	table.Render()
+}
+
+// peers writes the times of peers, and their ratio to the time of Coppice.
+func (t *benchText) peers(w io.Writer) {
+	if !slices.ContainsFunc(t.Rows, func(r speed.Result) bool { return len(r.Peers) > 0 }) {
+		return
+	}
+	fmt.Fprintln(w)
+	table := cli.NewTable(w, []string{"", "", "peer", "takes", "times Coppice", "K-L"}, 6)
+	last := ""
+	for _, r := range t.Rows {
+		for _, p := range r.Peers {
+			table.AppendRow(cli.Row(once(&last, r.Name), r.Of, p.Peer, spanOf(p.Seconds),
+				fmt.Sprintf("%.1f (%.1f to %.1f)", p.Ratio.Median, p.Ratio.Min, p.Ratio.Max), loss(p.Loss)))
+		}
+	}
+	table.Render()
+}
+
+// writeComparison compares the results with an earlier run.
+func writeComparison(w io.Writer, c *speed.Comparison) {
+	if c == nil {
+		return
+	}
+	fmt.Fprintf(w, "\ncompared with %s: how many times as fast this run is\n", c.File)
+	if c.Machines != "" {
+		fmt.Fprintf(w, "the machines differ: %s\n", c.Machines)
+	}
+	if c.Versions != "" {
+		fmt.Fprintf(w, "the versions differ: %s\n", c.Versions)
+	}
+	table := cli.NewTable(w, []string{"", "", "ratio", ""}, 3)
+	last := ""
+	for _, r := range c.Rows {
+		says := "within the variation"
+		switch {
+		case r.Apart && r.Ratio > 1:
+			says = "faster"
+		case r.Apart:
+			says = "slower"
+		}
+		table.AppendRow(cli.Row(once(&last, r.Name), r.Of, fmt.Sprintf("%.2f", r.Ratio), says))
+	}
+	table.Render()
+	for _, name := range c.Missing {
+		fmt.Fprintf(w, "not compared: %s\n", name)
+	}
+}
+
+// once returns a name if it differs from the last one.
+func once(last *string, name string) string {
+	if *last == name {
+		return ""
+	}
+	*last = name
+	return name
+}
+
+func loss(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return cli.Measure(v)
+}
+
+// flops writes operations per second.
+func flops(v float64) string {
+	return strconv.FormatFloat(v/1e9, 'f', 1, 64) + " GFLOP/s"
+}
+
+// span writes seconds with three digits: 1.23 ms.
+func span(seconds float64) string {
+	for _, u := range []struct {
+		least float64
+		name  string
+	}{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {0, "ns"}} {
+		if seconds >= u.least {
+			scale := map[string]float64{"s": 1, "ms": 1e3, "µs": 1e6, "ns": 1e9}[u.name]
+			return digits(seconds*scale) + " " + u.name
+		}
+	}
+	return "-"
+}
+
+// spanOf writes a median and its spread.
+func spanOf(s speed.Spread) string {
+	return fmt.Sprintf("%s (%s to %s)", span(s.Median), span(s.Min), span(s.Max))
+}
+
+// digits writes a number with three digits.
+func digits(v float64) string {
+	switch {
+	case v >= 99.95:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case v >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}

@@ -1,0 +1,188 @@
+package benchcmd
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/harness/bench"
+	"github.com/coppice-ldl/coppice/harness/speed"
+	"github.com/coppice-ldl/coppice/harness/testkit"
+	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
+)
+
+// A small measurement on a real cluster: the figures of a single run belong together,
+// both sides have the same models, and nothing is left behind.
+func TestBench(t *testing.T) {
+	testkit.WithoutRace(t)
+	tmp := t.TempDir()
+	cmd, stdout, stderr := cmdtest.Process(t, tmp, "bench", "--tls", "--coordinators", "1", "--runs", "1", "--turns", "2", "--trees", "2", "--steps", "60", "-o", "json")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	var r benchReport
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]*bench.Pair{"structrf": r.Forest, "ldlf": &r.Step.Pair} {
+		if p.Digest == "" || p.Steps == 0 || p.Computed <= 0 || p.Computed > p.Cluster.Max {
+			t.Errorf("%s: %+v", name, p)
+		}
+		if want := p.Cluster.Median / p.Local.Median; math.Abs(p.Ratio.Median-want) > 1e-9 {
+			t.Errorf("%s: the ratio is %v, of the two figures %v", name, p.Ratio.Median, want)
+		}
+	}
+	s := r.Step
+	if want := s.Cluster - s.Local - s.Transfers.Median; math.Abs(s.Overhead.Median-want) > 1e-9 || s.Transfers.Median <= 0 {
+		t.Errorf("a step takes %v, and %v in one process; with transfers of %v that leaves %v, not %v", s.Cluster, s.Local, s.Transfers.Median, want, s.Overhead.Median)
+	}
+	if p := s.Phases; p.Between <= 0 || p.Broadcast <= 0 || p.Reduce <= 0 || p.Between+p.Broadcast+p.Reduce > s.Pair.Cluster.Max {
+		t.Errorf("phases %+v of a job of %v s", p, s.Pair.Cluster)
+	}
+	if l, w := s.Leader, s.Workers; l.Processor < 0 || w.Processor < 0 || l.Allocations < 60 || w.Allocations < 60 || l.Bytes <= l.Allocations || w.Bytes <= w.Allocations {
+		t.Errorf("costs of the leader %+v, of the worker %+v", l, w)
+	}
+	if f := r.Forest; f.Sent < 100 || f.Received < 100 {
+		t.Errorf("%v bytes to the worker and %v back", f.Sent, f.Received)
+	}
+	if least := 4.0 * 3 * 64; s.There < least || s.Back < least || s.There > 1e5 {
+		t.Errorf("%v bytes a step to the worker and %v back; Θ alone has more than %v", s.There, s.Back, least)
+	}
+	if r.Kind != "cluster" || len(r.Rows) != 4 || r.Rows[3].Seconds.Median != s.Pair.Cluster.Median || r.Machine.Cores == 0 || r.Runs != 1 || !r.TLS {
+		t.Errorf("%+v", r.Report)
+	}
+	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+// TestBenchExperiment: a small measurement of an experiment on a real cluster leaves nothing behind.
+func TestBenchExperiment(t *testing.T) {
+	testkit.WithoutRace(t)
+	tmp := t.TempDir()
+	cmd, stdout, stderr := cmdtest.Process(t, tmp, "bench", "experiment", "--tls", "--coordinators", "3", "--workers", "1", "--repeats", "1", "--times", "1", "-o", "json")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	var r experimentReport
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Runs != 400 || len(r.Moments) != 4 || r.Moments[3].Ended != 400 || r.All <= 0 || r.Submit <= 0 || r.Restart <= 0 || r.Leaders.Median <= 0 {
+		t.Errorf("%+v", r)
+	}
+	for _, m := range r.Moments {
+		if m.List.Median <= 0 || m.Show.Median <= 0 || m.Leader < 1<<20 || m.Follower < 1<<20 || m.Worker < 1<<20 || m.Restart <= 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+func TestBenchUsage(t *testing.T) {
+	testkit.WithoutRace(t)
+	for args, says := range map[string]string{
+		"--turns 0":              "turns",
+		"--runs 0":               "runs",
+		"--coordinators 2":       "1, 3 or 5",
+		"--only rf":              "structrf",
+		"cluster --runs 0":       "runs",
+		"experiment --repeats 0": "repeats",
+		"kernels --runs 0":       "runs",
+		"kernels --each 0s":      "each",
+		"kernels --rows nothing": "no line of bench kernels",
+		"ldlf --rows sjaffe":     "no line of bench ldlf",
+		"network --rows yeast":   "no line of bench network",
+		"kernels --peers":        "unknown flag",
+		"nonsense":               "nonsense",
+	} {
+		e := cmdtest.Run(t, append([]string{"bench"}, strings.Fields(args)...)...)
+		if e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, says) || strings.Count(e.Stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %s", args, e.Code, e.Stderr)
+		}
+	}
+}
+
+// TestBenchKernels: a report in JSON, and a later run that is compared with it.
+func TestBenchKernels(t *testing.T) {
+	testkit.WithoutRace(t)
+	e := cmdtest.Run(t, "bench", "kernels", "--runs", "2", "--each", "20us", "--rows", "AddOuter64, 64 rows", "--rows", "descend, 63 split nodes, 32", "-o", "json")
+	if e.Code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", e.Code, e.Stderr)
+	}
+	var r speed.Report
+	if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Kind != "kernels" || r.Runs != 2 || len(r.Rows) != 4 || r.Roof.F32 <= 0 || r.Versions["Go"] == "" {
+		t.Errorf("%+v", r)
+	}
+	r.Machine.Processor, r.Rows[0].Name = "Abacus", "AddOuter64 of old"
+	old := filepath.Join(t.TempDir(), "old.json")
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e = cmdtest.Run(t, "bench", "kernels", "--runs", "1", "--each", "20us", "--rows", "addouter64", "--compare", old)
+	for _, says := range []string{"peak speed of one core", "AddOuter64, 64 rows, 18 wide", "compared with " + old, "the machines differ: before Abacus", "not compared: AddOuter64 of old, a call (only in the old report)", "1 run, interleaved"} {
+		if !strings.Contains(e.Stdout, says) {
+			t.Errorf("it does not say %q:\n%s%s", says, e.Stdout, e.Stderr)
+		}
+	}
+	if strings.Contains(e.Stdout, "Descend") { // which --rows left out
+		t.Errorf("it compares what was not measured:\n%s", e.Stdout)
+	}
+	if e = cmdtest.Run(t, "bench", "ldlf", "--compare", old); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "results of bench kernels, want bench ldlf") {
+		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
+	}
+	if e = cmdtest.Run(t, "bench", "cluster", "--compare", old+"x"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "no such file") {
+		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
+	}
+}
+
+// TestBenchNetwork: a layer without a dataset has its row, and no K-L.
+func TestBenchNetwork(t *testing.T) {
+	testkit.WithoutRace(t)
+	e := cmdtest.Run(t, "bench", "network", "--runs", "1", "--rows", "1x32x32", "-o", "json")
+	if e.Code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", e.Code, e.Stderr)
+	}
+	var r speed.Report
+	if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 1 || r.Rows[0].Of != "forward and backward" || r.Rows[0].Seconds.Median <= 0 || r.Rows[0].Times <= 0 || r.Rows[0].Loss != 0 || len(r.Data) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestBenchSkipsPeers: without a Python the table is there all the same, with a reason, and
+// nothing is left behind.
+func TestBenchSkipsPeers(t *testing.T) {
+	testkit.WithoutRace(t)
+	if testing.Short() {
+		t.Skip("it grows forests")
+	}
+	tmp := t.TempDir()
+	cmd, stdout, stderr := cmdtest.Process(t, tmp, "bench", "forest", "--rows", "sjaffe", "--runs", "1", "--peers", "--python", "no-such-python")
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	for _, says := range []string{"SJAFFE: generated", "growing 50 trees", "sklearn_forest.py was skipped: no-such-python is not installed"} {
+		if !strings.Contains(stdout.String(), says) {
+			t.Errorf("it does not say %q:\n%s", says, stdout)
+		}
+	}
+	if left := cmdtest.Contents(t, tmp); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}

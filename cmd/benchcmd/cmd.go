@@ -1,0 +1,21 @@
+// Package benchcmd has the commands that start clusters of their own: benchmarks, injection of faults, and quickstart.
+package benchcmd
+
+// Cmd is `coppice bench`.
+type Cmd struct {
+	Kernels benchKernelsCmd `cmd:"" help:"Measure the numeric kernels of Coppice on one core."`
+	LDLF    benchLDLFCmd    `cmd:"" name:"ldlf" help:"Measure gradient steps and leaf updates of ldlf on one core."`
+	Network benchNetworkCmd `cmd:"" help:"Measure network layers, and ldlf on top of a network, on one core."`
+	Forest  benchForestCmd  `cmd:"" help:"Measure training and prediction of structrf on one core."`
+	Cluster benchClusterCmd `cmd:"" default:"withargs" help:"Compare training on a cluster with training in one process (default)."`
+
+	Experiment benchExperimentCmd `cmd:"" help:"Measure the commands, the memory and restarts of a cluster with an experiment of many runs."`
+}
+
+// Help implements kong's longer help.
+func (Cmd) Help() string {
+	return `kernels, ldlf, network and forest measure one core of this machine. Each line of a table has a theoretical minimum: the
+time of its operations at the core's peak speed, or of its bytes at the core's bandwidth. Speed and bandwidth are
+measured in the same rounds. The table also says how many times the theoretical minimum Coppice takes. coppice bench
+alone is coppice bench cluster.`
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/printable"
+)
+
+// The output formats of -o.
+const (
+	Text  = "text"
+	JSON  = "json"
+	CSV   = "csv"
+	JSONL = "jsonl"
+)
+
+// App is what the method Run of a command gets: the streams, the output format and the flags of its command line.
+type App struct {
+	Ctx    context.Context
+	Stdin  io.Reader
+	Stdout io.Writer       // for text; escape sequences in it are shown, see package printable
+	Stderr io.Writer       // the same
+	Data   io.Writer       // stdout without that change, for data
+	Output string          // Text, JSON, CSV or JSONL
+	JSON   bool            // true if Output is JSON
+	given  map[string]bool // names of the flags on the command line
+
+	again Program // runs a command line of a library
+
+	Cluster AskedCluster // the cluster that the command asks; nil without one
+	Reach   []string     // the flags on the command line that say which cluster, as words for a shell
+	Notes   []string     // notes and warnings about data, for JSON
+	atEnd   []func()     // functions to call after the command
+}
+
+// AskedCluster is a cluster that a command asks, which may not answer.
+type AskedCluster interface {
+	// Patient makes requests wait for the cluster, and say why on stderr.
+	Patient(wait time.Duration)
+	// IsSilent reports whether a line has said that the cluster does not answer, and nothing has changed since.
+	IsSilent() bool
+	// Explained adds what each coordinator says to the error that no coordinator answered.
+	Explained(err error) error
+}
+
+// Given reports whether a flag is on the command line. Variables and the file of --config do not count.
+func (a *App) Given(flag string) bool { return a.given[flag] }
+
+// IsTerminal reports whether the stdin, stdout or stderr of a command is a terminal.
+func IsTerminal(stream any) bool {
+	if w, ok := stream.(io.Writer); ok {
+		stream = printable.Unwrap(w)
+	}
+	if out, ok := stream.(*checkedWriter); ok {
+		stream = out.w
+	}
+	f, ok := stream.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// ForLibrary reports whether the command runs for a library of another language, which gets what it writes to stderr.
+func (a *App) ForLibrary() bool {
+	_, ok := printable.Unwrap(a.Stderr).(*lines)
+	return ok
+}
+
+// AtEnd has f called after the command.
+func (a *App) AtEnd(f func()) { a.atEnd = append(a.atEnd, f) }
+
+// Program runs a command line, without the name of the program, and returns its exit code.
+type Program func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+
+// Command returns a command line about the same cluster. It has the flags of this command that name the cluster, but not
+// the values of variables, which the next command has too.
+func (a *App) Command(text string) string {
+	return strings.Join(append([]string{"coppice " + text}, a.Reach...), " ")
+}
+
+// cannotWrite is an error with the name that the user gave, instead of the name of the temporary file.
+func cannotWrite(path string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return fmt.Errorf("%s: cannot be written: %w", path, err)
+}
+
+// checkedWriter is stdout. It keeps the first error, which makes the command fail.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if err == nil {
+		return n, nil
+	}
+	if err = cannotWrite("stdout", err); c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
+// Print writes v as one JSON value with -o json, and the text otherwise.
+func (a *App) Print(v any, text func(w io.Writer)) error {
+	if !a.JSON {
+		text(a.Stdout)
+		return nil
+	}
+	e := a.Encoder()
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// PrintResult is Print for a command with -o jsonl, which writes v as the result in the last line.
+func (a *App) PrintResult(v any, text func(w io.Writer)) error {
+	if a.Output != JSONL {
+		return a.Print(v, text)
+	}
+	return a.Encoder().Encode(struct {
+		Result any `json:"result"`
+	}{v})
+}
+
+// Encoder returns an encoder of JSON to stdout.
+func (a *App) Encoder() *json.Encoder {
+	e := json.NewEncoder(printable.NewJSONWriter(a.Data))
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// Note writes a line to stderr, over the progress on a terminal. A library gets an object in JSON. Its key is the word
+// before the first colon if that is note or warning, and otherwise info.
+func (a *App) Note(format string, args ...any) {
+	text := errtext.Sprintf(format, args...)
+	key, rest, _ := strings.Cut(string(text), ": ")
+	if key != "note" && key != "warning" {
+		key, rest = "info", string(text)
+	}
+	if ToLibrary(a.Stderr, key, errtext.Text(rest)) {
+		return
+	}
+	if IsTerminal(a.Stderr) {
+		fmt.Fprint(printable.Unwrap(a.Stderr), "\r\x1b[K")
+	}
+	fmt.Fprintln(a.Stderr, text)
+}

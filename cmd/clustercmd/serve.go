@@ -1,0 +1,342 @@
+package clustercmd
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/connect"
+	"github.com/coppice-ldl/coppice/coordinator"
+	"github.com/coppice-ldl/coppice/internal/garbage"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/bus"
+	"github.com/coppice-ldl/coppice/worker"
+)
+
+// CoordinatorCmd is `coppice coordinator`.
+type CoordinatorCmd struct {
+	ID         string        `default:"a" help:"Id of this coordinator, one of the ids in --peers."`
+	Dir        string        `placeholder:"DIR" help:"Folder of the log, the snapshots and the blobs; required."`
+	Peers      []string      `placeholder:"ID=HOST[:PORT]" help:"All coordinators, one, three or five; the same list on each coordinator. HTTP uses PORT (default: 7100), Raft the next port, NATS clients and NATS routes the two ports after (default: only this coordinator, at 127.0.0.1:7100)."`
+	Join       []string      `name:"join-cluster" placeholder:"HOST[:PORT]" help:"HTTP addresses of coordinators whose cluster to join, instead of --peers. This coordinator then waits until coppice cluster add adds it. Later starts find the cluster in the folder."`
+	Address    string        `placeholder:"HOST[:PORT]" help:"Address of this coordinator, with --join-cluster. HTTP uses PORT, and Raft and NATS the three ports after PORT, as for --peers."`
+	HTTP       string        `name:"http" placeholder:"HOST:PORT" help:"Address on which HTTP listens (default: the port in --peers)."`
+	Raft       string        `placeholder:"HOST:PORT" help:"Address on which Raft listens (default: the port after HTTP's port)."`
+	NATSListen string        `name:"nats-listen" placeholder:"HOST:PORT" help:"Address on which NATS listens for clients (default: the second port after HTTP's port)."`
+	NATSRoutes string        `name:"nats-routes" placeholder:"HOST:PORT" help:"Address on which NATS listens for other coordinators (default: the third port after HTTP's port)."`
+	Proxied    bool          `name:"behind-proxy" help:"This coordinator is behind a proxy or a NAT: other processes reach it at its address in --peers or --address, not at the addresses on which it listens."`
+	Prefix     string        `name:"http-prefix" placeholder:"PATH" help:"Path below which a proxy has the API, such as /coppice, if the proxy does not remove the path. HTTP answers requests with and without the path (default: none)."`
+	NATS       string        `name:"nats" placeholder:"URL" help:"NATS server to use instead of the embedded server."`
+	Heartbeat  time.Duration `default:"100ms" help:"Heartbeat interval, 10ms to 1s; every timeout derives from this interval."`
+	Election   time.Duration `name:"election-timeout" placeholder:"DURATION" help:"Minimum time without contact with the leader before a coordinator stands for election (default: three heartbeats)."`
+	Jobs       int           `default:"4" help:"Maximum number of jobs that run at once."`
+	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Size of the log at which a snapshot is taken at once, such as 64MiB (default: 256MiB). A sixteenth of this size (at most 16MiB) is enough for a snapshot if the last snapshot is a minute old."`
+	limitFlags
+	Timeouts bool `name:"print-timeouts" help:"Print every timeout that derives from the heartbeat, and start nothing."`
+
+	ServeFlags
+}
+
+// Run implements `coppice coordinator`.
+func (c *CoordinatorCmd) Run(a *cli.App) error {
+	timeouts, err := protocol.NewTimeouts(c.Heartbeat, c.Election)
+	if err != nil {
+		return cli.Usagef("--heartbeat %v, --election-timeout %v: %w", c.Heartbeat, c.Election, err)
+	}
+	if c.Timeouts {
+		return printTimeouts(a, &timeouts)
+	}
+	if c.Dir == "" {
+		return cli.Usagef("--dir is required")
+	}
+	peers, err := c.peers()
+	if err != nil {
+		return err
+	}
+	quotas, budget, err := c.limits()
+	if err != nil {
+		return err
+	}
+	if c.Prefix != "" {
+		if err := protocol.CheckPrefix(c.Prefix); err != nil {
+			return cli.Usagef("--http-prefix: %w", err)
+		}
+	}
+	if c.Jobs < 1 {
+		return cli.Usagef("--jobs %d: want at least 1", c.Jobs)
+	}
+	if err := checkAddressSpace(); err != nil {
+		return err
+	}
+	v := c.Start(a)
+	source, err := c.Certificates(v)
+	if err != nil {
+		return v.ended("coordinator", err)
+	}
+	return v.ended("coordinator", coordinator.Run(v.Ctx, coordinator.Config{
+		ID: c.ID, Dir: c.Dir, Peers: peers, Join: connect.WithPorts(c.Join), Listen: coordinator.Listen{HTTP: c.HTTP, Raft: c.Raft, NATS: c.NATSListen, Routes: c.NATSRoutes},
+		Proxied: c.Proxied, NATS: c.NATS, Heartbeat: c.Heartbeat, Election: c.Election, Concurrent: c.Jobs, SnapshotBytes: int64(c.Snapshot), Quotas: quotas, Budget: budget, KeepJobs: c.KeepJobs, TLS: source, Exposure: coordinator.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics, Prefix: c.Prefix}, Log: v.log,
+		Lean: garbage.Lean.Begin,
+	}))
+}
+
+// peers returns the coordinators that the flags name.
+func (c *CoordinatorCmd) peers() ([]coordinator.Peer, error) {
+	if c.Address == "" {
+		return parsePeers(c.Peers)
+	}
+	if len(c.Peers) > 0 {
+		return nil, cli.Usagef("--address and --peers exclude each other: --peers has the address of this coordinator")
+	}
+	self, err := parsePeer(c.ID + "=" + c.Address)
+	if err != nil {
+		return nil, cli.Usagef("--address %q: %w", c.Address, err)
+	}
+	return []coordinator.Peer{self}, nil
+}
+
+// parsePeers reads a list of ID=HOST:PORT.
+func parsePeers(list []string) ([]coordinator.Peer, error) {
+	var peers []coordinator.Peer
+	for _, text := range list {
+		p, err := parsePeer(text)
+		if err != nil {
+			return nil, cli.Usagef("--peers %q: %w", text, err)
+		}
+		peers = append(peers, p)
+	}
+	return peers, nil
+}
+
+// parsePeer reads ID=HOST[:PORT], the id and the HTTP address of a coordinator.
+func parsePeer(text string) (p coordinator.Peer, err error) {
+	id, address, ok := strings.Cut(text, "=")
+	if !ok {
+		return p, errors.New("want ID=HOST:PORT, such as a=10.0.0.1:7100")
+	}
+	if err := protocol.CheckID(id); err != nil {
+		return p, err
+	}
+	address = connect.WithPort(address)
+	if err := protocol.CheckAddress(address); err != nil {
+		return p, err
+	}
+	if err := protocol.CheckReachable(address); err != nil {
+		return p, coordinator.Unreachable(err)
+	}
+	host, number, _ := net.SplitHostPort(address)
+	port, _ := strconv.Atoi(number)
+	if port > coordinator.LastPort {
+		return p, fmt.Errorf("want a port of at most %d: the next three ports are for Raft and NATS", coordinator.LastPort)
+	}
+	return coordinator.Peer{ID: id, Host: host, Port: port}, nil
+}
+
+// WorkerCmd is `coppice worker`.
+type WorkerCmd struct {
+	Join   []string    `required:"" placeholder:"HOST[:PORT]" help:"HTTP addresses of coordinators; a single address is enough, because each coordinator knows the others."`
+	Dir    string      `required:"" placeholder:"DIR" help:"Folder of the shard cache and the worker's identity."`
+	NATS   []string    `name:"nats" placeholder:"URL" help:"NATS servers to connect to, separated by commas, such as a forwarded port (default: the servers that the coordinators name)."`
+	ID     string      `placeholder:"NAME" help:"Name of the worker (default: chosen at random once and kept in the folder)."`
+	Slots  int         `placeholder:"N" help:"Maximum number of tasks computed at a time (default: one for each processor)."`
+	Listen string      `placeholder:"HOST:PORT" help:"Address on which to serve /metrics, /healthz and /readyz (default: not served)."`
+	Cache  units.Bytes `placeholder:"SIZE" help:"Maximum size of the shard cache on disk, such as 20GiB (default: 64GiB)."`
+	Memory units.Bytes `placeholder:"SIZE" help:"Maximum memory of a task on the whole dataset (a tree, a fold), such as 8GiB. A task that needs more goes to another worker (default: no limit)."`
+	Kept   units.Bytes `name:"kept-memory" default:"256MiB" placeholder:"SIZE" help:"Memory for the routing probabilities that leaf updates of ldlf keep, such as 1GiB. With less memory they are computed again, and the results are the same to the bit."`
+
+	MetricsToken string `name:"metrics-token-file" placeholder:"FILE" help:"File with a text of at least 16 characters. With this text as bearer token, a caller may read /metrics of this worker, and nothing else. The worker looks at the file every second."`
+
+	ServeFlags
+}
+
+// Run implements `coppice worker`.
+func (c *WorkerCmd) Run(a *cli.App) error {
+	if c.Slots < 0 || c.Slots > protocol.MaxSlots {
+		return cli.Usagef("--slots %d: want 0 to %d", c.Slots, protocol.MaxSlots)
+	}
+	if err := checkAddressSpace(); err != nil {
+		return err
+	}
+	var processors func(n int) // nil if the environment sets the number of processors
+	if os.Getenv("GOMAXPROCS") == "" {
+		processors = func(n int) { runtime.GOMAXPROCS(n) }
+	}
+	var v *Service
+	token, err := c.metricsToken(func() *slog.Logger { return v.log })
+	if err != nil {
+		return cli.Usagef("--metrics-token-file: %w", err)
+	}
+	v = c.Start(a)
+	source, err := c.Certificates(v)
+	if err != nil {
+		return v.ended("worker", err)
+	}
+	defer garbage.Frugal.Begin()()
+	return v.ended("worker", worker.Run(v.Ctx, worker.Config{
+		Join: connect.WithPorts(c.Join), NATS: c.NATS, Dir: c.Dir, ID: c.ID, Slots: c.Slots, Listen: c.Listen, CacheBytes: int64(c.Cache), MemoryBytes: int64(c.Memory), KeptBytes: max(1, int(c.Kept)), Processors: processors, TLS: source, Exposure: worker.Exposure{Insecure: c.Insecure, Hosts: c.AllowHost, OpenMetrics: c.OpenMetrics, MetricsToken: token}, Log: v.log,
+	}))
+}
+
+// leastMetricsToken is the least length of a token of --metrics-token-file.
+const leastMetricsToken = 16
+
+// metricsToken returns a function that returns the hash of the token in the file of --metrics-token-file,
+// or nil without the flag. The function reads the file again if a second has passed. While the file cannot
+// be used, there is no token, and the log says why.
+func (c *WorkerCmd) metricsToken(log func() *slog.Logger) (func() ([sha256.Size]byte, bool), error) {
+	if c.MetricsToken == "" {
+		return nil, nil
+	}
+	if c.Listen == "" {
+		return nil, errors.New("without --listen, the worker serves no /metrics; give --listen too")
+	}
+	if c.TLSDir == "" {
+		return nil, errors.New("a token is never sent in the clear; the worker needs --tls-dir too")
+	}
+	hash, err := readMetricsToken(c.MetricsToken)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(c.MetricsToken); err != nil || !info.Mode().IsRegular() { // a pipe has its text once
+		return func() ([sha256.Size]byte, bool) { return hash, true }, nil
+	}
+	var mu sync.Mutex
+	read, said := time.Now(), ""
+	return func() ([sha256.Size]byte, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(read) >= time.Second {
+			read = time.Now()
+			text := ""
+			if hash, err = readMetricsToken(c.MetricsToken); err != nil {
+				text = err.Error()
+			}
+			if text != "" && text != said {
+				log().Warn("the file of --metrics-token-file cannot be used; nobody may read /metrics with a token", "error", err)
+			}
+			said = text
+		}
+		return hash, err == nil
+	}, nil
+}
+
+// readMetricsToken returns the hash of the token in a file.
+func readMetricsToken(path string) (hash [sha256.Size]byte, err error) {
+	text, err := connect.ReadSecret(path)
+	if err != nil {
+		return hash, err
+	}
+	if len(text) < leastMetricsToken || strings.ContainsAny(text, " \t\r\n") {
+		return hash, fmt.Errorf("%s: want one word of at least %d characters", path, leastMetricsToken)
+	}
+	return sha256.Sum256([]byte(text)), nil
+}
+
+// limitFlags bound what users may put on a cluster, and the memory and connections of a coordinator.
+type limitFlags struct {
+	MaxQueue     int         `default:"1000" placeholder:"N" help:"Maximum number of jobs that have not ended, including paused jobs; further submissions are refused. 0: no limit (default: 1000)."`
+	MaxJobMemory units.Bytes `default:"8GiB" placeholder:"SIZE" help:"Maximum memory of one job on the leader, estimated at submission, such as 16GiB. 0: no limit (default: 8GiB)."`
+	MaxBlobBytes units.Bytes `default:"256GiB" placeholder:"SIZE" help:"Maximum size of all blobs (datasets, models, trees); further imports are refused. 0: no limit (default: 256GiB)."`
+	KeepJobs     int         `default:"0" placeholder:"N" help:"Number of ended jobs to keep. If there are more, the jobs that ended first are deleted with their models. 0: keep all (default: 0)."`
+
+	MessageMemory  units.Bytes `default:"512MiB" placeholder:"SIZE" help:"Memory for messages in transit: NATS, fragments and HTTP bodies. Messages beyond this limit are refused or dropped, or their connections are closed. A job whose messages are larger than 5/16 of the limit is refused (default: 512MiB)."`
+	MaxConnections int         `default:"512" placeholder:"N" help:"Maximum number of HTTP connections, and of NATS clients; beyond it, idle HTTP connections are closed, and NATS clients are refused. The number is lower if the limit of open files is too low (default: 512)."`
+}
+
+// limits returns the flags as a coordinator takes them. No limit is 0 in flags, and -1 in coordinator.Quotas.
+func (l *limitFlags) limits() (q coordinator.Quotas, b coordinator.Budget, err error) {
+	switch {
+	case l.MaxQueue < 0 || l.MaxQueue > math.MaxInt32:
+		return q, b, cli.Usagef("--max-queue %d: want 0 to %d", l.MaxQueue, math.MaxInt32)
+	case l.KeepJobs < 0:
+		return q, b, cli.Usagef("--keep-jobs %d: want 0 (keep all) or more", l.KeepJobs)
+	case l.MessageMemory < coordinator.LeastMessages || l.MessageMemory > math.MaxInt32<<8:
+		return q, b, cli.Usagef("--message-memory %s: want %s to %s", units.Format(int64(l.MessageMemory)), units.Format(coordinator.LeastMessages), units.Format(math.MaxInt32<<8))
+	case l.MaxConnections < coordinator.LeastConnections || l.MaxConnections > 1<<20:
+		return q, b, cli.Usagef("--max-connections %d: want %d to %d", l.MaxConnections, coordinator.LeastConnections, 1<<20)
+	}
+	q = coordinator.Quotas{Queue: cmp.Or(l.MaxQueue, -1), JobMemory: cmp.Or(int64(l.MaxJobMemory), -1), BlobBytes: cmp.Or(int64(l.MaxBlobBytes), -1)}
+	return q, coordinator.Budget{Messages: int64(l.MessageMemory), Connections: l.MaxConnections}, nil
+}
+
+// rung is a timeout as --print-timeouts prints it with -o json.
+type rung struct {
+	Name  string   `json:"name"`
+	MS    float64  `json:"ms"`
+	Above []string `json:"above"`
+	What  string   `json:"what"`
+}
+
+// printTimeouts prints the timeouts, which were checked.
+func printTimeouts(a *cli.App, t *protocol.Timeouts) error {
+	var list []rung
+	for _, r := range t.Rungs() {
+		list = append(list, rung{r.Name, float64(r.Value) / float64(time.Millisecond), append([]string{}, r.Above...), r.What})
+	}
+	return a.Print(list, func(w io.Writer) {
+		tab := cli.NewTable(w, []string{"TIMEOUT", "VALUE", "ABOVE", "WHAT"}, 2)
+		for _, r := range t.Rungs() {
+			tab.AppendRow(cli.Row(r.Name, r.Value.String(), strings.Join(r.Above, ", "), r.What))
+		}
+		tab.Render()
+	})
+}
+
+// leastAddressSpace is the address space that a coordinator or worker reserves at its start, with room for its threads.
+// Most of it is never used as memory.
+const leastAddressSpace = 3 << 30
+
+// checkAddressSpace refuses a limit of the address space that would abort the process when it starts a thread.
+func checkAddressSpace() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &limit); err != nil || limit.Cur >= leastAddressSpace {
+		return nil
+	}
+	return fmt.Errorf("the limit of the address space (ulimit -v) is %s, but a coordinator or worker reserves up to %s. Most of that space is never used. Raise the limit, and bound the memory by a control group, such as MemoryMax= of systemd",
+		units.Bytes(limit.Cur), units.Bytes(leastAddressSpace))
+}
+
+// NATSCmd is `coppice nats`, which chaos starts.
+type NATSCmd struct {
+	Listen string `required:"" placeholder:"HOST:PORT" help:"Address on which to listen for clients."`
+
+	ServeFlags
+}
+
+// Run runs only the NATS server of a coordinator, for the chaos suite.
+func (c *NATSCmd) Run(a *cli.App) error {
+	host, text, err := net.SplitHostPort(c.Listen)
+	port, bad := strconv.Atoi(text)
+	if err = errors.Join(err, bad); err != nil {
+		return cli.Usagef("--listen %q: %w", c.Listen, err)
+	}
+	v := c.Start(a)
+	defer v.Cancel(nil)
+	source, err := c.Certificates(v)
+	if err != nil {
+		return err
+	}
+	s, err := bus.StartServer(bus.ServerOptions{Name: "nats", Host: host, ClientPort: port, Log: v.log, TLS: source, Handshake: protocol.LeastHandshake})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	v.log.Info("NATS is up", "url", s.ClientURL())
+	<-v.Ctx.Done()
+	return nil
+}

@@ -1,0 +1,79 @@
+package jobcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/connect"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+// jobArg names one job.
+type jobArg struct {
+	Job string `arg:"" help:"Number or name of the job."`
+
+	connect.ServerFlags
+}
+
+// changedJob names one job that a command changes.
+type changedJob struct {
+	Job string `arg:"" help:"Number or name of the job."`
+
+	connect.ChangeFlags
+}
+
+// ask asks for the change and prints the job after it.
+func (c *changedJob) ask(a *cli.App, what wish, say func(w io.Writer, j *protocol.JobInfo)) error {
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j, err := what(cl, a.Ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	return a.Print(j, func(w io.Writer) { say(w, j) })
+}
+
+// wish is a change of a job that a user asks for.
+type wish func(*client.Client, context.Context, string) (*protocol.JobInfo, error)
+
+type cancelCmd struct{ changedJob }
+
+// Run implements `coppice job cancel`.
+func (c *cancelCmd) Run(a *cli.App) error {
+	return c.ask(a, (*client.Client).Cancel, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "job %s is %s\n", j.Name, j.State)
+	})
+}
+
+type shareCmd struct{ changedJob }
+
+// Run implements `coppice job share`.
+func (c *shareCmd) Run(a *cli.App) error {
+	return c.ask(a, (*client.Client).Share, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "all users may read the models and predictions of job %s\n", j.Name)
+	})
+}
+
+type pauseCmd struct{ changedJob }
+
+// Run implements `coppice job pause`.
+func (c *pauseCmd) Run(a *cli.App) error {
+	return c.ask(a, (*client.Client).Pause, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "job %s is %s; to resume it: %s\n", j.Name, j.State, a.Command("job resume "+j.Name))
+	})
+}
+
+type resumeCmd struct{ changedJob }
+
+// Run implements `coppice job resume`.
+func (c *resumeCmd) Run(a *cli.App) error {
+	return c.ask(a, (*client.Client).Resume, func(w io.Writer, j *protocol.JobInfo) {
+		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", j.Name, j.State, a.Command("job watch "+j.Name))
+	})
+}

@@ -1,0 +1,302 @@
+package jobcmd
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/results"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/experiment/plots"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type curveCmd struct {
+	jobArg
+	Plot string `placeholder:"FILE" help:"Draw the curve to FILE: .svg or .png."`
+}
+
+func (*curveCmd) Outputs() []string { return []string{cli.CSV} }
+
+// Run implements `coppice job curve`.
+func (c *curveCmd) Run(a *cli.App) error {
+	var plot *results.FigureFile
+	if c.Plot != "" {
+		var err error
+		if plot, err = results.CreateFigure("--plot", c.Plot); err != nil {
+			return err
+		}
+		defer plot.Discard()
+	}
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	line, err := cl.Curve(a.Ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	if plot != nil {
+		f, err := plots.Curve("job "+line.Name, line.Points, line.Folds)
+		if err != nil {
+			return err
+		}
+		if err := plot.Draw(f); err != nil {
+			return err
+		}
+	}
+	if a.Output == cli.CSV {
+		return WriteCurve(a.Data, line.Points, line.Folds)
+	}
+	return a.Print(line, func(w io.Writer) { showCurve(w, line) })
+}
+
+// WriteCurve writes a curve as CSV with the columns fold (if there are folds), step, training_loss, validation_loss and
+// seconds. A value that is not known is empty.
+func WriteCurve(w io.Writer, points []curve.Point, folds [][]curve.Point) error {
+	out := csv.NewWriter(w)
+	header := []string{"step", "training_loss", "validation_loss", "seconds"}
+	if len(folds) > 0 {
+		header = append([]string{"fold"}, header...)
+	}
+	err := out.Write(header)
+	for i := range points {
+		if err == nil && len(folds) == 0 {
+			err = out.Write(curveRecord(nil, &points[i]))
+		}
+	}
+	for fold, points := range folds {
+		for i := range points {
+			if err == nil {
+				err = out.Write(curveRecord([]string{strconv.Itoa(fold)}, &points[i]))
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// curveRecord appends the fields of a point.
+func curveRecord(record []string, p *curve.Point) []string {
+	seconds, known := p.Seconds()
+	if !known {
+		seconds = math.NaN()
+	}
+	record = append(record, strconv.FormatUint(p.Step, 10))
+	for _, v := range []float64{p.Training, p.Validation, seconds} {
+		text := ""
+		if !math.IsNaN(v) {
+			text = strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		record = append(record, text)
+	}
+	return record
+}
+
+// curveRows is the approximate number of points that the text of a curve shows.
+const curveRows = 20
+
+// showCurve writes a curve for people.
+func showCurve(w io.Writer, c *protocol.JobCurve) {
+	lines := [][2]string{{"job", c.Name}, {"state", string(c.State)}}
+	switch {
+	case len(c.Folds) > 0:
+		cli.WritePairs(w, lines)
+		for fold, points := range c.Folds {
+			fmt.Fprintf(w, "\nfold %d\n", fold)
+			if len(points) == 0 {
+				fmt.Fprintln(w, noPoints(c.State))
+			}
+			cli.WritePairs(w, lossLines(points))
+		}
+		return
+	case len(c.Points) == 0:
+		cli.WritePairs(w, append(lines, [2]string{"points", noPoints(c.State)}))
+		return
+	}
+	cli.WritePairs(w, append(append(lines, [2]string{"points", units.Count(len(c.Points)) + " (-o csv and -o json list all steps)"}), lossLines(c.Points)...))
+	fmt.Fprintln(w)
+	t := cli.NewTable(w, []string{"step", "training loss", "validation loss", "time"}, 1, 2, 3, 4)
+	for _, p := range tabled(c.Points) {
+		time := "-"
+		if s, known := p.Seconds(); known {
+			time = units.Duration(s)
+		}
+		t.AppendRow(cli.Row(units.Count(p.Step), cli.Measure(p.Training), cli.Measure(p.Validation), time))
+	}
+	t.Render()
+}
+
+// tabled returns some points for a table. It prefers points with a validation loss, and includes the best point, the
+// first and the last.
+func tabled(points []curve.Point) []curve.Point {
+	best, list := -1, []int{0}
+	for i := range points {
+		if v := validation(&points[i]); !math.IsNaN(v) {
+			list = append(list, i)
+			if best < 0 || v < validation(&points[best]) {
+				best = i
+			}
+		}
+	}
+	if best < 0 {
+		list = list[:0]
+		for i := range points {
+			list = append(list, i)
+		}
+	}
+	list = append(list, len(points)-1)
+	keep := map[int]bool{best: true}
+	for _, i := range chosen(len(list), curveRows) {
+		keep[list[i]] = true
+	}
+	var some []curve.Point
+	for i, p := range points {
+		if keep[i] {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+func noPoints(s protocol.JobState) string {
+	if s.Final() {
+		return "none"
+	}
+	return "none yet"
+}
+
+// chosen returns about most of n indices at equal distances, with the first and the last.
+func chosen(n, most int) (list []int) {
+	every := max(1, (n+most-2)/max(1, most-1))
+	for i := 0; i < n-1; i += every {
+		list = append(list, i)
+	}
+	if n > 0 {
+		list = append(list, n-1)
+	}
+	return list
+}
+
+// lossLines describes the losses of a curve, with a sparkline of each.
+func lossLines(points []curve.Point) (lines [][2]string) {
+	if text := lossSummary(points, validation); text != "" {
+		lines = append(lines, [2]string{"validation loss", text})
+	}
+	if text := lossSummary(points, training); text != "" {
+		lines = append(lines, [2]string{"training loss", text})
+	}
+	return lines
+}
+
+// lossSummary draws a loss, and tells its first, least and last value. It returns an empty text if there is none.
+func lossSummary(points []curve.Point, of func(*curve.Point) float64) string {
+	var first, least, last *curve.Point
+	for i := range points {
+		p := &points[i]
+		if math.IsNaN(of(p)) {
+			continue
+		}
+		if first == nil {
+			first, least = p, p
+		}
+		if of(p) < of(least) {
+			least = p
+		}
+		last = p
+	}
+	if first == nil {
+		return ""
+	}
+	text := sparkline(points, of, sparkWidth)
+	tell := func(what string, p *curve.Point) string {
+		return fmt.Sprintf("%s %s at step %s", what, cli.Measure(of(p)), units.Count(p.Step))
+	}
+	if first == last {
+		return text + "  " + tell("K-L", first)
+	}
+	return text + "  " + tell("first", first) + ", " + tell("least", least) + ", " + tell("last", last)
+}
+
+// levels are the heights of a sparkline's columns.
+var levels = []rune("▁▂▃▄▅▆▇█")
+
+// sparkWidth is the number of columns of a sparkline.
+const sparkWidth = 40
+
+// sparkline draws losses over the steps in at most width columns. of reads a loss of a point, and NaN if there is none.
+// A column shows the mean of its losses, on a logarithmic scale. Without losses the line is empty.
+func sparkline(points []curve.Point, of func(*curve.Point) float64, width int) string {
+	columns := columnsOver(points, of, width)
+	least, greatest := math.Inf(1), math.Inf(-1)
+	for _, v := range columns {
+		if !math.IsNaN(v) {
+			least, greatest = min(least, v), max(greatest, v)
+		}
+	}
+	var line strings.Builder
+	last := math.NaN()
+	for _, v := range columns {
+		if math.IsNaN(v) { // a column without a point is like the column before
+			v = last
+		}
+		if last = v; !math.IsNaN(v) {
+			line.WriteRune(level(v, least, greatest))
+		}
+	}
+	return line.String()
+}
+
+// level returns the character for a value between the least and the greatest.
+func level(v, least, greatest float64) rune {
+	if greatest <= least {
+		return levels[0]
+	}
+	share := (v - least) / (greatest - least)
+	if least > 0 {
+		share = math.Log(v/least) / math.Log(greatest/least)
+	}
+	return levels[min(len(levels)-1, max(0, int(share*float64(len(levels)))))]
+}
+
+// columnsOver returns the mean loss of each column, and NaN if it has none.
+func columnsOver(points []curve.Point, of func(*curve.Point) float64, width int) []float64 {
+	var have []curve.Point
+	for i := range points {
+		if !math.IsNaN(of(&points[i])) {
+			have = append(have, points[i])
+		}
+	}
+	if len(have) == 0 {
+		return nil
+	}
+	first, steps := have[0].Step, have[len(have)-1].Step-have[0].Step
+	width = min(width, len(have))
+	sums, counts := make([]float64, width), make([]float64, width)
+	for i := range have {
+		column := 0
+		if steps > 0 {
+			column = int(float64(have[i].Step-first) / float64(steps) * float64(width-1))
+		}
+		sums[column] += of(&have[i])
+		counts[column]++
+	}
+	for i := range sums {
+		sums[i] /= counts[i] // NaN for a column without a point
+	}
+	return sums
+}
+
+// training and validation return a loss of a point.
+func training(p *curve.Point) float64 { return p.Training }
+
+func validation(p *curve.Point) float64 { return p.Validation }

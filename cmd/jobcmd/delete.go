@@ -1,0 +1,105 @@
+package jobcmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/connect"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
+type deleteCmd struct {
+	Jobs []string `arg:"" name:"job" help:"Numbers or names of jobs."`
+
+	connect.ChangeFlags
+}
+
+// Run implements `coppice job delete`.
+func (c *deleteCmd) Run(a *cli.App) error {
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d, err := cl.DeleteJobs(a.Ctx, c.Jobs...)
+	if err != nil {
+		return err
+	}
+	return a.Print(d, func(w io.Writer) {
+		for _, j := range d.Jobs {
+			was := "was deleted"
+			if j.Before {
+				was = "had been deleted before"
+			}
+			fmt.Fprintf(w, "job %d (%s) %s\n", j.ID, j.Name, was)
+		}
+		fmt.Fprintln(w, connect.Freed(d))
+	})
+}
+
+type pruneCmd struct {
+	OlderThan units.Age `required:"" placeholder:"AGE" help:"Delete jobs that ended at least this long ago, such as 30d, 12h or 1d12h. 0: all jobs that have ended."`
+	State     []string  `placeholder:"STATES" help:"Delete only jobs in these states: done, failed or cancelled (default: all three)."`
+	DryRun    bool      `help:"Only list the jobs that would be deleted."`
+
+	connect.ChangeFlags
+}
+
+// Run implements `coppice job prune`.
+func (c *pruneCmd) Run(a *cli.App) error {
+	states, err := protocol.ParseJobStates(strings.Join(c.State, ","))
+	if err != nil {
+		return cli.Usagef("--state: %w", err)
+	}
+	r := protocol.PruneRequest{OlderThan: c.OlderThan.Seconds(), States: states, DryRun: c.DryRun}
+	if err := r.Check(); err != nil {
+		return cli.Usagef("--state: %w", err)
+	}
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	d, err := cl.Prune(a.Ctx, r)
+	if err != nil {
+		return err
+	}
+	return a.Print(d, func(w io.Writer) { writePruned(w, d, &r) })
+}
+
+// writePruned lists the jobs that were deleted or would be deleted, and their size.
+func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest) {
+	if len(d.Jobs) == 0 {
+		fmt.Fprintln(w, nothingToPrune(asked))
+		return
+	}
+	var bytes uint64
+	t := cli.NewTable(w, []string{"job", "name", "state", "ended", "size"}, 1, 5)
+	for _, j := range d.Jobs {
+		t.AppendRow(cli.Row(fmt.Sprint(j.ID), j.Name, string(j.State), cli.Time(j.Ended), units.Format(int64(j.Bytes))))
+		bytes += j.Bytes
+	}
+	t.Render()
+	did := "deleted"
+	if d.DryRun {
+		did = "would be deleted"
+	}
+	fmt.Fprintf(w, "%s %s, together with models and predictions of %s\n", units.Plural(len(d.Jobs), "job"), did, units.Format(int64(bytes)))
+	fmt.Fprintln(w, connect.Freed(d))
+}
+
+// nothingToPrune says that there is no such job.
+func nothingToPrune(asked *protocol.PruneRequest) string {
+	var states []string
+	for _, s := range asked.States {
+		states = append(states, string(s)+" ")
+	}
+	ended := "ended that long ago"
+	if asked.OlderThan == 0 {
+		ended = "has ended"
+	}
+	return fmt.Sprintf("there is no %sjob that %s", strings.Join(states, "or "), ended)
+}

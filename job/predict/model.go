@@ -1,0 +1,260 @@
+// Package predict predicts with a model file. It reads files with the schema of the model, predicts on several threads,
+// and writes predictions as CSV or as an archive of NumPy arrays.
+package predict
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/registry"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/images"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/dataset/npy"
+	"github.com/coppice-ldl/coppice/dataset/patches"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+)
+
+// Mean returns what the baseline predicts for every sample: the mean label distribution, or the median for a model of
+// numbers.
+func (m *Model) Mean() ([]float32, error) {
+	if m.Output() == algorithms.Number {
+		if m.Provenance.Median == nil {
+			return nil, errors.New("the model file has no median of the training labels, so there is no baseline to compare with")
+		}
+		return []float32{float32(*m.Provenance.Median)}, nil
+	}
+	mean := make([]float32, len(m.Provenance.MeanLabel))
+	for i, v := range m.Provenance.MeanLabel {
+		mean[i] = float32(v)
+	}
+	if _, labels := m.Shape(); len(mean) != labels {
+		return nil, errors.New("the model file has no mean label distribution, so there is no baseline to compare with")
+	}
+	return mean, nil
+}
+
+// Model is a decoded model file.
+type Model struct {
+	algorithms.Model
+	File       *modelfile.File
+	Provenance *pipeline.Provenance
+	Threads    int  // to predict on; 0 means 1
+	Store      bool // true if predictions in a .npz file are not compressed
+}
+
+// decodeProvenance decodes the provenance of a model file, which names the job that made the model.
+func decodeProvenance(text []byte) (*pipeline.Provenance, error) {
+	p := new(pipeline.Provenance)
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, p); err != nil {
+			return nil, fmt.Errorf("%w: provenance: %w", modelfile.ErrCorrupt, err)
+		}
+	}
+	if p.Job == nil {
+		return nil, fmt.Errorf("%w: the file does not say which job made the model", modelfile.ErrCorrupt)
+	}
+	return p, nil
+}
+
+// Labels returns the names of the labels that the model predicts.
+func (m *Model) Labels() []string {
+	_, labels := m.Shape()
+	if len(m.Provenance.LabelNames) == labels {
+		return m.Provenance.LabelNames
+	}
+	return defaultLabels(labels)
+}
+
+// Output returns what the model predicts.
+func (m *Model) Output() algorithms.Output { return registry.Output(m.File.Algorithm) }
+
+// outputWidth returns the number of values that the model predicts for a sample.
+func (m *Model) outputWidth() int {
+	_, labels := m.Shape()
+	return m.Output().Width(labels)
+}
+
+// Schema describes the files that the model reads.
+func (m *Model) Schema() *dataset.Schema {
+	s := &dataset.Schema{
+		FeatureNames: m.Provenance.FeatureNames, LabelNames: m.Provenance.LabelNames, LabelColumns: m.Provenance.LabelColumns,
+		Shape: m.Provenance.Shape, Reading: m.Provenance.Reading, Fill: m.Provenance.Fill,
+	}
+	s.Features, s.Labels = m.Shape()
+	return s
+}
+
+// TypeOf returns the type of the labels of a file for this model. It is the type that the model was trained on. For
+// plain distributions, it is the type that the flags say. Exact numbers of the file are used.
+func (m *Model) TypeOf(info dataset.Info) (dataset.LabelType, error) {
+	t := m.Provenance.LabelType
+	if t.Scale == nil && !t.Classes {
+		t = info.LabelType
+	}
+	if t.Scale == nil {
+		return t, nil
+	}
+	s := *t.Scale
+	switch {
+	case info.HasValues:
+		s.True = dataset.TrueValue
+	case s.True == dataset.TrueValue:
+		return t, errtext.Errorf(errtext.WrongRequest, "%s: the model was trained on samples with exact numbers, and its errors are measured from such numbers: name their column with {values}", info.File)
+	}
+	t.Scale = &s
+	return t, nil
+}
+
+// Patches reads an image as samples of a model: a patch for each pixel.
+func (m *Model) Patches(path string) (dataset.Source, *images.Image, error) {
+	shape := m.Provenance.Shape
+	side, err := patches.CheckModel(shape)
+	if err != nil {
+		return nil, nil, err
+	}
+	img, err := patches.OpenImage(path, shape.Channels)
+	if err != nil {
+		return nil, nil, err
+	}
+	src, err := patches.Whole(img, side)
+	return src, img, err
+}
+
+// PredictAll predicts the samples of src, and calls f with one block after the other.
+func (m *Model) PredictAll(src dataset.Source, o importer.Options, f func(*Block) error) error {
+	p := newPredictor(m, m.outputWidth(), max(1, m.Threads), f)
+	err := importer.Blocks(src, blockRows, o, p.add)
+	if failed := p.end(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// WriteCSV writes a header and a line for each sample, and returns the number of samples.
+func (m *Model) WriteCSV(w io.Writer, src dataset.Source, o importer.Options) (rows int, err error) {
+	buffer := bufio.NewWriterSize(w, 1<<16)
+	out := csv.NewWriter(buffer)
+	if err := out.Write(m.Header()); err != nil {
+		return 0, err
+	}
+	var record []string
+	derived := m.derives()
+	err = m.PredictAll(src, o, func(p *Block) error {
+		for i := range p.Rows.N {
+			record = append(record[:0], p.Name(i))
+			for _, v := range p.Row(i) {
+				record = append(record, valueText(v))
+			}
+			if err := out.Write(derived.fields(record, p.Row(i))); err != nil {
+				return err
+			}
+		}
+		rows += p.Rows.N
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return 0, err
+	}
+	return rows, buffer.Flush()
+}
+
+// WriteNPZ writes the arrays "predictions" (float32, samples x labels or samples x 1), "label_names", the arrays of
+// derivedArrays, "rows" (int64, row numbers in the file) and, if samples have names, "row_names".
+func (m *Model) WriteNPZ(w io.Writer, src dataset.Source, o importer.Options) (rows int, err error) {
+	if rows, err = importer.CountRows(src); err != nil {
+		return 0, err
+	}
+	z := npy.NewArchive(w)
+	if m.Store {
+		z.Store()
+	}
+	width, derived := m.outputWidth(), derivedArrays{derivation: m.derives()}
+	out, err := z.Floats("predictions", rows, width)
+	if err != nil {
+		return 0, err
+	}
+	done := 0
+	err = m.PredictAll(src, o, func(p *Block) error {
+		done += p.Rows.N
+		for i := range p.Rows.N {
+			derived.add(p.Row(i))
+		}
+		return out.Write(p.values[:p.Rows.N*width])
+	})
+	if err == nil {
+		err = cmp.Or(out.Flush(), z.List("label_names", m.Labels()), derived.write(z))
+	}
+	if err == nil {
+		err = WriteRows(z, src, done, rows)
+	}
+	return rows, cmp.Or(err, z.Close())
+}
+
+// derives says what is derived from the predictions of the model.
+func (m *Model) derives() *derivation {
+	d := &derivation{labels: m.Labels()}
+	if m.Output() != algorithms.Number {
+		d.of = m.Provenance.LabelType
+	}
+	return d
+}
+
+// Header returns the columns of a CSV file of predictions: the row, its prediction, and the derived values.
+func (m *Model) Header() []string {
+	if m.Output() == algorithms.Number {
+		return []string{"row", "number"}
+	}
+	others := append([]string{"row"}, m.derives().columns()...)
+	return slices.Concat(others[:1], columnNames(m.Labels(), others), others[1:])
+}
+
+// Open reads a model file.
+func Open(path string) (*Model, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Decode decodes the bytes of a model file.
+func Decode(b []byte) (*Model, error) {
+	file, m, err := registry.Model(b)
+	if err != nil {
+		return nil, err
+	}
+	p, err := decodeProvenance(file.Provenance)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{Model: m, File: file, Provenance: p}, nil
+}
+
+// defaultLabels returns names for labels without names.
+func defaultLabels(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "label_" + strconv.Itoa(i)
+	}
+	return names
+}
