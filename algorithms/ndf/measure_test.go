@@ -46,7 +46,7 @@ func (p *problem) data() *dataset.Data {
 // digits returns the digits with each of the three test sets of 30 %.
 func digits(t testing.TB) (list []*problem) {
 	t.Helper()
-	src, err := read.Open(testkit.Shared(t, "data/digits.csv.gz"), read.OpenOptions{Header: "no", Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}})
+	src, err := read.Open(testkit.Shared(t, "data/digits.csv.gz"), read.OpenOptions{CSV: read.CSVOptions{Header: "no"}, Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

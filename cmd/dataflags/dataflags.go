@@ -56,28 +56,28 @@ func (f *FileFlags) Options() (o read.OpenOptions, err error) {
 	}
 	o = read.OpenOptions{
 		Labels:    read.LabelOptions{Kind: kind, Columns: f.LabelColumns, Prefixes: f.LabelPrefix},
-		NamesFile: f.Names, RowNames: f.RowNames,
+		NamesFile: f.Names, CSV: read.CSVOptions{RowNames: f.RowNames},
 	}
 	if f.Header != "auto" {
-		o.Header = dataset.Header(f.Header)
+		o.CSV.Header = dataset.Header(f.Header)
 	}
-	o.FeatureColumns, o.Drop, o.Categories = f.FeatureColumns, f.Drop, f.Categories
-	o.Images, o.FeaturesVariable, o.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
+	o.FeatureColumns, o.Drop, o.CSV.Categories = f.FeatureColumns, f.Drop, f.Categories
+	o.CSV.Images, o.Arrays.FeaturesVariable, o.Libsvm.ZeroBased, o.Format = f.Images, f.FeaturesVariable, f.ZeroBased, f.DataFormat
 	if f.DataFormat != "" && !slices.Contains(read.Formats(), f.DataFormat) {
 		return o, cli.Usagef("{data-format=%s}: want one of %s", f.DataFormat, strings.Join(read.Formats(), ", "))
 	}
 	if f.Delimiter != "" {
-		if o.Delimiter, err = read.ParseDelimiter(f.Delimiter); err != nil {
+		if o.CSV.Delimiter, err = read.ParseDelimiter(f.Delimiter); err != nil {
 			return o, cli.WrongOption(err)
 		}
 	}
-	if o.Decimal = f.Decimal; f.Decimal != "" {
+	if o.CSV.Decimal = f.Decimal; f.Decimal != "" {
 		if _, err = read.ParseDecimal(f.Decimal); err != nil {
 			return o, cli.WrongOption(err)
 		}
 	}
 	if f.Thousands != "" {
-		if o.Thousands, err = read.ParseThousands(f.Thousands); err != nil {
+		if o.CSV.Thousands, err = read.ParseThousands(f.Thousands); err != nil {
 			return o, cli.WrongOption(err)
 		}
 		if f.Decimal == f.Thousands {
@@ -131,7 +131,7 @@ func (d *DataFlags) Options() (o read.OpenOptions, checks importer.Checks, err e
 	if o, err = d.FileFlags.Options(); err != nil {
 		return o, checks, err
 	}
-	o.LabelsFile, o.LabelsVariable = d.LabelsFile, d.LabelsVariable
+	o.Arrays.LabelsFile, o.Arrays.LabelsVariable = d.LabelsFile, d.LabelsVariable
 	if d.Shape != "" {
 		if o.Shape, err = dataset.ParseShape(d.Shape); err != nil {
 			return o, checks, cli.Usagef("{shape=%.40s}: %w", d.Shape, err)
@@ -328,7 +328,7 @@ func (f *UnseenFlag) Count(o *read.OpenOptions) *Unseen {
 		return nil
 	}
 	u := &Unseen{last: -1}
-	o.Unseen = func(row int, category, level string) {
+	o.CSV.Unseen = func(row int, category, level string) {
 		if u.Rows == 0 {
 			u.First = fmt.Sprintf("row %d (counted from 0), %s %q", row, category, level)
 		}

@@ -40,7 +40,7 @@ func optionsFor(m *predict.Model, f *dataflags.FileFlags, d *dataflags.DataFlags
 		labelsAsTrained(m, d, take)
 		o, checks, err = d.Options()
 	}
-	o.CountedFrom, o.AsTrained = m.Provenance.CountedFrom, taken
+	o.Libsvm.CountedFrom, o.AsTrained = m.Provenance.CountedFrom, taken
 	return o, checks, err
 }
 

@@ -241,7 +241,7 @@ func TestInspectReadsSeldom(t *testing.T) {
 				passes++
 			}
 		}}
-		f, err := Inspect(datasettest.WriteFile(t, "a.csv", head+c.last+"\n"), read.OpenOptions{Header: dataset.HeaderYes}, o)
+		f, err := Inspect(datasettest.WriteFile(t, "a.csv", head+c.last+"\n"), read.OpenOptions{CSV: read.CSVOptions{Header: dataset.HeaderYes}}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

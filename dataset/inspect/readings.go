@@ -68,13 +68,13 @@ func Apply(w dataset.Way, o read.OpenOptions, io importer.Options) (read.OpenOpt
 		case "--encoding":
 			o.Encoding, err = read.ParseEncoding(f.Value)
 		case "--delimiter":
-			o.Delimiter, err = read.ParseDelimiter(f.Value)
+			o.CSV.Delimiter, err = read.ParseDelimiter(f.Value)
 		case "--decimal":
-			o.Decimal = f.Value
+			o.CSV.Decimal = f.Value
 		case "--thousands":
-			o.Thousands, err = read.ParseThousands(f.Value)
+			o.CSV.Thousands, err = read.ParseThousands(f.Value)
 		case "--header":
-			o.Header = dataset.Header(f.Value)
+			o.CSV.Header = dataset.Header(f.Value)
 		case "--labels":
 			o.Labels.Kind, err = dataset.ParseLabelKind(f.Value)
 		case "--label-columns":
@@ -90,9 +90,9 @@ func Apply(w dataset.Way, o read.OpenOptions, io importer.Options) (read.OpenOpt
 		case "--drop":
 			o.Drop = f.Items()
 		case "--categories":
-			o.Categories = f.Items()
+			o.CSV.Categories = f.Items()
 		case "--row-names":
-			o.RowNames = f.Value
+			o.CSV.RowNames = f.Value
 		case "--groups":
 			o.Beside.Groups = f.Value
 		case "--missing":
@@ -139,7 +139,7 @@ func (f *readings) find(w dataset.Way) error {
 	}
 	for _, labels := range ways {
 		way := w.With(labels.What, labels.Flags...)
-		if len(o.FeatureColumns) == 0 && o.Images == "" {
+		if len(o.FeatureColumns) == 0 && o.CSV.Images == "" {
 			what, flags := p.clean(&o, labels.columns)
 			way = way.With(what, flags...)
 		}
@@ -281,11 +281,11 @@ func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 	free := p.free(o)
 	byPrefix := map[string][]int{}
 	for _, i := range free {
-		if prefix := o.LabelPrefix(p.table.ColumnName(i)); prefix != "" && p.columns[i].Values > 0 {
+		if prefix := o.Labels.LabelPrefix(p.table.ColumnName(i)); prefix != "" && p.columns[i].Values > 0 {
 			byPrefix[prefix] = append(byPrefix[prefix], i)
 		}
 	}
-	for _, prefix := range o.LabelPrefixes() {
+	for _, prefix := range o.Labels.LabelPrefixes() {
 		if columns := byPrefix[prefix]; len(columns) > 0 && !l.Single() {
 			ways = append(ways, p.prefixed(columns, prefix, len(byPrefix) > 1))
 		}
@@ -309,7 +309,7 @@ func (p *profile) free(o *read.OpenOptions) (free []int) {
 	rest.NoLabels, rest.Labels = true, read.LabelOptions{Prefixes: []string{"\x00"}}
 	c, err := p.table.Choose(&rest)
 	for i := range p.columns {
-		if err != nil || slices.Contains(c.Features, i) && !c.Category[i] || o.Images != "" && !c.Used[i] {
+		if err != nil || slices.Contains(c.Features, i) && !c.Category[i] || o.CSV.Images != "" && !c.Used[i] {
 			free = append(free, i)
 		}
 	}
@@ -431,8 +431,8 @@ func (p *profile) single(i int) (flags []dataset.Flag, what string) {
 // clean returns the flags that read words as categories and take columns out of the features which are none: names of rows,
 // groups, and what is no number. It sets the roles and hints of the columns.
 func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags []dataset.Flag) {
-	free, drop, categories := p.free(o), slices.Clone(o.Drop), slices.Clone(o.Categories)
-	rowNames, group := o.RowNames != "" || !slices.Contains(free, 0) && p.table.ColumnName(0) == "", o.Beside.Groups != ""
+	free, drop, categories := p.free(o), slices.Clone(o.Drop), slices.Clone(o.CSV.Categories)
+	rowNames, group := o.CSV.RowNames != "" || !slices.Contains(free, 0) && p.table.ColumnName(0) == "", o.Beside.Groups != ""
 	var parts, dropped []string
 	var words []int
 	class, age := read.LabelOptions{Kind: dataset.Class}, read.LabelOptions{Kind: dataset.Age}

@@ -68,7 +68,7 @@ func TestHostileFiles(t *testing.T) {
 	}{
 		"commas":             {"a.csv.gz", packed(bytes.Repeat([]byte(","), 16*million)), OpenOptions{}, 400, []string{"1,048,576 columns", ".npz"}},
 		"commas, not packed": {"a.csv", bytes.Repeat([]byte(","), 2*million), OpenOptions{}, 400, []string{"1,048,576 columns", ".npz"}},
-		"other delimiter":    {"a.csv.gz", packed(bytes.Repeat([]byte("é"), 4*million)), OpenOptions{Delimiter: 'é'}, 400, []string{"1,048,576 columns"}},
+		"other delimiter":    {"a.csv.gz", packed(bytes.Repeat([]byte("é"), 4*million)), OpenOptions{CSV: CSVOptions{Delimiter: 'é'}}, 400, []string{"1,048,576 columns"}},
 		"columns of a row":   {"a.csv.gz", packed(append([]byte("a,y_1,y_2\n"), bytes.Repeat([]byte(","), 16*million)...)), OpenOptions{}, 400, []string{"row 0", "1,048,576 columns"}},
 		"an open quote":      {"a.csv.gz", packed(append([]byte("a,y_1,y_2\n\""), bytes.Repeat([]byte("x"), 100*million)...)), OpenOptions{}, 400, []string{"33,554,432 bytes", "quote"}},
 		"rows without end":   {"a.csv.gz", packed(append([]byte("a,y_1,y_2\n"), bytes.Repeat([]byte("1111111111111111,0,1\n"), 4*million)...)), OpenOptions{}, 1200, []string{"200 times", "64.0 MiB", "gunzip"}},
@@ -131,7 +131,7 @@ func TestBoundsAreReached(t *testing.T) {
 		file, text string
 		o          OpenOptions
 	}{
-		"columns of CSV":     {"a.csv", wide + wide, OpenOptions{Header: dataset.HeaderNo, Labels: LabelOptions{Columns: []string{"1048574:1048575"}}}},
+		"columns of CSV":     {"a.csv", wide + wide, OpenOptions{CSV: CSVOptions{Header: dataset.HeaderNo}, Labels: LabelOptions{Columns: []string{"1048574:1048575"}}}},
 		"a high index":       {"a.libsvm", "1,0 1048576:1\n", OpenOptions{}},
 		"an index, by bytes": {"a.libsvm", "1,0 2000000:1\n#" + strings.Repeat("x", 2000000), OpenOptions{}},
 		"an index, by model": {"a.libsvm", "1,0 2000000:1\n", OpenOptions{Features: 2000000}},

@@ -30,7 +30,7 @@ type levels struct {
 // chooseCategories finds the columns that are categories: o names some, whose levels are not known yet,
 // and the model names the others.
 func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
-	found, err := findColumns(names, c.width, o.Categories)
+	found, err := findColumns(names, c.width, o.CSV.Categories)
 	if err != nil {
 		return errtext.Errorf(errtext.WrongData, "{categories}: %w", err)
 	}
@@ -40,8 +40,8 @@ func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
 		}
 		c.category(i, dataset.Category{Name: cmp.Or(dataset.NameAt(names, i), strconv.Itoa(i)), At: i})
 	}
-	for i := range o.categories {
-		if k := o.categories[i]; slices.Contains(c.features, k.At) {
+	for i := range o.set.categories {
+		if k := o.set.categories[i]; slices.Contains(c.features, k.At) {
 			c.category(k.At, k)
 		}
 	}
@@ -94,7 +94,7 @@ func (s *csvSource) findLevels(o *OpenOptions) error {
 		return err
 	}
 	for i, set := range sets {
-		if !s.header || o.Header != dataset.HeaderAuto || set.Texts[s.names[i]] == nil {
+		if !s.header || o.CSV.Header != dataset.HeaderAuto || set.Texts[s.names[i]] == nil {
 			return nil
 		}
 	}

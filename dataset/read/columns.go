@@ -42,7 +42,7 @@ func (c *csvColumns) labelName(column string) string {
 
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, coordinate: -1, prefixes: o.LabelPrefixes(), known: o.known, used: make([]bool, n)}
+	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, coordinate: -1, prefixes: o.Labels.LabelPrefixes(), known: o.set.known, used: make([]bool, n)}
 	_, err := c.take(names, o.Drop)
 	if err == nil {
 		c.features, err = c.take(names, o.FeatureColumns)
@@ -51,7 +51,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		err = c.chooseBeside(names, o)
 	}
 	if err == nil {
-		if o.Images != "" {
+		if o.CSV.Images != "" {
 			err = c.chooseImages(names, o)
 		} else {
 			err = c.chooseRowName(names, o)
@@ -67,7 +67,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 		err = c.use(names, []int{c.value})
 	}
 	for i := range n {
-		if !c.used[i] && len(o.FeatureColumns) == 0 && o.Images == "" && !c.known.passes(names, i) {
+		if !c.used[i] && len(o.FeatureColumns) == 0 && o.CSV.Images == "" && !c.known.passes(names, i) {
 			c.features = append(c.features, i)
 		}
 	}
@@ -80,7 +80,7 @@ func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
 	if err == nil {
 		err = c.distinctLabels(names)
 	}
-	if err == nil && len(o.Categories)+len(o.categories) > 0 {
+	if err == nil && len(o.CSV.Categories)+len(o.set.categories) > 0 {
 		err = c.chooseCategories(names, o)
 	}
 	return c, err
@@ -210,15 +210,15 @@ func (c *csvColumns) free() (all []int) {
 // chooseRowName finds the column that names the rows: the column that o names, otherwise the first column called row_name or
 // name, otherwise column 0 if it has no name. Features of the model, categories and label columns are none.
 func (c *csvColumns) chooseRowName(names []string, o *OpenOptions) error {
-	if o.RowNames != "" {
-		i, err := findColumn(names, c.width, o.RowNames)
+	if o.CSV.RowNames != "" {
+		i, err := findColumn(names, c.width, o.CSV.RowNames)
 		if err != nil {
 			return err
 		}
 		c.rowName = i
 		return c.use(names, []int{i})
 	}
-	listed, _ := findColumns(names, c.width, slices.Concat(o.Categories, o.Labels.Columns)) // errors come later
+	listed, _ := findColumns(names, c.width, slices.Concat(o.CSV.Categories, o.Labels.Columns)) // errors come later
 	unnamed := func(names []string) (n int) {
 		for _, name := range names {
 			if name == "" {
@@ -231,7 +231,7 @@ func (c *csvColumns) chooseRowName(names []string, o *OpenOptions) error {
 		if c.used[i] || c.known.feature(name) || slices.Contains(listed, i) {
 			continue
 		}
-		if name == rowNameColumn || name == "name" || name == "" && i == 0 && !(o.schema != nil && unnamed(o.schema.FeatureNames) > unnamed(names[1:])) {
+		if name == rowNameColumn || name == "name" || name == "" && i == 0 && !(o.set.schema != nil && unnamed(o.set.schema.FeatureNames) > unnamed(names[1:])) {
 			c.rowName, c.rowNameFound, c.used[i] = i, true, true
 			return nil
 		}
@@ -255,7 +255,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 		}
 	}
 	var found []int
-	if s := o.schema; s != nil && names == nil { // the positions that the model was trained on, if there are as many columns
+	if s := o.set.schema; s != nil && names == nil { // the positions that the model was trained on, if there are as many columns
 		at := s.LabelColumns.Positions
 		taken := func(i int) bool { return i < 0 || i >= len(c.used) || c.used[i] }
 		if len(free) == o.Features+len(at) && !slices.ContainsFunc(at, taken) {
@@ -283,7 +283,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 // trained on, or else all with a usual name. A y next to an x is a coordinate if there is another one:
 // openCSV refuses the file if that y is text.
 func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err error) {
-	if s := o.schema; s != nil && len(s.LabelColumns.Names) == 1 && names != nil {
+	if s := o.set.schema; s != nil && len(s.LabelColumns.Names) == 1 && names != nil {
 		trained := s.LabelColumns.Names[0]
 		i := slices.Index(names, trained)
 		if i < 0 {
@@ -532,7 +532,7 @@ func columnRanges(names []string, columns []int) (all []string) {
 
 // numberNotes says which items of lists of columns are headers that are numbers as well, of other columns.
 func (o *OpenOptions) numberNotes(names []string) (notes []errtext.Text) {
-	items := slices.Concat(o.Drop, o.FeatureColumns, o.Labels.Columns, o.Categories, o.Beside.names(), []string{o.RowNames})
+	items := slices.Concat(o.Drop, o.FeatureColumns, o.Labels.Columns, o.CSV.Categories, o.Beside.names(), []string{o.CSV.RowNames})
 	seen := map[string]bool{}
 	for _, item := range items {
 		parts := []string{item}
@@ -557,7 +557,7 @@ func (o *OpenOptions) numberNotes(names []string) (notes []errtext.Text) {
 // chooseImages takes no column as a feature: the row names are the names of images. Two columns with usual names are
 // refused, unless flags take one as a label.
 func (c *csvColumns) chooseImages(names []string, o *OpenOptions) error {
-	if o.RowNames != "" {
+	if o.CSV.RowNames != "" {
 		return c.chooseRowName(names, o)
 	}
 	var found []int

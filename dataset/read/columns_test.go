@@ -77,19 +77,19 @@ func TestDroppedLabel(t *testing.T) {
 // TestForeignOptions: an option that means nothing for a kind of file is refused.
 func TestForeignOptions(t *testing.T) {
 	for says, o := range map[string]OpenOptions{
-		"--delimiter": {Delimiter: ';'}, "--decimal": {Decimal: ","}, "--label-columns": {Labels: LabelOptions{Columns: []string{"1"}}},
-		"--row-names": {RowNames: "0"}, "--features-variable": {FeaturesVariable: "x"}, "--labels-file": {LabelsFile: "x"},
-		"--header": {Header: dataset.HeaderNo}, "--label-prefix": {Labels: LabelOptions{Prefixes: []string{"q"}}},
+		"--delimiter": {CSV: CSVOptions{Delimiter: ';'}}, "--decimal": {CSV: CSVOptions{Decimal: ","}}, "--label-columns": {Labels: LabelOptions{Columns: []string{"1"}}},
+		"--row-names": {CSV: CSVOptions{RowNames: "0"}}, "--features-variable": {Arrays: ArrayOptions{FeaturesVariable: "x"}}, "--labels-file": {Arrays: ArrayOptions{LabelsFile: "x"}},
+		"--header": {CSV: CSVOptions{Header: dataset.HeaderNo}}, "--label-prefix": {Labels: LabelOptions{Prefixes: []string{"q"}}},
 	} {
 		_, err := OpenFile(t, "a.svm", "1 1:1\n", o)
 		datasettest.MustContain(t, err, "a.svm", says, "only")
 	}
-	_, err := OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{ZeroBased: true})
+	_, err := OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{Libsvm: LibsvmOptions{ZeroBased: true}})
 	datasettest.MustContain(t, err, "a.csv", "--zero-based")
-	if _, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{CountedFrom: dataset.FromZero}); err != nil {
+	if _, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{Libsvm: LibsvmOptions{CountedFrom: dataset.FromZero}}); err != nil {
 		t.Error(err)
 	}
-	_, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{LabelsVariable: "y"})
+	_, err = OpenFile(t, "a.csv", "a,label_b\n1,1\n", OpenOptions{Arrays: ArrayOptions{LabelsVariable: "y"}})
 	datasettest.MustContain(t, err, "a.csv", "--labels-variable", ".mat and .npz")
 }
 

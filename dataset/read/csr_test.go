@@ -65,7 +65,7 @@ func TestCSROfAnotherName(t *testing.T) {
 		arrays["X"+part] = arrays["features"+part]
 		delete(arrays, "features"+part)
 	}
-	src, err := OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{FeaturesVariable: "X", Drop: []string{"0"}})
+	src, err := OpenBytes(t, "a.npz", archiveOf(arrays), OpenOptions{Arrays: ArrayOptions{FeaturesVariable: "X"}, Drop: []string{"0"}})
 	if err != nil {
 		t.Fatal(err)
 	}

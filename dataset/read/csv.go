@@ -15,7 +15,7 @@ import (
 
 func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	s := &csvSource{
-		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, unseen: o.Unseen, encoding: o.Encoding, info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
+		path: path, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing, unseen: o.CSV.Unseen, encoding: o.Encoding, info: dataset.Info{File: o.Called, MissingWords: &dataset.WordCounts{}},
 	}
 	in, closer, err := openText(path, o.Encoding)
 	if err != nil {
@@ -26,17 +26,17 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.header != nil {
-		*o.header = firstLine{read: true, names: s.names}
+	if o.set.header != nil {
+		*o.set.header = firstLine{read: true, names: s.names}
 	}
 	records, c, m := s.head, &s.columns, s.dialect.marks
 	if !s.header {
 		records = append([][]string{first}, records...)
 	}
-	if o.schema != nil {
+	if o.set.schema != nil {
 		o = o.columnsLikeTraining(s.names, len(first))
 	}
-	if o.Images != "" {
+	if o.CSV.Images != "" {
 		o, err = o.columnOfImages(s.names, records, len(first))
 	}
 	if err == nil {
@@ -100,7 +100,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 		return
 	}
 	// Several labels with the usual prefixes are found in any other file as well.
-	usual, found := csvColumns{prefixes: new(OpenOptions).LabelPrefixes()}, len(c.labels) != 1
+	usual, found := csvColumns{prefixes: new(LabelOptions).LabelPrefixes()}, len(c.labels) != 1
 	for _, at := range c.labels {
 		i.LabelNames = append(i.LabelNames, c.labelName(s.names[at]))
 		i.LabelColumns.Names = append(i.LabelColumns.Names, s.names[at])
@@ -114,7 +114,7 @@ func (s *csvSource) describe(o *OpenOptions) {
 			i.LabelColumns.Beside = append(i.LabelColumns.Beside, s.names[at])
 		}
 	}
-	if o.schema != nil { // where default names stand in another order they count
+	if o.set.schema != nil { // where default names stand in another order they count
 		return
 	}
 	i.FeatureNames = withoutDefaults(i.FeatureNames, dataset.DefaultFeatureName)
@@ -152,17 +152,17 @@ func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []err
 	default:
 		notes = append(notes, errtext.Sprintf("%s %s %s", what, read, nameList(s.names, labels)))
 	}
-	if o.Images != "" && c.rowName >= 0 {
+	if o.CSV.Images != "" && c.rowName >= 0 {
 		note := errtext.Sprintf("the images are named in column %d", c.rowName)
 		if name := dataset.NameAt(s.names, c.rowName); name != "" {
 			note += errtext.Sprintf(", %q", name)
 		}
 		notes = append(notes, note)
-		if unread := c.free(); len(unread) > 0 && o.schema == nil {
+		if unread := c.free(); len(unread) > 0 && o.set.schema == nil {
 			notes = append(notes, errtext.Sprintf("columns that are not read, because the features are the pixels of images: %s", nameList(s.names, unread)))
 		}
 	}
-	if c.rowNameFound && o.schema == nil && o.Images == "" {
+	if c.rowNameFound && o.set.schema == nil && o.CSV.Images == "" {
 		note, err := c.rowNameNote(s.names, records, s.dialect.marks, o)
 		if err != nil {
 			return nil, err

@@ -36,14 +36,14 @@ func TestCSV(t *testing.T) {
 		{"\ufeffy_c , a,y_d\r\n1, 2 ,0\r\n", OpenOptions{}, "[a]>[c d] [2]>[1 0]"},
 		{"row_name,a,label_c\nfirst,2,1\n\"x,\"\"y\",3,1\n", OpenOptions{}, `[a]>[c] first[2]>[1] x,"y[3]>[1]`},
 		{",a,label_c\n0,2,1\n", OpenOptions{}, "[a]>[c] 0[2]>[1]"},
-		{"id,a,label_c\nq,2,1\n", OpenOptions{RowNames: "id"}, "[a]>[c] q[2]>[1]"},
-		{"q,2,1\n", OpenOptions{RowNames: "0", Labels: LabelOptions{Columns: []string{"2"}}}, "[]>[] q[2]>[1]"},
+		{"id,a,label_c\nq,2,1\n", OpenOptions{CSV: CSVOptions{RowNames: "id"}}, "[a]>[c] q[2]>[1]"},
+		{"q,2,1\n", OpenOptions{CSV: CSVOptions{RowNames: "0"}, Labels: LabelOptions{Columns: []string{"2"}}}, "[]>[] q[2]>[1]"},
 		{"a,b,c\n1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"c", "0"}}}, "[b]>[c a] [0]>[1 1]"},
 		{"a,b,last\n1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"last"}}}, "[a b]>[last] [1 0]>[1]"},
 		{"a,z_b,z_\n1,1,0\n", OpenOptions{Labels: LabelOptions{Prefixes: []string{"z_"}}}, "[a z_]>[b] [1 0]>[1]"},
 		{"x0,x1,label_0\n1,0,1\n", OpenOptions{}, "[]>[] [1 0]>[1]"},
 		{"1,0,1\n", OpenOptions{Labels: LabelOptions{Columns: []string{"2"}}}, "[]>[] [1 0]>[1]"},
-		{"1,2,3\n1,0,1\n", OpenOptions{Header: dataset.HeaderYes, Labels: LabelOptions{Columns: []string{"3"}}}, "[1 2]>[3] [1 0]>[1]"},
+		{"1,2,3\n1,0,1\n", OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes}, Labels: LabelOptions{Columns: []string{"3"}}}, "[1 2]>[3] [1 0]>[1]"},
 		{"5,label_0,label_1\n1,0,1\n", OpenOptions{}, "[5]>[] [1]>[0 1]"},
 		// Without labels wanted:
 		{"a,b,label_c\n1,2,1\n", OpenOptions{NoLabels: true}, "[a b]>[] [1 2]>[]"},
@@ -86,7 +86,7 @@ func TestCSVErrors(t *testing.T) {
 		{"1,1\n", listed("c"), "name columns by their numbers, 0 to 1", nil},
 		{"a,b\n1,1\n", listed("b", "1"), `column 1 "b" (counted from 0) is used twice`, nil},
 		{"label_b\n1\n", OpenOptions{}, "0 features", nil},
-		{"a,b\n1,2\n", OpenOptions{RowNames: "n", NoLabels: true}, `no column "n"`, nil},
+		{"a,b\n1,2\n", OpenOptions{CSV: CSVOptions{RowNames: "n"}, NoLabels: true}, `no column "n"`, nil},
 	} {
 		src, err := OpenFile(t, "a.csv", c.content, c.o)
 		if err == nil {
@@ -151,8 +151,8 @@ func TestHeaderDetection(t *testing.T) {
 			t.Errorf("%q: header %v, error %v", line, got, err)
 		}
 	}
-	no, err := hasHeader([]string{"a"}, nil, numbers.Marks{}, &OpenOptions{Header: dataset.HeaderNo})
-	yes, err2 := hasHeader([]string{"1"}, nil, numbers.Marks{}, &OpenOptions{Header: dataset.HeaderYes})
+	no, err := hasHeader([]string{"a"}, nil, numbers.Marks{}, &OpenOptions{CSV: CSVOptions{Header: dataset.HeaderNo}})
+	yes, err2 := hasHeader([]string{"1"}, nil, numbers.Marks{}, &OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes}})
 	if no || !yes || err != nil || err2 != nil {
 		t.Error("Header is not obeyed")
 	}

@@ -51,7 +51,7 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 	if records, _, _ := firstRecords(head[s.dialect.skip:], all, s.dialect.delimiter); len(records) > 1 {
 		rest = records[1:]
 	}
-	s.proof, s.head = numbers.DecimalsProof{Needed: o.Decimal == "" && o.Thousands == 0}, rest
+	s.proof, s.head = numbers.DecimalsProof{Needed: o.CSV.Decimal == "" && o.CSV.Thousands == 0}, rest
 	if first, err = s.findHeader(head, first, rest, o); err != nil {
 		return nil, pathError(s.info.File, err)
 	}
@@ -60,7 +60,7 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 		first = first[:min(width, len(first))]
 	}
 	if !s.header {
-		s.info.Unsure = o.Header == dataset.HeaderAuto
+		s.info.Unsure = o.CSV.Header == dataset.HeaderAuto
 		return first, nil
 	}
 	s.names = first
@@ -163,13 +163,13 @@ func (c *csvColumns) numberColumns(classes bool) []int {
 // the header or the first row.
 func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *OpenOptions) ([]string, error) {
 	d := &s.dialect
-	if o.schema != nil && o.Header == dataset.HeaderAuto && o.known.inNumbers(first, d.marks) {
+	if o.set.schema != nil && o.CSV.Header == dataset.HeaderAuto && o.set.known.inNumbers(first, d.marks) {
 		return nil, &dataset.WaysError{Text: errtext.Sprintf("the first line has only numbers, among them every feature name of the model: give {header=yes} if it is a header, {header=no} if it is a row"), Ways: headerWays}
 	}
 	auto := *o
-	auto.Header = dataset.HeaderAuto
+	auto.CSV.Header = dataset.HeaderAuto
 	header, err := hasHeader(first, rest, d.marks, &auto)
-	if d.comments > 0 && o.Header != dataset.HeaderNo && !(header && err == nil) {
+	if d.comments > 0 && o.CSV.Header != dataset.HeaderNo && !(header && err == nil) {
 		behind := *d // as if the header stood after the comments
 		behind.skip, behind.before, behind.comments = d.commented, d.before-1, d.comments-1
 		names, _, _ := firstRecords(head[behind.skip:d.skip], true, d.delimiter)
@@ -181,11 +181,11 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 			}
 		}
 	}
-	if o.Header != dataset.HeaderAuto {
-		header, err = o.Header == dataset.HeaderYes, nil
+	if o.CSV.Header != dataset.HeaderAuto {
+		header, err = o.CSV.Header == dataset.HeaderYes, nil
 	}
 	if d.comments > 0 && !header && err == nil {
-		if like, row, ok := d.atRowLike(head, append([][]string{first}, rest...)); ok && o.Header == dataset.HeaderNo {
+		if like, row, ok := d.atRowLike(head, append([][]string{first}, rest...)); ok && o.CSV.Header == dataset.HeaderNo {
 			*d, first = like, row
 		} else if ok {
 			return nil, &dataset.WaysError{Text: errtext.Sprintf("line %d begins with %s like a comment, but has fields and numbers like the lines below: "+

@@ -89,7 +89,7 @@ func OpenTable(path string, o *OpenOptions) (*Table, error) {
 		return nil, err
 	}
 	given := *o
-	given.tabs = kind.tabs
+	given.set.tabs = kind.tabs
 	s := &csvSource{path: path, encoding: o.Encoding, info: dataset.Info{File: o.Called}}
 	in, closer, err := openText(path, o.Encoding)
 	if err != nil {

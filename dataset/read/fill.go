@@ -72,7 +72,7 @@ func (s *filledSource) lackOf(r *dataset.Row, value bool) dataset.Lack {
 
 // withMissing applies o.Missing, which does not refuse missing values, to the rows of src.
 func withMissing(src dataset.Source, o *OpenOptions) dataset.Source {
-	s := &filledSource{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, images: o.Images != ""}
+	s := &filledSource{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, images: o.CSV.Images != ""}
 	s.degrees = !o.NoLabels && (o.Labels.Kind == dataset.Counts || o.Labels.Kind == dataset.Distributions && !o.Missing.Keep)
 	if s.info.Missing = o.Missing; o.Missing.Drop {
 		s.info.Rows = -1

@@ -121,23 +121,23 @@ func (k *fileKind) check(o *OpenOptions) error {
 		of    []fileFamily
 		what  string
 	}{
-		{"--delimiter", o.Delimiter != 0, csv, "CSV files"},
-		{"--thousands", o.Thousands != 0, csv, "CSV files"},
-		{"--decimal", o.Decimal != "", csv, "CSV files"},
+		{"--delimiter", o.CSV.Delimiter != 0, csv, "CSV files"},
+		{"--thousands", o.CSV.Thousands != 0, csv, "CSV files"},
+		{"--decimal", o.CSV.Decimal != "", csv, "CSV files"},
 		{"--encoding", o.Encoding != "", []fileFamily{csvFiles, libsvmFiles}, "text files: CSV and libsvm"},
 		{"--label-columns", len(o.Labels.Columns) > 0, csv, "CSV files"},
 		{"--label-prefix", len(o.Labels.Prefixes) > 0, csv, "CSV files"},
-		{"--header", o.Header != dataset.HeaderAuto, csv, "CSV files"},
-		{"--categories", len(o.Categories) > 0, csv, "CSV files"},
-		{"--row-names", o.RowNames != "", csv, "CSV files"},
-		{"--features-variable", o.FeaturesVariable != "", variables, ".mat and .npz files"},
-		{"--labels-variable", o.LabelsVariable != "", variables, ".mat and .npz files"},
-		{"--images", o.Images != "", csv, "CSV files"},
+		{"--header", o.CSV.Header != dataset.HeaderAuto, csv, "CSV files"},
+		{"--categories", len(o.CSV.Categories) > 0, csv, "CSV files"},
+		{"--row-names", o.CSV.RowNames != "", csv, "CSV files"},
+		{"--features-variable", o.Arrays.FeaturesVariable != "", variables, ".mat and .npz files"},
+		{"--labels-variable", o.Arrays.LabelsVariable != "", variables, ".mat and .npz files"},
+		{"--images", o.CSV.Images != "", csv, "CSV files"},
 		{"--values", o.Beside.Values != "", besides, "CSV, .mat and .npz files"},
 		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, .mat and .npz files"},
 		{"--groups", o.Beside.Groups != "", besides, "CSV, .mat and .npz files"},
-		{"--zero-based", o.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
-		{"--labels-file", o.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
+		{"--zero-based", o.Libsvm.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
+		{"--labels-file", o.Arrays.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
 	} {
 		if option.given && !slices.Contains(option.of, k.family) {
 			return fmt.Errorf("%s can only be used with %s", option.flag, option.what)

@@ -17,14 +17,14 @@ import (
 // numbers above numbers makes it one only if namedHeader says so. A line that could also be a row is an error; rest has
 // records after it.
 func hasHeader(first []string, rest [][]string, m numbers.Marks, o *OpenOptions) (bool, error) {
-	if o.Header != dataset.HeaderAuto {
-		return o.Header == dataset.HeaderYes, nil
+	if o.CSV.Header != dataset.HeaderAuto {
+		return o.CSV.Header == dataset.HeaderYes, nil
 	}
-	if o.Images != "" && slices.ContainsFunc(first, isImageName) {
+	if o.CSV.Images != "" && slices.ContainsFunc(first, isImageName) {
 		return false, nil
 	}
-	c := csvColumns{prefixes: o.LabelPrefixes(), known: o.known}
-	listed := slices.Concat([]string{o.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.Categories, o.Beside.names())
+	c := csvColumns{prefixes: o.Labels.LabelPrefixes(), known: o.set.known}
+	listed := slices.Concat([]string{o.CSV.RowNames}, o.Labels.Columns, o.FeatureColumns, o.Drop, o.CSV.Categories, o.Beside.names())
 	var usual []int // columns with a usual name, or one of a label
 	number := false
 	for i, field := range first {
@@ -107,7 +107,7 @@ func headerError(doubt string) error {
 // are usual names or labels of the model. It is an error if these could also be classes of a row; false without an
 // error: they are no reason to take it for a header.
 func namedHeader(first []string, rest [][]string, usual []int, m numbers.Marks, o *OpenOptions) (bool, error) {
-	s := o.schema
+	s := o.set.schema
 	again := slices.ContainsFunc(usual, func(i int) bool { // a column has the text of the first line once more
 		field := strings.TrimSpace(first[i])
 		return slices.ContainsFunc(rest, func(record []string) bool { return i < len(record) && strings.TrimSpace(record[i]) == field })
@@ -119,7 +119,7 @@ func namedHeader(first []string, rest [][]string, usual []int, m numbers.Marks, 
 	for i, field := range first {
 		if numbers.IsField(field, m) && aboveNumbers(rest, i, m) {
 			above++
-			if o.known.feature(strings.TrimSpace(field)) {
+			if o.set.known.feature(strings.TrimSpace(field)) {
 				named++
 			}
 		}

@@ -38,7 +38,7 @@ func TestHeaderOfNumbers(t *testing.T) {
 			if content[0] == 'w' && header == dataset.HeaderNo || strings.Contains(content, ";") && header == dataset.HeaderNo {
 				continue // the first line is no row
 			}
-			if _, got, err := Opened(t, "a.csv", content, OpenOptions{Labels: labels, Header: header}); err != nil || len(got) != rows {
+			if _, got, err := Opened(t, "a.csv", content, OpenOptions{Labels: labels, CSV: CSVOptions{Header: header}}); err != nil || len(got) != rows {
 				t.Errorf("%q with --header %s: %d rows, error %v", content, header, len(got), err)
 			}
 		}

@@ -29,8 +29,8 @@ func TestHeaderlessFileOfModel(t *testing.T) {
 		first        string // other first row, with a class that is unknown
 	}{
 		"numbers": {"x,w,class\n", numbers, class, class, "1,2,q\n"},
-		"words":   {"color,size,class\n", words, class, OpenOptions{Labels: class.Labels, Categories: []string{"color", "size"}}, "red,m,q\n"},
-		"mixed":   {"color,x,species\n", mixed, class, OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"species"}}, Categories: []string{"color"}}, "red,2,q\n"},
+		"words":   {"color,size,class\n", words, class, OpenOptions{Labels: class.Labels, CSV: CSVOptions{Categories: []string{"color", "size"}}}, "red,m,q\n"},
+		"mixed":   {"color,x,species\n", mixed, class, OpenOptions{Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"species"}}, CSV: CSVOptions{Categories: []string{"color"}}}, "red,2,q\n"},
 		"degrees": {"x,label_p,label_q\n", degrees, OpenOptions{}, OpenOptions{}, "2,.5,.5\n"},
 	} {
 		src, err := OpenFile(t, "a.csv", c.header+c.rows, c.train)
@@ -56,7 +56,7 @@ func TestHeaderlessFileOfModel(t *testing.T) {
 				err := read(rows, o)
 				if what == "words" {
 					datasettest.MustContain(t, err, "the first line has no column name of the model: give --header no if the first line is a row")
-					o.Header = dataset.HeaderNo
+					o.CSV.Header = dataset.HeaderNo
 					err = read(rows, o)
 				}
 				names := strings.Split(strings.TrimSpace(c.header), ",")

@@ -57,11 +57,11 @@ func TestImageFiles(t *testing.T) {
 	}{
 		"distributions": {"image,label_a,label_b\ndark.png,0.25,0.75\nlight.png,1,0\n", OpenOptions{}, "a b"},
 		"classes":       {"file;what;class\ndark.png;x;night\n./light.png;y;day\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}}, "day night"},
-		"row names":     {"note,picture,class\nx,dark.png,1\ny,light.png,2\n", OpenOptions{RowNames: "picture", Labels: LabelOptions{Kind: dataset.Class}}, "1 2"},
+		"row names":     {"note,picture,class\nx,dark.png,1\ny,light.png,2\n", OpenOptions{CSV: CSVOptions{RowNames: "picture"}, Labels: LabelOptions{Kind: dataset.Class}}, "1 2"},
 		"ages":          {"name,age\ndark.png,1\nlight.png,2.5\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Age, Sigma: 1, Low: 0, High: 3}, Beside: BesideOptions{Values: "age"}}, "0 1 2 3"},
 		"dropped":       {"image,class\ndark.png,1\nnowhere.png,\nlight.png,2\n", OpenOptions{Labels: LabelOptions{Kind: dataset.Class}, Missing: dataset.Missing{Drop: true}}, "1 2"},
 	} {
-		c.o.Images, c.o.Shape = dir, small
+		c.o.CSV.Images, c.o.Shape = dir, small
 		src, err := OpenFile(t, "a.csv", c.content, c.o)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -94,11 +94,11 @@ func TestImageFilesOfModel(t *testing.T) {
 	dir := Pictures(t)
 	path := datasettest.WriteFile(t, "a.csv", "image,class\ndark.png,1\n")
 	s := &dataset.Schema{Features: 4, Labels: 2, LabelNames: []string{"1", "2"}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}}
-	src, _, err := OpenFor(path, OpenOptions{Images: dir, NoLabels: true}, s)
+	src, _, err := OpenFor(path, OpenOptions{CSV: CSVOptions{Images: dir}, NoLabels: true}, s)
 	if err != nil || src.Info().Shape != s.Shape || len(datasettest.Collect(t, src)) != 1 {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := OpenFor(path, OpenOptions{Images: dir, NoLabels: true, Shape: dataset.Shape{Channels: 1, Height: 1, Width: 4}}, s); err == nil || !strings.Contains(err.Error(), "1x1x4") || !strings.Contains(err.Error(), "1x2x2") {
+	if _, _, err := OpenFor(path, OpenOptions{CSV: CSVOptions{Images: dir}, NoLabels: true, Shape: dataset.Shape{Channels: 1, Height: 1, Width: 4}}, s); err == nil || !strings.Contains(err.Error(), "1x1x4") || !strings.Contains(err.Error(), "1x2x2") {
 		t.Errorf("another shape: %v", err)
 	}
 }
@@ -122,11 +122,11 @@ func TestImageFilesRefused(t *testing.T) {
 		"no shape":     {"image,class\ndark.png,1\n", OpenOptions{}, []string{"--shape"}},
 		"channels":     {"image,class\ndark.png,1\n", OpenOptions{Shape: dataset.Shape{Channels: 2, Height: 2, Width: 2}}, []string{"--shape 2x2x2"}},
 		"feature":      {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, Drop: []string{"class"}}, []string{"--drop"}},
-		"other folder": {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, Images: filepath.Join(dir, "nowhere")}, []string{"nowhere"}},
-		"a file":       {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, Images: filepath.Join(dir, "dark.png")}, []string{"dark.png"}},
+		"other folder": {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, CSV: CSVOptions{Images: filepath.Join(dir, "nowhere")}}, []string{"nowhere"}},
+		"a file":       {"image,class\ndark.png,1\n", OpenOptions{Shape: shape, CSV: CSVOptions{Images: filepath.Join(dir, "dark.png")}}, []string{"dark.png"}},
 	} {
-		if c.o.Labels = class; c.o.Images == "" {
-			c.o.Images = dir
+		if c.o.Labels = class; c.o.CSV.Images == "" {
+			c.o.CSV.Images = dir
 		}
 		src, err := OpenFile(t, "a.csv", c.content, c.o)
 		if err == nil {
@@ -141,14 +141,14 @@ func TestImageFilesRefused(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if _, err := OpenFile(t, "a.libsvm", "1 1:2\n", OpenOptions{Images: dir, Shape: shape}); err == nil || !strings.Contains(err.Error(), "--images") {
+	if _, err := OpenFile(t, "a.libsvm", "1 1:2\n", OpenOptions{CSV: CSVOptions{Images: dir}, Shape: shape}); err == nil || !strings.Contains(err.Error(), "--images") {
 		t.Errorf("a libsvm file: %v", err)
 	}
 }
 
 // TestImageProgress: images take long, so that progress is reported after each.
 func TestImageProgress(t *testing.T) {
-	src, err := OpenFile(t, "a.csv", "image,class\ndark.png,1\nlight.png,2\n", OpenOptions{Images: Pictures(t), Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
+	src, err := OpenFile(t, "a.csv", "image,class\ndark.png,1\nlight.png,2\n", OpenOptions{CSV: CSVOptions{Images: Pictures(t)}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func FuzzImageCSV(f *testing.F) {
 			t.Fatal(err)
 		}
 		allocs.AtMost(t, 32*1100*len(content)+4<<20, "a CSV file of images", func() {
-			src, err := Open(path, OpenOptions{Images: dir, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
+			src, err := Open(path, OpenOptions{CSV: CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
 			if err != nil {
 				return
 			}
@@ -217,7 +217,7 @@ func TestImageNames(t *testing.T) {
 		t.Skip("no symbolic links here")
 	}
 	read := func(folder, name string) error {
-		src, err := OpenFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{Images: folder, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
+		src, err := OpenFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{CSV: CSVOptions{Images: folder}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}})
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -272,7 +272,7 @@ func TestImageNamesInOtherForms(t *testing.T) {
 		}
 	}
 	read := func(name string) error {
-		src, err := OpenFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{Images: dir, Shape: shape, Labels: LabelOptions{Kind: dataset.Class}, Header: dataset.HeaderYes})
+		src, err := OpenFile(t, "a.csv", "image,class\n\""+name+"\",1\n", OpenOptions{CSV: CSVOptions{Images: dir, Header: dataset.HeaderYes}, Shape: shape, Labels: LabelOptions{Kind: dataset.Class}})
 		if err == nil {
 			_, err = datasettest.TryCollect(src)
 		}
@@ -305,7 +305,7 @@ func TestImageNamesInOtherForms(t *testing.T) {
 
 // TestUnreadColumnsOfImages: a note lists the columns that are not read because the features are pixels.
 func TestUnreadColumnsOfImages(t *testing.T) {
-	o := OpenOptions{Images: Pictures(t), Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}}
+	o := OpenOptions{CSV: CSVOptions{Images: Pictures(t)}, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: LabelOptions{Kind: dataset.Class}}
 	src, err := Open(datasettest.WriteFile(t, "x.csv", "image,age,class,site\ndark.png,20,a,x\nlight.png,30,b,y\n"), o)
 	if err != nil || !slices.ContainsFunc(src.Info().Notes, func(s errtext.Text) bool { return strings.Contains(s.String(), `pixels of images: "age" and "site"`) }) {
 		t.Errorf("notes %q, %v", src.Info().Notes, err)

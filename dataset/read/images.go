@@ -28,7 +28,7 @@ func isImageName(field string) bool {
 // columnOfImages is o with --row-names for the column whose values are names of image files, if no flag and no usual
 // name in the header says which column names the images. Several such columns are an error.
 func (o *OpenOptions) columnOfImages(names []string, records [][]string, width int) (*OpenOptions, error) {
-	if o.RowNames != "" || slices.ContainsFunc(names, isImageColumn) {
+	if o.CSV.RowNames != "" || slices.ContainsFunc(names, isImageColumn) {
 		return o, nil
 	}
 	var found []int
@@ -50,7 +50,7 @@ func (o *OpenOptions) columnOfImages(names []string, records [][]string, width i
 		return o, nil
 	case 1:
 		with := *o
-		with.RowNames = flagColumn(names, found[0])
+		with.CSV.RowNames = flagColumn(names, found[0])
 		return &with, nil
 	}
 	return nil, imagesError(names, found)
@@ -66,11 +66,11 @@ type imageFiles struct {
 // withImages gives the rows of a CSV file, whose names are those of files in a folder, the pixels
 // of these as features.
 func withImages(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
-	s := &imageFiles{Source: src, info: src.Info(), folder: o.Images}
+	s := &imageFiles{Source: src, info: src.Info(), folder: o.CSV.Images}
 	if !s.info.HasRowNames {
 		return nil, dataset.Errorf(dataset.ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give {row-names}; give {header=no} if the first line is a row", dataset.Prefix(s.info.File), imageColumns[0])
 	}
-	if _, err := os.Stat(o.Images); err != nil {
+	if _, err := os.Stat(o.CSV.Images); err != nil {
 		return nil, err
 	}
 	s.info.Features, s.info.FeatureNames, s.info.Shape, s.info.Slow = o.Shape.Size(), nil, o.Shape, true

@@ -157,7 +157,7 @@ func TestTextsThatLookAlike(t *testing.T) {
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 		datasettest.MustContain(t, err, c.says, "for one group")
 
-		levels := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, Categories: []string{"group"}}
+		levels := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, CSV: read.CSVOptions{Categories: []string{"group"}}}
 		_, err = read.OpenFile(t, "a.csv", grouped, levels)
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 	}

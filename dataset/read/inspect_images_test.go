@@ -40,7 +40,7 @@ func TestTurnedImages(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "b.png"), []byte(file), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	path, o := datasettest.WriteFile(t, "a.csv", "image,class\na.png,1\nb.png,2\n"), read.OpenOptions{Images: dir, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class}}
+	path, o := datasettest.WriteFile(t, "a.csv", "image,class\na.png,1\nb.png,2\n"), read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class}}
 	src, err := read.Open(path, o)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestTurnedImages(t *testing.T) {
 // Two columns that may each name the images are refused, and a note says which one does.
 func TestImageColumns(t *testing.T) {
 	dir := read.Pictures(t)
-	o := read.OpenOptions{Images: dir, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class}}
+	o := read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class}}
 	for _, names := range []string{"image,filename", "File,IMAGE", "name,image", "row_name,file"} {
 		first, second, _ := strings.Cut(names, ",")
 		path := datasettest.WriteFile(t, "a.csv", names+",class\ndark.png,light.png,1\nlight.png,dark.png,2\n")
@@ -74,7 +74,7 @@ func TestImageColumns(t *testing.T) {
 		datasettest.MustContain(t, err, first, second, "--row-names")
 		for column, want := range map[string]string{first: "column 0", second: "column 1"} {
 			named := o
-			named.RowNames = column
+			named.CSV.RowNames = column
 			src, err := read.Open(path, named)
 			if err != nil {
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func TestImageColumns(t *testing.T) {
 // in a file with and without a header.
 func TestImageListWithoutHeader(t *testing.T) {
 	dir := read.Pictures(t)
-	o := read.OpenOptions{Images: dir, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}}
+	o := read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class, Columns: []string{"last"}}}
 	for _, text := range []string{"dark.png,a\nlight.png,b\n", "photo,what\ndark.png,a\nlight.png,b\n", ",photo,what\n0,dark.png,a\n1,light.png,b\n"} {
 		src, err := read.Open(datasettest.WriteFile(t, "x.csv", text), o)
 		if err != nil {
@@ -135,7 +135,7 @@ func TestImageListWithoutHeader(t *testing.T) {
 // TestInspectImageList: inspect lists readings of an image list, and describes one that train refuses.
 func TestInspectImageList(t *testing.T) {
 	dir := read.Pictures(t)
-	o := read.OpenOptions{Images: dir, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class}}
+	o := read.OpenOptions{CSV: read.CSVOptions{Images: dir}, Shape: dataset.Shape{Channels: 3, Height: 1, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Class}}
 	for text, want := range map[string]string{
 		"image,class\ndark.png,a\nlight.png,b\ndark.png,a\n": "class",
 		"dark.png,a\nlight.png,b\ndark.png,a\n":              "1",

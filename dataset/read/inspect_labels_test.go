@@ -170,12 +170,12 @@ func TestTargetIsSaid(t *testing.T) {
 		says string
 	}{
 		{"a.npz", npz, read.OpenOptions{}, `2 labels are read from "labels"`},
-		{"a.npz", npz, read.OpenOptions{LabelsVariable: "truth"}, `2 labels are read from "truth"`},
+		{"a.npz", npz, read.OpenOptions{Arrays: read.ArrayOptions{LabelsVariable: "truth"}}, `2 labels are read from "truth"`},
 		{"a.npz", npz, read.OpenOptions{Labels: class}, `the class is read from "class"`},
 		{"a.npz", read.NpzBytes("features", features, "labels", classes), read.OpenOptions{Labels: class}, `the class is read from "labels"`},
 		{"a.mat", mat, read.OpenOptions{}, `2 labels are read from "labels"`},
 		{"a.mat", mat, read.OpenOptions{Labels: age}, `the age is read from "age"`},
-		{"a.mat", mat, read.OpenOptions{Labels: class, LabelsVariable: "age"}, `the class is read from "age"`},
+		{"a.mat", mat, read.OpenOptions{Labels: class, Arrays: read.ArrayOptions{LabelsVariable: "age"}}, `the class is read from "age"`},
 		{"a.svm", []byte(".5,.5 1:2 2:3\n.25,.75 1:1\n1,0 1:1\n"), read.OpenOptions{}, "2 labels are read from the first field of each line"},
 		{"a.svm", []byte("7 1:2 2:3\n8 1:1\n7 1:1\n"), read.OpenOptions{Labels: class}, "the class is read from the first field of each line"},
 		{"a.csv", []byte("x,class\n1,a\n2,b\n3,a\n"), read.OpenOptions{Labels: class}, `the class is read from column 1, "class"`},
@@ -355,8 +355,8 @@ func TestTotalRowIsNamed(t *testing.T) {
 		{named, "Total,12,8.25,1.5,1.5", read.OpenOptions{Drop: []string{"name"}}, importer.Checks{Normalize: true}, "sums"},
 		{"a,b,label_x,label_y\n1,2,.5,.5\n3,4,1,0\n8,1,0,1\n", "Total,7,1.5,1.5", read.OpenOptions{}, importer.Checks{}, "sums"},
 		{"a,class\n1,p\n3,q\n8,p\n", "12,Total", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Checks{}, "sums of the rows above in 1 column"},
-		{"id,a,b,class\n1,2,3,p\n2,4,3,q\n3,6,3,p\n", "Total,12,9,", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, RowNames: "id"}, importer.Checks{}, "sums"},
-		{"id,a,label_x,label_y\nu,2,3,1\nv,4,3,2\nw,6,3,0\n", "Total,,9,3", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}, RowNames: "id"}, importer.Checks{}, "sums"},
+		{"id,a,b,class\n1,2,3,p\n2,4,3,q\n3,6,3,p\n", "Total,12,9,", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, CSV: read.CSVOptions{RowNames: "id"}}, importer.Checks{}, "sums"},
+		{"id,a,label_x,label_y\nu,2,3,1\nv,4,3,2\nw,6,3,0\n", "Total,,9,3", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}, CSV: read.CSVOptions{RowNames: "id"}}, importer.Checks{}, "sums"},
 		{"name;a;b;label_x;label_y\np;1;2,5;0,5;0,5\nq;3;4,25;1;0\nr;8;1,5;0;1\n", "Total;12;8,25;1,5;1,5", read.OpenOptions{}, importer.Checks{}, "sums"},
 	} {
 		lines := strings.Count(c.table, "\n")
@@ -387,7 +387,7 @@ func TestTotalRowIsNamed(t *testing.T) {
 	for content, o := range map[string]read.OpenOptions{ // rows as the others
 		named + "Total,5,8.25,1,0\n":                                   {},
 		named + "Total,13,9,.5,.5\n":                                   {},
-		"Total,12,8.25,1,0\n" + named[25:]:                             {Header: dataset.HeaderNo, Labels: read.LabelOptions{Columns: []string{"3:4"}}, RowNames: "0"},
+		"Total,12,8.25,1,0\n" + named[25:]:                             {CSV: read.CSVOptions{Header: dataset.HeaderNo, RowNames: "0"}, Labels: read.LabelOptions{Columns: []string{"3:4"}}},
 		named + "Total,12,8.25,1,0\ns,1,2,1,0\n":                       {},
 		"size,a,class\n1,3,good\n2,4,average\n3,2,good\n2,3,average\n": {Labels: read.LabelOptions{Kind: dataset.Class}},
 	} {
@@ -402,7 +402,7 @@ func TestTotalRowIsNamed(t *testing.T) {
 func TestMissingImagesAndVotes(t *testing.T) {
 	const file = "Usage,Image name,neutral,happiness,contempt,unknown\nTraining,dark.png,4,0,2,0\nTraining,,0,0,0,10\nTraining,light.png,0,0,0,10\nTraining,NA,1,1,0,0\nTest,light.png,0,8,0,0\n"
 	votes := read.OpenOptions{
-		Images: read.Pictures(t), Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, RowNames: "Image name", Labels: read.LabelOptions{Kind: dataset.Counts, Columns: []string{"neutral:contempt"}},
+		CSV: read.CSVOptions{Images: read.Pictures(t), RowNames: "Image name"}, Shape: dataset.Shape{Channels: 1, Height: 2, Width: 2}, Labels: read.LabelOptions{Kind: dataset.Counts, Columns: []string{"neutral:contempt"}},
 	}
 	path := datasettest.WriteFile(t, "a.csv", file)
 	src, err := read.Open(path, votes)

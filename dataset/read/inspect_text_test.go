@@ -31,7 +31,7 @@ func TestInspectEncodings(t *testing.T) {
 		{"header.csv", "größe,fläche,label_froh,label_müde\n" + rows, "windows-1252", read.OpenOptions{}},
 		{"french.csv", "âge,côté,label_fâché,label_gaieté\n" + rows, "windows-1252", read.OpenOptions{}},
 		{"class.csv", "x,z,class\n1,2,grün\n3,4,rot\n5,6,grün\n7,8,rot\n", "windows-1252", class},
-		{"category.csv", "x,ort,label_a,label_b\n1,Köln,.5,.5\n3,Bonn,.25,.75\n4,Köln,.5,.5\n3,Bonn,.25,.75\n", "windows-1252", read.OpenOptions{Categories: []string{"ort"}}},
+		{"category.csv", "x,ort,label_a,label_b\n1,Köln,.5,.5\n3,Bonn,.25,.75\n4,Köln,.5,.5\n3,Bonn,.25,.75\n", "windows-1252", read.OpenOptions{CSV: read.CSVOptions{Categories: []string{"ort"}}}},
 		{"group.csv", "x,person,label_a,label_b\n1,Jörg,.5,.5\n3,Zoë,.25,.75\n4,Jörg,.5,.5\n", "windows-1252", read.OpenOptions{Beside: read.BesideOptions{Groups: "person"}}},
 		{"japanese.csv", "年齢,身長,label_楽しい,label_悲しい\n" + rows, "shift_jis", read.OpenOptions{}},
 		{"kana.csv", "x,z,class\n1,2,ネコ\n3,4,イヌ\n5,6,ネコ\n7,8,イヌ\n", "shift_jis", class},
@@ -146,7 +146,7 @@ func TestClassesAreNoHeader(t *testing.T) {
 			o = class()
 		}
 		if strings.Contains(content, "1,target\ncat") {
-			o.Categories = []string{"0"}
+			o.CSV.Categories = []string{"0"}
 		}
 		if _, rows, err := read.Opened(t, "a.csv", content, o); len(rows) != 2 || err != nil {
 			t.Errorf("%q: %d rows, error %v", content, len(rows), err)
@@ -172,7 +172,7 @@ func TestRowsThatBeginAsComments(t *testing.T) {
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 		datasettest.MustContain(t, err, c.line, "--header no", "--header yes")
 		no := o
-		no.Header = dataset.HeaderNo
+		no.CSV.Header = dataset.HeaderNo
 		if _, rows, err := read.Opened(t, "a.csv", c.content, no); len(rows) != c.rows || err != nil {
 			t.Errorf("%q: %d rows, error %v", c.content, len(rows), err)
 		}
@@ -190,7 +190,7 @@ func TestRowsThatBeginAsComments(t *testing.T) {
 	}
 	yes := o
 	yes.Labels.Columns = []string{"kind"}
-	for _, yes.Header = range []dataset.Header{dataset.HeaderAuto, dataset.HeaderYes} {
+	for _, yes.CSV.Header = range []dataset.Header{dataset.HeaderAuto, dataset.HeaderYes} {
 		if _, rows, err := read.Opened(t, "a.csv", "#a,1,cat\ncolor,x,kind\nred,2,cat\nred,3,dog\n", yes); len(rows) != 2 || err != nil {
 			t.Errorf("a comment before a header: %d rows, error %v", len(rows), err)
 		}
@@ -210,12 +210,12 @@ func TestClassOfFirstLineAlone(t *testing.T) {
 		t.Errorf("%v is not ErrAmbiguous", err)
 	}
 	for header, classes := range map[dataset.Header]int{dataset.HeaderYes: 2, dataset.HeaderNo: 3} {
-		o.Header = header
+		o.CSV.Header = header
 		if names, _, err := read.ClassesOf(t, "a.csv", []byte(content), o); err != nil || len(names) != classes {
 			t.Errorf("--header %s: %q, %v", header, names, err)
 		}
 	}
-	o.Header = dataset.HeaderAuto
+	o.CSV.Header = dataset.HeaderAuto
 	found, err := inspect.Inspect(datasettest.WriteFile(t, "a.csv", content), o, importer.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestNumbersWithSeveralMarks(t *testing.T) {
 	if strings.Contains(err.Error(), "--decimal") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := read.Imported(t, "t.csv", thousands, read.OpenOptions{Thousands: ','}, importer.Checks{}); err != nil {
+	if _, _, err := read.Imported(t, "t.csv", thousands, read.OpenOptions{CSV: read.CSVOptions{Thousands: ','}}, importer.Checks{}); err != nil {
 		t.Errorf("as advised: %v", err)
 	}
 	f, err = inspect.Inspect(datasettest.WriteFile(t, "t.csv", thousands), read.OpenOptions{}, importer.Options{})
@@ -346,7 +346,7 @@ func TestRowNamesByDefault(t *testing.T) {
 func TestMarksOfOtherColumns(t *testing.T) {
 	const file = "tags;pop;label_x;label_y\n3,7;2,107;0;1\n1,2;999;1;0\n4,25;1,204;0;1\n"
 	for name, o := range map[string]read.OpenOptions{
-		"dropped": {Drop: []string{"tags"}}, "category": {Categories: []string{"tags"}}, "names": {RowNames: "tags"}, "group": {Beside: read.BesideOptions{Groups: "tags"}},
+		"dropped": {Drop: []string{"tags"}}, "category": {CSV: read.CSVOptions{Categories: []string{"tags"}}}, "names": {CSV: read.CSVOptions{RowNames: "tags"}}, "group": {Beside: read.BesideOptions{Groups: "tags"}},
 	} {
 		src, err := read.OpenBytes(t, "a.csv", []byte(file), o)
 		if err == nil {

@@ -21,15 +21,15 @@ func TestKeptFlagsInErrors(t *testing.T) {
 		advised       OpenOptions
 	}{
 		{
-			"thousands", "a;b;label_p;label_q\n1.234,5;2.000;0,5;0,5\n2.500,25;3.100;0,25;0,75\n", OpenOptions{Thousands: '.'},
-			"a,b\n1,2\n1234.5,2000\n", []string{"row 1", "read with the options of the training file: --thousands .", "--decimal . if the decimal separator is a point"}, OpenOptions{Decimal: "."},
+			"thousands", "a;b;label_p;label_q\n1.234,5;2.000;0,5;0,5\n2.500,25;3.100;0,25;0,75\n", OpenOptions{CSV: CSVOptions{Thousands: '.'}},
+			"a,b\n1,2\n1234.5,2000\n", []string{"row 1", "read with the options of the training file: --thousands .", "--decimal . if the decimal separator is a point"}, OpenOptions{CSV: CSVOptions{Decimal: "."}},
 		},
 		{
-			"decimal", "a;b;label_p;label_q\n1,5;2;0,5;0,5\n2;3;0,25;0,75\n", OpenOptions{Decimal: ","},
-			"a,b\n1,2\n1234.5,2000\n", []string{"row 1", "--decimal ,", "--decimal . if the decimal separator is a point"}, OpenOptions{Decimal: "."},
+			"decimal", "a;b;label_p;label_q\n1,5;2;0,5;0,5\n2;3;0,25;0,75\n", OpenOptions{CSV: CSVOptions{Decimal: ","}},
+			"a,b\n1,2\n1234.5,2000\n", []string{"row 1", "--decimal ,", "--decimal . if the decimal separator is a point"}, OpenOptions{CSV: CSVOptions{Decimal: "."}},
 		},
 		{
-			"encoding", "farbe,a,label_p,label_q\nrot,1,0.5,0.5\ngr\xfcn,2,0.25,0.75\n", OpenOptions{Encoding: latin, Categories: []string{"farbe"}},
+			"encoding", "farbe,a,label_p,label_q\nrot,1,0.5,0.5\ngr\xfcn,2,0.25,0.75\n", OpenOptions{Encoding: latin, CSV: CSVOptions{Categories: []string{"farbe"}}},
 			"farbe,a\nrot,1\ngrün,2\n", []string{"row 1", `"grÃ¼n" is not a level of this category`, "read with the options of the training file: --encoding " + latin, "--encoding utf-8 if the file is UTF-8"}, OpenOptions{Encoding: "utf-8"},
 		},
 	} {

@@ -64,12 +64,12 @@ func (d *derivedLabels) Scan(f func(*dataset.Row) error) error {
 // withLabels turns the labels of src into distributions, in the order of the scale that o asks for.
 func withLabels(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
 	l := &o.Labels
-	if src.Info().Labels == 1 && !l.Single() && o.schema == nil && !o.Missing.Keep {
+	if src.Info().Labels == 1 && !l.Single() && o.set.schema == nil && !o.Missing.Keep {
 		if err := checkSingle(src); err != nil {
 			return nil, err
 		}
 	}
-	if l.Ordered && l.Kind != dataset.Age && o.schema == nil { // labels of a file for a model are matched with the model's labels
+	if l.Ordered && l.Kind != dataset.Age && o.set.schema == nil { // labels of a file for a model are matched with the model's labels
 		ordered, err := withScale(src, l)
 		if err != nil {
 			return nil, err

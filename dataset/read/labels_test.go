@@ -216,7 +216,7 @@ func TestClassHeader(t *testing.T) {
 	_, err := OpenFile(t, "a.csv", content, OpenOptions{Labels: last})
 	datasettest.MustContain(t, err, "a.csv", `"mood"`, "--header yes")
 	for header, classes := range map[dataset.Header]int{dataset.HeaderYes: 2, dataset.HeaderNo: 3} {
-		src, err := OpenFile(t, "a.csv", content, OpenOptions{Header: header, Labels: last})
+		src, err := OpenFile(t, "a.csv", content, OpenOptions{CSV: CSVOptions{Header: header}, Labels: last})
 		if err != nil || src.Info().Labels != classes {
 			t.Errorf("header %s: %v, error %v", header, src, err)
 		}

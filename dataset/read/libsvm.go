@@ -32,7 +32,7 @@ func openLibsvm(path string, o *OpenOptions) (dataset.Source, error) {
 		path: path, encoding: o.Encoding, labels: !o.NoLabels, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, missing: o.Missing,
 		info: dataset.Info{File: o.Called, Sparse: true, MissingWords: &dataset.WordCounts{}},
 	}
-	shape := indexShape{zero: o.ZeroBased || o.CountedFrom == dataset.FromZero}
+	shape := indexShape{zero: o.Libsvm.ZeroBased || o.Libsvm.CountedFrom == dataset.FromZero}
 	err := s.scan(func(comment string) error { return s.directive(comment, &shape) }, func(r *dataset.Row) error {
 		if shape.rows == 0 {
 			s.info.Labels = s.labelCount(r)
@@ -47,14 +47,14 @@ func openLibsvm(path string, o *OpenOptions) (dataset.Source, error) {
 	if shape.rows == 0 {
 		return nil, fmt.Errorf("%s: the file has no samples: %w", s.info.File, dataset.ErrFormat)
 	}
-	if shape.zero && o.CountedFrom == dataset.FromOne && !o.ZeroBased {
+	if shape.zero && o.Libsvm.CountedFrom == dataset.FromOne && !o.Libsvm.ZeroBased {
 		return nil, errtext.Errorf(errtext.WrongData, "%s: this file numbers features from 0, but the model's training file numbers them from 1: add 1 to each index, or give {zero-based} if index 0 is the model's first feature: %w", s.info.File, dataset.ErrFormat)
 	}
 	s.setShape(&shape)
 	if err := o.checkFeatures(s.info.Features, "number the features without gaps, or decompress the file if it is compressed"); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.info.File, err)
 	}
-	if o.schema != nil { // missing features are read as 0
+	if o.set.schema != nil { // missing features are read as 0
 		s.info.Features = max(s.info.Features, 1)
 	} else if len(s.info.FeatureNames) == 0 {
 		s.info.Features = max(s.info.Features, o.Features)

@@ -95,8 +95,8 @@ func TestLibsvmBase(t *testing.T) {
 	}{
 		{"1 1:5 3:6\n1 2:7\n", "3x1 []>[] [0 2][5 6]>[1] [1][7]>[1]", "numbered from 1 (--zero-based", OpenOptions{}, false},
 		{"1 1:5 3:6\n1 0:7\n", "4x1 []>[] [1 3][5 6]>[1] [0][7]>[1]", "numbered from 0", OpenOptions{}, true},
-		{"1 1:5 3:6\n", "4x1 []>[] [1 3][5 6]>[1]", "numbered from 0", OpenOptions{ZeroBased: true}, true},
-		{"1 1:5\n", "2x1 []>[] [1][5]>[1]", "numbered from 0", OpenOptions{CountedFrom: dataset.FromZero}, true},
+		{"1 1:5 3:6\n", "4x1 []>[] [1 3][5 6]>[1]", "numbered from 0", OpenOptions{Libsvm: LibsvmOptions{ZeroBased: true}}, true},
+		{"1 1:5\n", "2x1 []>[] [1][5]>[1]", "numbered from 0", OpenOptions{Libsvm: LibsvmOptions{CountedFrom: dataset.FromZero}}, true},
 		{"# Column indices are zero-based\n1 1:5\n", "2x1 []>[] [1][5]>[1]", "numbered from 0", OpenOptions{}, true},
 		{"# columns: 4\n1 0:5 3:2\n", "4x1 []>[] [0 3][5 2]>[1]", "numbered from 0", OpenOptions{}, true},
 		{"1\n", "2x1 []>[] [][]>[1]", "", OpenOptions{Features: 2}, false},

@@ -21,20 +21,20 @@ func given(r dataset.Reading, kind *fileKind, o *OpenOptions) dataset.Reading {
 	}
 	r.Values, r.Intervals, r.Groups = o.Beside.Values, o.Beside.Intervals, o.Beside.Groups
 	if r.RowNames == "" {
-		r.RowNames = o.RowNames
+		r.RowNames = o.CSV.RowNames
 	}
-	r.FeatureColumns, r.Drop, r.Header = o.FeatureColumns, o.Drop, o.Header
-	if o.Delimiter == '\t' {
+	r.FeatureColumns, r.Drop, r.Header = o.FeatureColumns, o.Drop, o.CSV.Header
+	if o.CSV.Delimiter == '\t' {
 		r.Delimiter = tabWord
-	} else if o.Delimiter != 0 {
-		r.Delimiter = string(o.Delimiter)
+	} else if o.CSV.Delimiter != 0 {
+		r.Delimiter = string(o.CSV.Delimiter)
 	}
-	if o.Thousands != 0 {
-		r.Thousands = string(o.Thousands)
+	if o.CSV.Thousands != 0 {
+		r.Thousands = string(o.CSV.Thousands)
 	}
-	r.Decimal, r.Encoding, r.Missing = o.Decimal, o.Encoding, o.Missing.String()
-	r.FeaturesVariable, r.LabelsVariable, r.ZeroBased, r.DataFormat, r.Shape = o.FeaturesVariable, o.LabelsVariable, o.ZeroBased, o.Format, o.Shape
-	for _, f := range [...]struct{ name, path string }{{"names", o.NamesFile}, {"labels_file", o.LabelsFile}, {"images", o.Images}} {
+	r.Decimal, r.Encoding, r.Missing = o.CSV.Decimal, o.Encoding, o.Missing.String()
+	r.FeaturesVariable, r.LabelsVariable, r.ZeroBased, r.DataFormat, r.Shape = o.Arrays.FeaturesVariable, o.Arrays.LabelsVariable, o.Libsvm.ZeroBased, o.Format, o.Shape
+	for _, f := range [...]struct{ name, path string }{{"names", o.NamesFile}, {"labels_file", o.Arrays.LabelsFile}, {"images", o.CSV.Images}} {
 		if f.path != "" {
 			r.Files = append(r.Files, f.name)
 		}
@@ -47,7 +47,7 @@ func passing(r *dataset.Reading, names []string, c *csvColumns, o *OpenOptions) 
 	if r.Columns = c.width; len(names) == 0 {
 		return
 	}
-	if o.RowNames != "" && c.rowName >= 0 && names[c.rowName] != "" {
+	if o.CSV.RowNames != "" && c.rowName >= 0 && names[c.rowName] != "" {
 		r.RowNames = names[c.rowName]
 	}
 	if r.Chosen = len(o.FeatureColumns) > 0; r.Chosen || len(o.Drop) == 0 {
@@ -65,7 +65,7 @@ func passing(r *dataset.Reading, names []string, c *csvColumns, o *OpenOptions) 
 // likeTraining takes from the reading of the model's file what o leaves open, if the file is of
 // a kind that it applies to.
 func (o *OpenOptions) likeTraining(path string) {
-	r := &o.schema.Reading
+	r := &o.set.schema.Reading
 	kind, err := kindOf(path, o)
 	if err != nil {
 		return // Open says so
@@ -83,27 +83,27 @@ func (o *OpenOptions) likeTraining(path string) {
 	}
 	switch kind.family {
 	case csvFiles:
-		if o.Header == dataset.HeaderAuto && r.Header != dataset.HeaderAuto {
-			o.Header = r.Header
+		if o.CSV.Header == dataset.HeaderAuto && r.Header != dataset.HeaderAuto {
+			o.CSV.Header = r.Header
 			o.took("header", string(r.Header))
 		}
-		if d, err := ParseDelimiter(r.Delimiter); err == nil && o.Delimiter == 0 && !kind.tabs {
-			o.Delimiter = d
+		if d, err := ParseDelimiter(r.Delimiter); err == nil && o.CSV.Delimiter == 0 && !kind.tabs {
+			o.CSV.Delimiter = d
 			o.took("delimiter", r.Delimiter)
 		}
-		if o.Thousands == 0 || string(o.Thousands) != r.Decimal {
-			take("decimal", &o.Decimal, r.Decimal)
+		if o.CSV.Thousands == 0 || string(o.CSV.Thousands) != r.Decimal {
+			take("decimal", &o.CSV.Decimal, r.Decimal)
 		}
-		if m, err := ParseThousands(r.Thousands); err == nil && o.Thousands == 0 && o.Decimal != r.Thousands {
-			o.Thousands = m
+		if m, err := ParseThousands(r.Thousands); err == nil && o.CSV.Thousands == 0 && o.CSV.Decimal != r.Thousands {
+			o.CSV.Thousands = m
 			o.took("thousands", r.Thousands)
 		}
 	case matFiles, npzFiles:
-		take("features-variable", &o.FeaturesVariable, r.FeaturesVariable)
+		take("features-variable", &o.Arrays.FeaturesVariable, r.FeaturesVariable)
 		if o.NoLabels {
 			return
 		}
-		take("labels-variable", &o.LabelsVariable, r.LabelsVariable)
+		take("labels-variable", &o.Arrays.LabelsVariable, r.LabelsVariable)
 		if o.sameScale() && r.Kind != familyNames[csvFiles] {
 			take("values", &o.Beside.Values, r.Values)
 			o.takeIntervals()
@@ -113,12 +113,12 @@ func (o *OpenOptions) likeTraining(path string) {
 
 // sameScale reports whether the labels of the file are what those of the model's file were.
 func (o *OpenOptions) sameScale() bool {
-	r := &o.schema.Reading
+	r := &o.set.schema.Reading
 	return r.Range != "" && o.Labels.Kind == r.Labels
 }
 
 func (o *OpenOptions) takeIntervals() {
-	if r := &o.schema.Reading; len(o.Beside.Intervals) == 0 && len(r.Intervals) == 2 {
+	if r := &o.set.schema.Reading; len(o.Beside.Intervals) == 0 && len(r.Intervals) == 2 {
 		o.Beside.Intervals = r.Intervals
 		o.took("intervals", dataset.ListFlag("intervals", r.Intervals...).Value)
 	}
@@ -126,17 +126,17 @@ func (o *OpenOptions) takeIntervals() {
 
 // took notes that an option is that of the model's file.
 func (o *OpenOptions) took(name, value string) {
-	*o.taken = append(*o.taken, dataset.Option{Name: name, Value: value})
+	*o.set.taken = append(*o.set.taken, dataset.Option{Name: name, Value: value})
 }
 
 // columnsLikeTraining is o with the columns of a CSV file of n columns that were given for the
 // model's file and are in this file too; names is nil if the file has no header.
 func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
-	if o.schema.Reading.Kind != familyNames[csvFiles] {
+	if o.set.schema.Reading.Kind != familyNames[csvFiles] {
 		return o
 	}
-	r, like := &o.schema.Reading, *o
-	headerless := len(o.schema.LabelColumns.Positions) > 0 // the model's file
+	r, like := &o.set.schema.Reading, *o
+	headerless := len(o.set.schema.LabelColumns.Positions) > 0 // the model's file
 	if names == nil && (!headerless || n != r.Columns) {
 		return o
 	}
@@ -144,8 +144,8 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 	has := func(columns ...string) bool {
 		return names == nil || !headerless && !slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(names, c) })
 	}
-	if o.RowNames == "" && r.RowNames != "" && has(r.RowNames) {
-		like.RowNames = r.RowNames
+	if o.CSV.RowNames == "" && r.RowNames != "" && has(r.RowNames) {
+		like.CSV.RowNames = r.RowNames
 		like.took("row-names", r.RowNames)
 	}
 	if !o.NoLabels && o.sameScale() {
@@ -171,7 +171,7 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 	like.Drop = slices.Clone(like.Drop)
 	for _, name := range (&BesideOptions{Values: r.Values, Intervals: r.Intervals, Groups: r.Groups}).names() {
 		i, err := findColumn(nil, n, name)
-		if err == nil && !slices.Contains(o.schema.LabelColumns.Positions, i) && !slices.Contains(like.Beside.names(), name) {
+		if err == nil && !slices.Contains(o.set.schema.LabelColumns.Positions, i) && !slices.Contains(like.Beside.names(), name) {
 			like.Drop = append(like.Drop, name)
 		}
 	}
@@ -181,13 +181,13 @@ func (o *OpenOptions) columnsLikeTraining(names []string, n int) *OpenOptions {
 // takeCategories finds the categories of the model in the columns of a file.
 func (o *OpenOptions) takeCategories(names []string, headerless bool) {
 	var taken []string
-	for _, k := range o.schema.Reading.Categories {
+	for _, k := range o.set.schema.Reading.Categories {
 		if names != nil {
 			if k.At = slices.Index(names, k.Name); headerless || k.At < 0 {
 				continue
 			}
 		}
-		if o.categories = append(o.categories, k); !slices.Contains(o.Categories, k.Name) {
+		if o.set.categories = append(o.set.categories, k); !slices.Contains(o.CSV.Categories, k.Name) {
 			taken = append(taken, k.Name)
 		}
 		o.Features -= len(k.Levels) - 1 // of columns
@@ -204,7 +204,7 @@ func (o *OpenOptions) tellDropped(names []string) {
 	}
 	var passed []string
 	for i, name := range names {
-		if o.known.passes(names, i) && !slices.Contains(o.Drop, name) && !o.known.label(name) && !o.known.beside[name] && name != o.RowNames {
+		if o.set.known.passes(names, i) && !slices.Contains(o.Drop, name) && !o.set.known.label(name) && !o.set.known.beside[name] && name != o.CSV.RowNames {
 			passed = append(passed, name)
 		}
 	}
@@ -219,10 +219,10 @@ func (o *OpenOptions) tellDropped(names []string) {
 // choosesAsTrained reports whether the model's file was no CSV file and not all of its features
 // were read.
 func (o *OpenOptions) choosesAsTrained() bool {
-	if o.schema == nil {
+	if o.set.schema == nil {
 		return false
 	}
-	r := &o.schema.Reading
+	r := &o.set.schema.Reading
 	return r.Kind != familyNames[csvFiles] && len(r.FeatureColumns)+len(r.Drop) > 0
 }
 
@@ -232,7 +232,7 @@ func (o *OpenOptions) chooseLikeTraining(src dataset.Source) dataset.Source {
 	if !o.choosesAsTrained() {
 		return src
 	}
-	r, info := &o.schema.Reading, src.Info()
+	r, info := &o.set.schema.Reading, src.Info()
 	if info.Sparse && len(info.FeatureNames) == 0 && info.Features < r.Columns {
 		info.Features = r.Columns
 		src = &namedSource{Source: src, info: info}
@@ -251,7 +251,7 @@ func (o *OpenOptions) chooseLikeTraining(src dataset.Source) dataset.Source {
 
 // chooseAsTrained takes the lists of columns from the reading of the model's file.
 func (o *OpenOptions) chooseAsTrained() {
-	r := &o.schema.Reading
+	r := &o.set.schema.Reading
 	o.FeatureColumns, o.Drop = r.FeatureColumns, r.Drop
 	for _, option := range (&dataset.Reading{FeatureColumns: r.FeatureColumns, Drop: r.Drop}).Options() {
 		o.took(option.Name, option.Value)
@@ -263,11 +263,11 @@ const overrides errtext.Text = "options that are given override these"
 
 // note lists the options that come from the model's file, and then the advice. It is empty if there are no such options.
 func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
-	if o.taken == nil {
+	if o.set.taken == nil {
 		return ""
 	}
 	var all []errtext.Text
-	for _, option := range *o.taken {
+	for _, option := range *o.set.taken {
 		all = append(all, option.Text())
 	}
 	if len(all) == 0 {
@@ -279,12 +279,12 @@ func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
 // remedy is the end of an error. It says which options the training file has decided, and that options of the call override
 // them. It is empty if the training file has decided none.
 func (o *OpenOptions) remedy() errtext.Text {
-	if o.taken == nil {
+	if o.set.taken == nil {
 		return ""
 	}
 	var ways []errtext.Text
 	way := func(format string, args ...any) { ways = append(ways, errtext.Sprintf(format, args...)) }
-	for _, option := range *o.taken {
+	for _, option := range *o.set.taken {
 		point := option.Value == "."
 		switch option.Name {
 		case "encoding":

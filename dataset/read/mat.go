@@ -96,7 +96,7 @@ func (m *matReader) read(in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	r.Unpacked = m.o.size.unpacked()
+	r.Unpacked = m.o.set.size.unpacked()
 	for {
 		a, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -136,11 +136,11 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 		m.table, err = matFeatures(a)
 		return err
 	case matNames[0], matNames[1], matNames[2]:
-		m.names[a.Name], err = m.o.matStrings(a)
+		m.names[a.Name], err = matStrings(m.o, a)
 		return err
 	}
 	if slices.Contains(m.besides, a.Name) {
-		err = m.o.readMATBeside(a, m.beside)
+		err = readMATBeside(m.o, a, m.beside)
 		if v := m.beside.numbers[a.Name]; err == nil && v != nil && slices.Contains(m.wanted, a.Name) {
 			m.found[a.Name] = &variable{rows: len(v), columns: 1, values: v}
 		}
@@ -151,7 +151,7 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 	}
 	for _, name := range m.wanted {
 		if a.Name == name {
-			m.found[name], err = m.o.matLabels(a)
+			m.found[name], err = matLabels(m.o, a)
 			return err
 		}
 	}
@@ -238,7 +238,7 @@ func matUnpack(a *matfile.Array, result string) string {
 }
 
 // matStrings reads an array of texts into memory.
-func (o *OpenOptions) matStrings(a *matfile.Array) ([]string, error) {
+func matStrings(o *OpenOptions, a *matfile.Array) ([]string, error) {
 	if !isText(a) {
 		return nil, matTextError(a, fmt.Sprintf("variable %q has class %s", a.Name, a.Kind()))
 	}
@@ -266,9 +266,9 @@ func matTextError(a *matfile.Array, reason string) error {
 }
 
 // matTexts reads an array of one text or number for each row.
-func (o *OpenOptions) matTexts(a *matfile.Array) (*textColumn, error) {
+func matTexts(o *OpenOptions, a *matfile.Array) (*textColumn, error) {
 	if a.Class == matfile.Cell || a.Class == matfile.Char {
-		texts, err := o.matStrings(a)
+		texts, err := matStrings(o, a)
 		if err != nil {
 			return nil, err
 		}
@@ -302,10 +302,10 @@ func matFeatures(a *matfile.Array) (*table, error) {
 }
 
 // matLabels reads an array of labels: numbers or, of classes, texts.
-func (o *OpenOptions) matLabels(a *matfile.Array) (*variable, error) {
+func matLabels(o *OpenOptions, a *matfile.Array) (*variable, error) {
 	switch {
 	case isText(a) && o.Labels.Kind == dataset.Class:
-		return o.matClasses(a)
+		return matClasses(o, a)
 	case isText(a) && o.Labels.Kind != dataset.Age:
 		return nil, dataset.Errorf(dataset.ErrFormat, "variable %q has class %s, want numbers; {labels=class} reads texts as classes", a.Name, a.Kind())
 	case !isMatrix(a):
@@ -322,7 +322,7 @@ func (o *OpenOptions) matLabels(a *matfile.Array) (*variable, error) {
 		return sparseLabels(a)
 	}
 	if o.Labels.Kind == dataset.Class && min(a.Rows, a.Columns) == 1 {
-		texts, err := o.matTexts(a)
+		texts, err := matTexts(o, a)
 		return &variable{rows: a.Rows, columns: a.Columns, texts: texts}, err
 	}
 	values, file, err := readColumns[float64](a.Rows, a.Columns, a.Read)
@@ -330,11 +330,11 @@ func (o *OpenOptions) matLabels(a *matfile.Array) (*variable, error) {
 }
 
 // matClasses reads a class of text for each row: a row or a column of cells, or a line of characters each.
-func (o *OpenOptions) matClasses(a *matfile.Array) (*variable, error) {
+func matClasses(o *OpenOptions, a *matfile.Array) (*variable, error) {
 	if a.Class == matfile.Cell && min(a.Rows, a.Columns) > 1 {
 		return nil, oneColumn(o, a.Name, a.Columns)
 	}
-	texts, err := o.matTexts(a)
+	texts, err := matTexts(o, a)
 	if err != nil {
 		return nil, err
 	}
@@ -421,7 +421,7 @@ func (s *tableSource) setNames(names map[string][]string) error {
 }
 
 // readMATBeside reads an array of one number or text for each row.
-func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err error) {
+func readMATBeside(o *OpenOptions, a *matfile.Array, into besideArrays) (err error) {
 	if a.Class != matfile.Cell && a.Class != matfile.Char {
 		if !isMatrix(a) {
 			return matKindError(a, "want one number or one text for each sample", a.Name)
@@ -449,7 +449,7 @@ func (o *OpenOptions) readMATBeside(a *matfile.Array, into besideArrays) (err er
 		into.numbers[a.Name] = all
 		return nil
 	}
-	texts, err := o.matTexts(a)
+	texts, err := matTexts(o, a)
 	if err != nil {
 		return err
 	}

@@ -57,13 +57,13 @@ func TestMATOrdinaryLabels(t *testing.T) {
 	if r := datasettest.Collect(t, src)[1]; r.Labels[10] < 0.999 {
 		t.Errorf("age 20: %v", r.Labels)
 	}
-	src, err = OpenBytes(t, "a.mat", b, OpenOptions{LabelsVariable: "age", Labels: LabelOptions{Kind: dataset.Class}})
+	src, err = OpenBytes(t, "a.mat", b, OpenOptions{Arrays: ArrayOptions{LabelsVariable: "age"}, Labels: LabelOptions{Kind: dataset.Class}})
 	if err != nil || !slices.Equal(src.Info().LabelNames, []string{"10", "20", "30"}) {
 		t.Errorf("%v, %v", src, err)
 	}
 	_, err = OpenBytes(t, "a.mat", b, OpenOptions{Labels: LabelOptions{Kind: dataset.Class}})
 	datasettest.MustContain(t, err, `"labels" has 2 columns`)
-	_, err = OpenBytes(t, "a.mat", b, OpenOptions{LabelsVariable: "truth"})
+	_, err = OpenBytes(t, "a.mat", b, OpenOptions{Arrays: ArrayOptions{LabelsVariable: "truth"}})
 	datasettest.MustContain(t, err, `no variable "truth"`)
 	src, err = OpenBytes(t, "a.mat", b, OpenOptions{NoLabels: true})
 	if err != nil || src.Info().Labels != 0 || len(datasettest.Collect(t, src)[0].Labels) != 0 {

@@ -308,7 +308,7 @@ func scanned(src dataset.Source) error {
 
 // TestMovedColumnsAreFilled: values go by the model's order, whatever the file's.
 func TestMovedColumnsAreFilled(t *testing.T) {
-	s := modelOf(t, "a,b,c,label_d\n1,2,u,1\n,,v,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMean}, Categories: []string{"c"}})
+	s := modelOf(t, "a,b,c,label_d\n1,2,u,1\n,,v,1\n", OpenOptions{Missing: dataset.Missing{By: dataset.FillMean}, CSV: CSVOptions{Categories: []string{"c"}}})
 	s.Fill = []float64{10, 20, .25, .75}
 	src, _, err := OpenForModel(t, "n.csv", "c,b,a\n?,NA,1\nu,3,\n", OpenOptions{NoLabels: true, Missing: dataset.Missing{By: dataset.FillMean}}, s)
 	if err != nil {
@@ -321,11 +321,11 @@ func TestMovedColumnsAreFilled(t *testing.T) {
 
 // With marks between thousands a class, a group and a level is a number as any other.
 func TestThousandsInClassesAndGroups(t *testing.T) {
-	names, rows, err := ClassesOf(t, "a.csv", Column("class", `"1,200"`, "1200", "7"), OpenOptions{Thousands: ','})
+	names, rows, err := ClassesOf(t, "a.csv", Column("class", `"1,200"`, "1200", "7"), OpenOptions{CSV: CSVOptions{Thousands: ','}})
 	if err != nil || !slices.Equal(names, []string{"7", "1200"}) || !slices.Equal(rows, []int{1, 1, 0}) {
 		t.Errorf("%q %v, %v", names, rows, err)
 	}
-	src, err := OpenBytes(t, "a.csv", Grouped(`"1,200"`, "1200", "7"), OpenOptions{Thousands: ',', Beside: BesideOptions{Groups: "person"}})
+	src, err := OpenBytes(t, "a.csv", Grouped(`"1,200"`, "1200", "7"), OpenOptions{CSV: CSVOptions{Thousands: ','}, Beside: BesideOptions{Groups: "person"}})
 	if err != nil {
 		t.Fatal(err)
 	}

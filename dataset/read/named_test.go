@@ -157,7 +157,7 @@ func TestNamedArraysForAModel(t *testing.T) {
 	}
 	object, archive := namedObject(t, arrays), datasettest.WriteFile(t, "a.npz", string(archiveOf(arrays)))
 	for _, paths := range [][2]string{{object, archive}, {archive, object}} {
-		trained, err := Open(paths[0], OpenOptions{FeaturesVariable: "X"})
+		trained, err := Open(paths[0], OpenOptions{Arrays: ArrayOptions{FeaturesVariable: "X"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func openNPZ(path string, o *OpenOptions) (dataset.Source, error) {
 		if entries[name] != nil {
 			return nil, dataset.Errorf(dataset.ErrAmbiguous, "%s: two arrays are called %q: write the file with only one of them", o.Called, name)
 		}
-		a := &array{name: name, most: o.size.unpacked(), open: func() (io.ReadCloser, int64, error) { return openEntry(path, i, e.Name) }}
+		a := &array{name: name, most: o.set.size.unpacked(), open: func() (io.ReadCloser, int64, error) { return openEntry(path, i, e.Name) }}
 		a.random = a.unpack
 		entries[name] = a
 	}
@@ -66,7 +66,7 @@ func openEntry(path string, i int, name string) (in io.ReadCloser, size int64, e
 func openNPY(path string, o *OpenOptions) (dataset.Source, error) {
 	entries := map[string]*array{"features": fileArray(filepath.Base(path), path)}
 	if !o.NoLabels {
-		labels, err := labelsFile(path, o.LabelsFile)
+		labels, err := labelsFile(path, o.Arrays.LabelsFile)
 		if err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ func TestNPZOrdinaryLabels(t *testing.T) {
 		if r := datasettest.Collect(t, src)[2]; r.Labels[20] < 0.999 {
 			t.Errorf("%+v", r)
 		}
-		src, err = OpenBytes(t, "a.npz", b, OpenOptions{LabelsVariable: "age", Labels: LabelOptions{Kind: dataset.Class}})
+		src, err = OpenBytes(t, "a.npz", b, OpenOptions{Arrays: ArrayOptions{LabelsVariable: "age"}, Labels: LabelOptions{Kind: dataset.Class}})
 		if err != nil || !slices.Equal(src.Info().LabelNames, []string{"10", "20", "30"}) {
 			t.Errorf("%v", err)
 		}
@@ -170,7 +170,7 @@ func TestNPYPair(t *testing.T) {
 	features := write("set_features.npy", NpyBytes("<i2", false, "(2, 2)", []int16{1, 2, 3, 4}))
 	labels := write("set_labels.npy", NpyBytes("<f8", true, "(2, 2)", []float64{0, 1, 1, 0}))
 	short := write("short.npy", NpyBytes("<f8", false, "(1, 2)", []float64{0, 1}))
-	for _, o := range []OpenOptions{{}, {LabelsFile: labels}} {
+	for _, o := range []OpenOptions{{}, {Arrays: ArrayOptions{LabelsFile: labels}}} {
 		src, err := Open(features, o)
 		if err != nil {
 			t.Fatal(err)
@@ -179,10 +179,10 @@ func TestNPYPair(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	_, err := Open(features, OpenOptions{LabelsFile: short})
+	_, err := Open(features, OpenOptions{Arrays: ArrayOptions{LabelsFile: short}})
 	datasettest.MustBe(t, err, dataset.ErrRowCount)
 	datasettest.MustContain(t, err, "set_features.npy", "short.npy", "has 1")
-	_, err = Open(features, OpenOptions{LabelsFile: filepath.Join(dir, "none.npy")})
+	_, err = Open(features, OpenOptions{Arrays: ArrayOptions{LabelsFile: filepath.Join(dir, "none.npy")}})
 	datasettest.MustBe(t, err, os.ErrNotExist)
 	_, err = Open(short, OpenOptions{})
 	datasettest.MustBe(t, err, dataset.ErrNoLabels)

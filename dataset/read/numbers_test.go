@@ -48,7 +48,7 @@ func TestMissingWordsOfColumns(t *testing.T) {
 				"feature": "x,label_a,label_b,person\n" + word + ",.5,.5,p\n1,.5,.5,q\n", "label": "x,label_a,label_b,person\n2," + word + ",.5,p\n1,.5,.5,q\n",
 				"group": "x,label_a,label_b,person\n2,.5,.5," + word + "\n1,.5,.5,q\n",
 			} {
-				src, err := OpenFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Drop: true}, Beside: BesideOptions{Groups: "person"}, Header: dataset.HeaderYes})
+				src, err := OpenFile(t, "a.csv", content, OpenOptions{Missing: dataset.Missing{Drop: true}, Beside: BesideOptions{Groups: "person"}, CSV: CSVOptions{Header: dataset.HeaderYes}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -61,7 +61,7 @@ func TestMissingWordsOfColumns(t *testing.T) {
 			if err != nil || fmt.Sprint(names) != "[a b]" {
 				t.Errorf("class %q: %v, %v", word, names, err)
 			}
-			src, err := OpenFile(t, "a.csv", "x,y,label_a,label_b\n"+word+",1,.5,.5\n", OpenOptions{Header: dataset.HeaderYes})
+			src, err := OpenFile(t, "a.csv", "x,y,label_a,label_b\n"+word+",1,.5,.5\n", OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes}})
 			if err == nil {
 				_, _, err = importer.Build(src, importer.Options{})
 			}

@@ -53,7 +53,7 @@ func Open(path string, o OpenOptions) (dataset.Source, error) {
 		}
 		o.Labels.order = names.Labels
 	}
-	o.size, o.modelFeatures, o.tabs = size, o.Features, kind.tabs
+	o.set.size, o.set.modelFeatures, o.set.tabs = size, o.Features, kind.tabs
 	src, err := kind.read(path, &o)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func Open(path string, o OpenOptions) (dataset.Source, error) {
 			return nil, err
 		}
 	}
-	if o.Images != "" {
+	if o.CSV.Images != "" {
 		if src, err = withImages(src, &o); err != nil {
 			return nil, err
 		}
@@ -97,17 +97,17 @@ func (o *OpenOptions) check() error {
 	case l.Low >= l.High || l.High-l.Low >= dataset.MaxLabels || l.Low < -dataset.MaxNumber || l.High >= dataset.MaxNumber:
 		return errtext.Errorf(errtext.WrongOption, "range {range:%d:%d}: want {range:LOW:HIGH} with the lower number first, at most %d numbers, and all numbers from %d to %d", l.Low, l.High, dataset.MaxLabels, -dataset.MaxNumber, dataset.MaxNumber-1)
 	}
-	for _, list := range []*[]string{&o.Labels.Columns, &o.FeatureColumns, &o.Drop, &o.Categories, &o.Beside.Intervals} {
+	for _, list := range []*[]string{&o.Labels.Columns, &o.FeatureColumns, &o.Drop, &o.CSV.Categories, &o.Beside.Intervals} {
 		*list = dataset.Trimmed(*list)
 	}
-	for _, name := range []*string{&o.RowNames, &o.Beside.Values, &o.Beside.Groups} {
+	for _, name := range []*string{&o.CSV.RowNames, &o.Beside.Values, &o.Beside.Groups} {
 		*name = strings.TrimSpace(*name)
 	}
 	if n := len(o.Beside.Intervals); n != 0 && n != 2 {
 		return fmt.Errorf("intervals: want two columns, with the lowest and the highest number of each sample, got %d", n)
 	}
 	switch channels := o.Shape.Channels; {
-	case o.Images == "":
+	case o.CSV.Images == "":
 	case o.Shape == dataset.Shape{}:
 		return dataset.OptionErrorf("{images} needs {shape}, the size of the images, such as {shape:1x32x32} (grey) or {shape:3x32x32} (red, green, blue)")
 	case channels != images.Grey && channels != images.RGB:

@@ -17,11 +17,11 @@ import (
 // gives: o.Labels, o.Missing and o.CountedFrom are taken from o alone.
 func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Matching, error) {
 	taken, line := slices.Clone(o.AsTrained), firstLine{}
-	o.Features, o.schema, o.taken, o.header = s.Features, s, &taken, &line
+	o.Features, o.set.schema, o.set.taken, o.set.header = s.Features, s, &taken, &line
 	o.Missing.Model = s
 	o.likeTraining(path)
-	o.known = knownColumnsOf(s, o.LabelPrefixes())
-	if o.Images != "" && o.Shape == (dataset.Shape{}) {
+	o.set.known = knownColumnsOf(s, o.Labels.LabelPrefixes())
+	if o.CSV.Images != "" && o.Shape == (dataset.Shape{}) {
 		o.Shape = s.Shape
 	}
 	if o.Labels.Kind == dataset.Class {
@@ -35,7 +35,7 @@ func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Ma
 	if err == nil {
 		src, err = withFill(src, s)
 	}
-	note, hint := o.note(overrides), headerHint(s, &line, &o.known)
+	note, hint := o.note(overrides), headerHint(s, &line, &o.set.known)
 	if err == nil {
 		return &advised{withNote(src, note), o.remedy(), hint}, m, nil
 	}

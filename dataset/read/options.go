@@ -10,74 +10,89 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// OpenOptions says how Open reads a file; the zero value reads features and
-// label distributions.
+// OpenOptions says how Open reads a file; the zero value reads features and label distributions.
 type OpenOptions struct {
 	Labels LabelOptions
 	Beside BesideOptions
-	// NoLabels reads features only: labels, where the file has them, are passed
-	// over, as prediction wants it.
+	CSV    CSVOptions
+	Arrays ArrayOptions
+	Libsvm LibsvmOptions
+	// NoLabels reads features only, as for predictions: labels of the file are passed over.
 	NoLabels bool
-	// LabelsFile is the .npy file with the labels of a .npy file; empty: the same
-	// name with its last "features" replaced by "labels".
-	LabelsFile string
 	// NamesFile is a JSON file with names, see FORMAT.md; names that the file has must be the same.
 	NamesFile string
-	// Features, where not 0, is the number of features that a model reads: a
-	// libsvm file without names has at least as many, and a CSV file with NoLabels
-	// and just so many columns has no label column.
+	// Features is the number of features that a model reads; 0: there is no model. A libsvm file without names has at
+	// least as many. A CSV file with NoLabels and exactly as many columns has no label column.
 	Features int
-	// Header says whether a CSV file's first line is a header; "" takes it for one
-	// if it has no number, or has one of the names that are looked for.
-	Header dataset.Header
-	// RowNames is the CSV column with row names, by header or number from 0;
-	// empty: a column called "row_name" or "name", or a first one without name.
-	RowNames string
-	// Delimiter stands between the columns of a CSV file; 0: a comma, semicolon,
-	// tab or pipe, as the first lines show.
-	Delimiter rune
-	// Decimal comes before the decimals of a CSV file: "." or ","; empty: a point,
-	// or a comma where the first lines show it and columns are not cut by commas.
-	Decimal string
-	// Thousands stands between thousands in the numbers of a CSV file: a comma, a point, an apostrophe or a
-	// blank; 0: nothing. With a comma or point, Decimal is the other one unless it is given.
-	Thousands rune
-	// Encoding is the encoding of a text file, as ParseEncoding returns it; empty: UTF-8, or what
-	// a byte order mark says.
+	// Encoding is the encoding of a CSV or libsvm file, as ParseEncoding returns it; empty: UTF-8, or what a byte order
+	// mark says.
 	Encoding string
-	// FeatureColumns lists the columns (of a file that is no CSV: the features)
-	// to use, as LabelOptions.Columns lists labels, in that order; empty: all that
-	// are nothing else. Drop lists columns to pass over.
+	// FeatureColumns lists the columns (of a file that is no CSV: the features) to use, in that order and as
+	// LabelOptions.Columns lists labels; empty: all that are nothing else. Drop lists columns to pass over.
 	FeatureColumns, Drop []string
-	// Categories lists columns of a CSV file in the same way: each becomes a feature for each of
-	// its levels, see Category. OpenFor adds those of the model.
-	Categories []string
-	// Unseen, if set, is called for each value of a category of a model that is none of its
-	// levels: the category's features are 0 then. nil: such a value is refused.
-	Unseen func(row int, category, level string)
-	// FeaturesVariable and LabelsVariable are the variables of a .mat or .npz file
-	// to read; empty: "features", and for labels see Open.
-	FeaturesVariable, LabelsVariable string
 	// Shape declares the features as images; the zero value leaves it to the file.
 	Shape dataset.Shape
-	// Images is a folder with the PNG and JPEG files that the rows of a CSV file name: their
-	// pixels, resized to Shape, are the features; empty: the features are columns.
-	Images string
-	// ZeroBased counts the features of a libsvm file from 0 though no index is 0.
-	ZeroBased bool
-	// CountedFrom is how the libsvm file that a model was trained on counted features.
-	CountedFrom dataset.Counting
 	// Missing says what becomes of missing values.
 	Missing dataset.Missing
-	// Format is the kind of file, as its name would end, without the first point:
-	// "csv", "csv.gz", "npz"; empty: see its name.
+	// Format is the kind of file, as its name would end, without the first point: "csv", "csv.gz", "npz"; empty: see its
+	// name.
 	Format string
 	// Called is how messages call the file; empty: its path.
 	Called string
-	// AsTrained lists the options that were taken from the file that a model was trained on,
-	// for OpenFor, which adds to them and tells them in Info.Notes.
+	// AsTrained lists the options that were taken from the file that a model was trained on, for OpenFor, which adds to
+	// them and tells them in Info.Notes.
 	AsTrained []dataset.Option
 
+	set settled
+}
+
+// CSVOptions says how a CSV file is read.
+type CSVOptions struct {
+	// Header says whether the first line is a header; "" takes it for one if it has no number, or has one of the names
+	// that are looked for.
+	Header dataset.Header
+	// RowNames is the column with row names, by header or number from 0; empty: a column called "row_name" or "name", or
+	// a first one without name.
+	RowNames string
+	// Delimiter stands between columns; 0: a comma, semicolon, tab or pipe, as the first lines show.
+	Delimiter rune
+	// Decimal comes before decimals: "." or ","; empty: a point, or a comma if the first lines show it and no comma
+	// stands between columns.
+	Decimal string
+	// Thousands stands between thousands: a comma, a point, an apostrophe or a blank; 0: nothing. With a comma or point,
+	// Decimal is the other one unless it is given.
+	Thousands rune
+	// Categories lists columns as FeatureColumns does: each becomes a feature for each of its levels, see
+	// dataset.Category. OpenFor adds those of the model.
+	Categories []string
+	// Unseen, if set, is called for each value of a category of a model that is none of its levels: the category's
+	// features are 0 then. nil: such a value is refused.
+	Unseen func(row int, category, level string)
+	// Images is a folder with the PNG and JPEG files that rows name: their pixels, resized to Shape, are the features;
+	// empty: the features are columns.
+	Images string
+}
+
+// ArrayOptions says which arrays of a .mat, .npz or .npy file are read.
+type ArrayOptions struct {
+	// LabelsFile is the .npy file with the labels of a .npy file; empty: the same name with its last "features" replaced
+	// by "labels".
+	LabelsFile string
+	// FeaturesVariable and LabelsVariable are the variables of a .mat or .npz file; empty: "features", and for labels see
+	// Open.
+	FeaturesVariable, LabelsVariable string
+}
+
+// LibsvmOptions says how a libsvm file counts its features.
+type LibsvmOptions struct {
+	// ZeroBased counts from 0 although no index is 0.
+	ZeroBased bool
+	// CountedFrom is how the file that a model was trained on counted.
+	CountedFrom dataset.Counting
+}
+
+// settled is what Open and OpenFor find out before a reader opens the file.
+type settled struct {
 	tabs          bool            // the name of the file says that tabs stand between its columns
 	schema        *dataset.Schema // of the model that the file is for, see OpenFor
 	known         knownColumns
@@ -205,15 +220,15 @@ type firstLine struct {
 }
 
 // LabelPrefixes lists the beginnings of names of label columns.
-func (o *OpenOptions) LabelPrefixes() []string {
-	if len(o.Labels.Prefixes) > 0 {
-		return o.Labels.Prefixes
+func (l *LabelOptions) LabelPrefixes() []string {
+	if len(l.Prefixes) > 0 {
+		return l.Prefixes
 	}
 	return []string{"label_", "y_"}
 }
 
 // LabelPrefix returns the one of LabelPrefixes that a name begins with; empty: none.
-func (o *OpenOptions) LabelPrefix(name string) string { return prefixOf(o.LabelPrefixes(), name) }
+func (l *LabelOptions) LabelPrefix(name string) string { return prefixOf(l.LabelPrefixes(), name) }
 
 // prefixOf returns the prefix that name begins with, if it is longer.
 func prefixOf(prefixes []string, name string) string {
@@ -237,18 +252,18 @@ func (n fileSize) items() int { return max(dataset.MaxColumns, int(n)) }
 // checkFeatures returns an error if a file has n features, and neither bytes for so many nor a model that
 // reads them.
 func (o *OpenOptions) checkFeatures(n int, advice string) error {
-	if most := max(o.size.items(), o.modelFeatures); n > most {
+	if most := max(o.set.size.items(), o.set.modelFeatures); n > most {
 		return dataset.Errorf(dataset.ErrFormat, "%s features are too many for a file of %s bytes: a file may have %s features, or one for each byte if the file has more bytes; %s",
-			units.Count(n), units.Count(int(o.size)), units.Count(dataset.MaxColumns), advice)
+			units.Count(n), units.Count(int(o.set.size)), units.Count(dataset.MaxColumns), advice)
 	}
 	return nil
 }
 
 // checkItems returns an error if the values of n rows, or n names, are too many to be kept in memory.
 func (o *OpenOptions) checkItems(name string, n int, advice string) error {
-	if n > o.size.items() {
+	if n > o.set.size.items() {
 		return dataset.Errorf(dataset.ErrFormat, "%q has %s values, too many for a file of %s bytes: a file may have %s values that are kept in memory, or one for each byte if the file has more bytes; %s",
-			name, units.Count(n), units.Count(int(o.size)), units.Count(dataset.MaxColumns), advice)
+			name, units.Count(n), units.Count(int(o.set.size)), units.Count(dataset.MaxColumns), advice)
 	}
 	return nil
 }
@@ -259,8 +274,8 @@ func (o *OpenOptions) labelVariables() []string {
 	switch {
 	case o.NoLabels:
 		return nil
-	case o.LabelsVariable != "":
-		return []string{o.LabelsVariable}
+	case o.Arrays.LabelsVariable != "":
+		return []string{o.Arrays.LabelsVariable}
 	case o.Labels.Kind == dataset.Age || o.Labels.Kind == dataset.Class:
 		return []string{string(o.Labels.Kind), "labels"}
 	}
@@ -268,7 +283,7 @@ func (o *OpenOptions) labelVariables() []string {
 }
 
 // featuresVariable is the name under which features stand in a .mat or .npz file.
-func (o *OpenOptions) featuresVariable() string { return cmp.Or(o.FeaturesVariable, "features") }
+func (o *OpenOptions) featuresVariable() string { return cmp.Or(o.Arrays.FeaturesVariable, "features") }
 
 // isImageColumn reports whether a column has a usual name of the one that names the images.
 func isImageColumn(name string) bool {

@@ -31,19 +31,19 @@ func PeopleOptions(t *testing.T, flags string) (o OpenOptions) {
 		var err error
 		switch flag := words[max(0, i-1)]; {
 		case words[i] == "--zero-based":
-			o.ZeroBased = true
+			o.Libsvm.ZeroBased = true
 		case flag == "--delimiter":
-			o.Delimiter, err = ParseDelimiter(value)
+			o.CSV.Delimiter, err = ParseDelimiter(value)
 		case flag == "--thousands":
-			o.Thousands, err = ParseThousands(value)
+			o.CSV.Thousands, err = ParseThousands(value)
 		case flag == "--decimal":
-			o.Decimal = value
+			o.CSV.Decimal = value
 		case flag == "--missing":
 			o.Missing, err = dataset.ParseMissing(value)
 		case flag == "--drop":
 			o.Drop = strings.Split(value, ",")
 		case flag == "--categories":
-			o.Categories = strings.Split(value, ",")
+			o.CSV.Categories = strings.Split(value, ",")
 		case flag == "--encoding":
 			o.Encoding, err = ParseEncoding(value)
 		case flag == "--feature-columns":
@@ -53,11 +53,11 @@ func PeopleOptions(t *testing.T, flags string) (o OpenOptions) {
 		case flag == "--labels":
 			o.Labels.Kind = dataset.LabelKind(value)
 		case flag == "--header":
-			o.Header = dataset.Header(value)
+			o.CSV.Header = dataset.Header(value)
 		case flag == "--features-variable":
-			o.FeaturesVariable = value
+			o.Arrays.FeaturesVariable = value
 		case flag == "--labels-variable":
-			o.LabelsVariable = value
+			o.Arrays.LabelsVariable = value
 		default:
 			err = fmt.Errorf("an unknown flag")
 		}

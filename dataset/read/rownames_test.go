@@ -36,7 +36,7 @@ func TestUnnamedFeature(t *testing.T) {
 func TestNameColumnsOfFlags(t *testing.T) {
 	path := datasettest.WriteFile(t, "x.csv", "name,class\n1,x\n2,y\n1,x\n")
 	class := LabelOptions{Kind: dataset.Class}
-	src, err := Open(path, OpenOptions{Labels: class, Categories: []string{"name"}})
+	src, err := Open(path, OpenOptions{Labels: class, CSV: CSVOptions{Categories: []string{"name"}}})
 	if err != nil || src.Info().Features != 2 {
 		t.Errorf("as a category: %v", err)
 	}
@@ -47,8 +47,8 @@ func TestNameColumnsOfFlags(t *testing.T) {
 // TestHeadersThatAreNumbers: a note says which column a number in a flag names if it is the header of another one.
 func TestHeadersThatAreNumbers(t *testing.T) {
 	path := datasettest.WriteFile(t, "x.csv", "2,0,1,label_a,label_b\n1.5,20,3,0.5,0.5\n2.5,30,4,0.25,0.75\n")
-	for _, o := range []OpenOptions{{Drop: []string{"0"}}, {FeatureColumns: []string{"0"}}, {Drop: []string{"0:1"}}, {RowNames: "0"}} {
-		o.Header = dataset.HeaderYes
+	for _, o := range []OpenOptions{{Drop: []string{"0"}}, {FeatureColumns: []string{"0"}}, {Drop: []string{"0:1"}}, {CSV: CSVOptions{RowNames: "0"}}} {
+		o.CSV.Header = dataset.HeaderYes
 		src, err := Open(path, o)
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func TestHeadersThatAreNumbers(t *testing.T) {
 			t.Errorf("%+v: %s", o, notes)
 		}
 	}
-	src, err := Open(path, OpenOptions{Header: dataset.HeaderYes, Drop: []string{"3"}, Labels: LabelOptions{Columns: []string{"label_b", "1"}}})
+	src, err := Open(path, OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes}, Drop: []string{"3"}, Labels: LabelOptions{Columns: []string{"label_b", "1"}}})
 	if err != nil || strings.Contains(strings.Join(errtext.Strings(src.Info().Notes), "\n"), "column 3 in a flag") {
 		t.Errorf("%v", err)
 	}

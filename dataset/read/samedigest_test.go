@@ -64,15 +64,15 @@ func (t *drawnTable) options() (o OpenOptions) {
 // csv writes the table in one of the dialects.
 func (t *drawnTable) csv(r *rapid.T) *written {
 	w := &written{name: "a.csv", o: t.options()}
-	w.o.Delimiter = rapid.SampledFrom([]rune{',', ';', '\t', '|'}).Draw(r, "delimiter")
-	s := &spelling{r: r, refused: -1, comma: w.o.Delimiter != ',' && rapid.Bool().Draw(r, "comma")}
-	if w.o.Decimal = "."; s.comma {
-		w.o.Decimal = ","
+	w.o.CSV.Delimiter = rapid.SampledFrom([]rune{',', ';', '\t', '|'}).Draw(r, "delimiter")
+	s := &spelling{r: r, refused: -1, comma: w.o.CSV.Delimiter != ',' && rapid.Bool().Draw(r, "comma")}
+	if w.o.CSV.Decimal = "."; s.comma {
+		w.o.CSV.Decimal = ","
 	}
-	if w.o.Delimiter == '\t' && rapid.Bool().Draw(r, "tsv") {
-		w.name, w.o.Delimiter = "a.tsv", 0
+	if w.o.CSV.Delimiter == '\t' && rapid.Bool().Draw(r, "tsv") {
+		w.name, w.o.CSV.Delimiter = "a.tsv", 0
 	}
-	cut := string(max(w.o.Delimiter, '\t'))
+	cut := string(max(w.o.CSV.Delimiter, '\t'))
 	end := rapid.SampledFrom([]string{"\n", "\r\n", "\r"}).Draw(r, "end")
 	var b strings.Builder
 	line := func(cells []string) {
@@ -89,10 +89,10 @@ func (t *drawnTable) csv(r *rapid.T) *written {
 	}
 	width := len(t.names)
 	if t.header {
-		w.o.Header = dataset.HeaderYes
+		w.o.CSV.Header = dataset.HeaderYes
 		line(t.columnNames())
 	} else {
-		w.o.Header = dataset.HeaderNo
+		w.o.CSV.Header = dataset.HeaderNo
 		first := len(t.columnNames())
 		if t.groups != nil {
 			first--
@@ -160,7 +160,7 @@ func (t *drawnTable) libsvm(r *rapid.T) *written {
 	w, s := &written{name: "a.libsvm", o: t.options()}, &spelling{r: r, plain: true, refused: -1}
 	var b strings.Builder
 	base := rapid.IntRange(0, 1).Draw(r, "base")
-	w.o.ZeroBased = base == 0
+	w.o.Libsvm.ZeroBased = base == 0
 	fmt.Fprintf(&b, "# columns: %d\n", len(t.names))
 	for i, row := range t.features {
 		if t.class != nil {

@@ -154,7 +154,7 @@ func (o *OpenOptions) uses(first []string) []columnUse {
 	for i, name := range first {
 		names[i] = strings.TrimSpace(name)
 	}
-	if o.Header == dataset.HeaderNo || o.Header == dataset.HeaderAuto && slices.ContainsFunc(names, numbers.HasMarks) {
+	if o.CSV.Header == dataset.HeaderNo || o.CSV.Header == dataset.HeaderAuto && slices.ContainsFunc(names, numbers.HasMarks) {
 		names = nil
 	}
 	uses := make([]columnUse, len(first))
@@ -172,7 +172,7 @@ func (o *OpenOptions) uses(first []string) []columnUse {
 		set(asNumber, c.numberColumns(classes))
 		return uses
 	}
-	texts := slices.Concat(o.Categories, []string{o.RowNames, o.Beside.Groups})
+	texts := slices.Concat(o.CSV.Categories, []string{o.CSV.RowNames, o.Beside.Groups})
 	if classes {
 		texts = append(texts, o.Labels.Columns...)
 	}
@@ -243,24 +243,24 @@ func sniffDialect(head []byte, all bool, o *OpenOptions) (d dialect, err error) 
 		d.before = 1
 	}
 	switch {
-	case o.Delimiter != 0:
-		d.delimiter = o.Delimiter
-	case o.tabs && bytes.IndexByte(head, '\t') >= 0:
+	case o.CSV.Delimiter != 0:
+		d.delimiter = o.CSV.Delimiter
+	case o.set.tabs && bytes.IndexByte(head, '\t') >= 0:
 		d.delimiter = '\t'
 	}
 	d.skipComments(head)
 	head = head[d.skip:]
 	if d.delimiter == 0 {
-		if d.delimiter, err = sniffDelimiter(head, all, o.Decimal == ","); err != nil {
+		if d.delimiter, err = sniffDelimiter(head, all, o.CSV.Decimal == ","); err != nil {
 			return d, err
 		}
 	}
-	d.marks.Thousands = o.Thousands
+	d.marks.Thousands = o.CSV.Thousands
 	switch {
-	case o.Decimal != "":
-		d.marks.Comma, err = ParseDecimal(o.Decimal)
-	case o.Thousands == ',' || o.Thousands == '.':
-		d.marks.Comma = o.Thousands == '.'
+	case o.CSV.Decimal != "":
+		d.marks.Comma, err = ParseDecimal(o.CSV.Decimal)
+	case o.CSV.Thousands == ',' || o.CSV.Thousands == '.':
+		d.marks.Comma = o.CSV.Thousands == '.'
 	case d.delimiter != ',':
 		d.marks.Comma, err = sniffComma(head, all, &d, o)
 	}

@@ -65,8 +65,8 @@ func TestSniffDoubts(t *testing.T) {
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 	}
 	for head, o := range map[string]OpenOptions{
-		"a;b,c\n":             {Delimiter: ';'},
-		"a;b\n1,5;2\n1.5;2\n": {Decimal: ","},
+		"a;b,c\n":             {CSV: CSVOptions{Delimiter: ';'}},
+		"a;b\n1,5;2\n1.5;2\n": {CSV: CSVOptions{Decimal: ","}},
 	} {
 		if _, err := sniffDialect([]byte(head), true, &o); err != nil {
 			t.Errorf("%q with %+v: %v", head, o, err)
@@ -176,12 +176,12 @@ func TestThousandsOrDecimals(t *testing.T) {
 		}
 		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
 		datasettest.MustContain(t, err, `column 0 "a"`, "--thousands "+c.mark+" reads 1", "--decimal "+c.mark+" reads 1")
-		_, decimal, err := Opened(t, c.name, c.content, OpenOptions{Decimal: c.mark})
+		_, decimal, err := Opened(t, c.name, c.content, OpenOptions{CSV: CSVOptions{Decimal: c.mark}})
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		_, thousand, err := Opened(t, c.name, c.content, OpenOptions{Thousands: rune(c.mark[0])})
+		_, thousand, err := Opened(t, c.name, c.content, OpenOptions{CSV: CSVOptions{Thousands: rune(c.mark[0])}})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -264,7 +264,7 @@ func TestWrittenAnyhow(t *testing.T) {
 		}), 1, 20).Draw(r, "rows")
 		o := OpenOptions{}
 		if w.comma && w.delimiter == "," { // which has to be said
-			o.Decimal = ","
+			o.CSV.Decimal = ","
 		}
 		content := w.write(append(slices.Clone(names), "label_a", "label_b"), rows)
 		checkWritten(t, r, &w, content, o, names, rows)
@@ -308,7 +308,7 @@ func FuzzSniff(f *testing.F) {
 	f.Add([]byte("1,5;2,5|3\t4\n"), true, "")
 	f.Fuzz(func(t *testing.T, head []byte, all bool, delimiter string) {
 		o := OpenOptions{}
-		o.Delimiter, _ = ParseDelimiter(delimiter)
+		o.CSV.Delimiter, _ = ParseDelimiter(delimiter)
 		var d dialect
 		var err error
 		allocs.AtMost(t, 4*(96*len(head)+64<<10), "a dialect", func() { d, err = sniffDialect(head, all, &o) })
@@ -319,10 +319,10 @@ func FuzzSniff(f *testing.F) {
 		if again, err := sniffDialect(head, all, &o); again != d || err != nil {
 			t.Fatalf("%+v, then %+v (error %v)", d, again, err)
 		}
-		if d.skip > len(head) || d.marks.Comma && d.delimiter == ',' || o.Delimiter != 0 && d.delimiter != o.Delimiter {
+		if d.skip > len(head) || d.marks.Comma && d.delimiter == ',' || o.CSV.Delimiter != 0 && d.delimiter != o.CSV.Delimiter {
 			t.Fatalf("%+v of %q", d, head)
 		}
-		if d.delimiter != ',' && o.Delimiter == 0 && !strings.ContainsRune(string(head), d.delimiter) {
+		if d.delimiter != ',' && o.CSV.Delimiter == 0 && !strings.ContainsRune(string(head), d.delimiter) {
 			t.Fatalf("%+v of %q", d, head)
 		}
 	})
@@ -389,10 +389,10 @@ func TestMissingWords(t *testing.T) {
 func TestCommasOfOtherColumns(t *testing.T) {
 	for file, o := range map[string]OpenOptions{
 		"tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n": {Drop: []string{"tags"}},
-		"3,7;1.5;0;1\n1,2;2.5;1;0\n":                         {Drop: []string{"0"}, Labels: LabelOptions{Columns: []string{"2:3"}}, Header: dataset.HeaderNo},
-		"x;tags;label_a;label_b\n1.5;3,7;0;1\n2.5;a;1;0\n":   {RowNames: "tags"},
+		"3,7;1.5;0;1\n1,2;2.5;1;0\n":                         {Drop: []string{"0"}, Labels: LabelOptions{Columns: []string{"2:3"}}, CSV: CSVOptions{Header: dataset.HeaderNo}},
+		"x;tags;label_a;label_b\n1.5;3,7;0;1\n2.5;a;1;0\n":   {CSV: CSVOptions{RowNames: "tags"}},
 		"x;tags;label_a;label_b\n1.5;3,7;0;1\n2.5;1,2;1;0\n": {FeatureColumns: []string{"x"}},
-		"1.5;3,7;0;1\n2.5;1,2;1;0\n":                         {FeatureColumns: []string{"0"}, Labels: LabelOptions{Columns: []string{"2:3"}}, Header: dataset.HeaderNo},
+		"1.5;3,7;0;1\n2.5;1,2;1;0\n":                         {FeatureColumns: []string{"0"}, Labels: LabelOptions{Columns: []string{"2:3"}}, CSV: CSVOptions{Header: dataset.HeaderNo}},
 		"tags;x;kind\n3,7;1.5;a\n1,2;2.5;b\n":                {FeatureColumns: []string{"x"}, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"kind"}}},
 		"tags;x\n3,7;1.5\n1,2;2.5\n":                         {FeatureColumns: []string{"x"}, NoLabels: true},
 	} {

@@ -70,7 +70,7 @@ func TestSpellingsAreNamed(t *testing.T) {
 				}
 				return err
 			}
-			o := OpenOptions{Header: dataset.HeaderYes, Delimiter: ','}
+			o := OpenOptions{CSV: CSVOptions{Header: dataset.HeaderYes, Delimiter: ','}}
 			if where == "a.libsvm" {
 				o = OpenOptions{}
 			}
@@ -83,16 +83,16 @@ func TestSpellingsAreNamed(t *testing.T) {
 				switch {
 				case f[3] != fmt.Sprint(c.value): // the other way to read it
 				case f[1] == "thousands":
-					o.Thousands = rune(f[2][0])
+					o.CSV.Thousands = rune(f[2][0])
 				default:
-					o.Decimal = f[2]
+					o.CSV.Decimal = f[2]
 				}
 			}
 			m := write.FindStringSubmatch(err.Error())
 			if m == nil {
 				t.Fatalf("%s: nothing to write: %v", c.cell, err)
 			}
-			if v, reason := (numbers.Marks{Comma: o.Decimal == ",", Thousands: o.Thousands}).Parse(m[1]); reason != "" || math.Abs(v-c.value) > 1e-12 {
+			if v, reason := (numbers.Marks{Comma: o.CSV.Decimal == ",", Thousands: o.CSV.Thousands}).Parse(m[1]); reason != "" || math.Abs(v-c.value) > 1e-12 {
 				t.Errorf("%s: %s is %v (%s), want %v", c.cell, m[1], v, reason, c.value)
 			}
 			if err := built(m[1], o); err != nil && !strings.Contains(err.Error(), "negative") {
