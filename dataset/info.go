@@ -135,6 +135,7 @@ func (i Info) Check() error {
 	return nil
 }
 
+// Prefix returns the beginning of messages about a file; empty: the data is in no file.
 func Prefix(file string) string {
 	if file == "" {
 		return ""

@@ -77,10 +77,13 @@ func Trimmed(texts []string) (out []string) {
 	return out
 }
 
-// The names of features and labels in files if a dataset has none.
+// DefaultFeatureName returns the name of feature i of a file without names.
 func DefaultFeatureName(i int) string { return "x" + strconv.Itoa(i) }
-func DefaultLabelName(i int) string   { return "label_" + strconv.Itoa(i) }
 
+// DefaultLabelName returns the name of label i of a file without names.
+func DefaultLabelName(i int) string { return "label_" + strconv.Itoa(i) }
+
+// Counted returns a number of things in words: "1 sample", "2 samples".
 func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -97,6 +100,7 @@ func FirstDifference(a, b []string) int {
 	return i
 }
 
+// Quoted returns name i in quotes, or "none" after the last.
 func Quoted(names []string, i int) string {
 	if i >= len(names) {
 		return "none"

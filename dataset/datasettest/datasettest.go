@@ -22,8 +22,10 @@ type Listed struct {
 	Change func(l *Listed)
 }
 
+// Info implements dataset.Source.
 func (l *Listed) Info() dataset.Info { return l.Described }
 
+// Scan implements dataset.Source.
 func (l *Listed) Scan(f func(*dataset.Row) error) error {
 	l.Scans++
 	if l.Change != nil {
@@ -48,7 +50,7 @@ func SomeRows(n int) *Listed {
 	return l
 }
 
-// collected is a Source's rows, copied.
+// Collect returns copies of the rows of a source.
 func Collect(t *testing.T, src dataset.Source) []dataset.Row {
 	t.Helper()
 	rows, err := TryCollect(src)
@@ -58,6 +60,7 @@ func Collect(t *testing.T, src dataset.Source) []dataset.Row {
 	return rows
 }
 
+// TryCollect returns copies of the rows of a source, or the error of its scan.
 func TryCollect(src dataset.Source) (rows []dataset.Row, err error) {
 	err = src.Scan(func(r *dataset.Row) error {
 		c := *r
@@ -83,6 +86,7 @@ func Dense(r dataset.Row, features int) []float64 {
 	return x
 }
 
+// WriteFile writes a file into a new folder, and returns its path.
 func WriteFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -106,6 +110,7 @@ func MustContain(t *testing.T, err error, parts ...string) {
 	}
 }
 
+// MustBe checks that err is target.
 func MustBe(t *testing.T, err, target error) {
 	t.Helper()
 	if !errors.Is(err, target) {
@@ -155,7 +160,7 @@ func (s *stored) Scan(f func(*dataset.Row) error) error {
 	return nil
 }
 
-// row copies row i to dst.
+// RowAt copies row i of r to dst.
 func RowAt(r *dataset.Rows, i int, dst *dataset.Row) {
 	var values []float32
 	if dst.Sparse = r.Sparse; r.Sparse {
@@ -190,12 +195,14 @@ func RowNames(r *dataset.Rows) []string {
 	return names
 }
 
+// SameFloat32 reports whether numbers are equal after they are rounded to float32.
 func SameFloat32(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool {
 		return math.Float32bits(float32(x)+0) == math.Float32bits(float32(y)+0)
 	})
 }
 
+// CountRole counts the rows with a role.
 func CountRole(roles []dataset.Roles, role dataset.Roles) (n int) {
 	for _, r := range roles {
 		if r == role {

@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// Bounds of featureStats: columns, pairs of a feature and a label, and the number of rows
+// Bounds of Stats: columns, pairs of a feature and a label, and the number of rows
 // from which on correlations use a sample of the rows only.
 const (
 	MaxColumns = 1 << 20
@@ -43,6 +43,7 @@ type Column struct {
 	falls     bool // some value is not above the one before
 }
 
+// New returns the statistics of no rows.
 func New(info dataset.Info) *Stats {
 	w := &Stats{info: info}
 	if info.Features <= MaxColumns {
@@ -90,6 +91,7 @@ func sampled(row int) bool {
 // leastNormal is the least number above 0 that float32 stores with all digits.
 const leastNormal = 0x1p-126
 
+// Add adds a value; NaN is a missing one.
 func (c *Column) Add(v float64) {
 	if v != v {
 		c.Missing++
@@ -460,6 +462,7 @@ func (w *Stats) target(label int) string {
 	return fmt.Sprintf("label %d", label)
 }
 
+// NamedAsNumber reports whether a feature has the name of a row number, such as "id".
 func NamedAsNumber(name string) bool {
 	name = strings.ToLower(name)
 	return slices.Contains([]string{"id", "index", "idx", "row", "row_id", "rowid"}, name) || strings.HasPrefix(name, "unnamed: ")
@@ -538,5 +541,5 @@ func (c *Column) Single(info *dataset.Info) errtext.Text {
 	return errtext.Sprintf("found only one label%s; the labels of a sample sum to 1, so a single label would always be 1; %s", name, what)
 }
 
-// suspectRows is the least number of rows that show what a column seems to be, other than constant.
+// MinRows is the least number of rows that show what a column seems to be, other than constant.
 const MinRows = 10

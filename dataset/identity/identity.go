@@ -78,6 +78,7 @@ type Text struct {
 	Rows      int // that have it
 }
 
+// NewSet returns an empty Set. Messages name the file, and what: "class" or "group".
 func NewSet(file, what string) *Set {
 	return &Set{file, what, map[string]*Text{}}
 }
@@ -204,6 +205,7 @@ type Groups struct {
 	bytes int
 }
 
+// NewGroups returns an empty Groups; messages name the file.
 func NewGroups(file string) *Groups {
 	return &Groups{seen: NewSet(file, "group")}
 }

@@ -52,7 +52,8 @@ type Progress struct {
 	Part  float64 // share of the phase that is done, from 0 to 1; -1 where unknown
 }
 
-const ProgressRows = 1 << 8 // rows between two reports
+// ProgressRows is the number of rows between two reports of progress.
+const ProgressRows = 1 << 8
 
 // Report calls Progress and returns the error of Context. If the number of rows is unknown (of is -1), the share of
 // file that was read says how far the phase is; file may be nil.

@@ -28,7 +28,7 @@ type Inspection struct {
 	Labels   int    `json:"labels"`
 	// LabelsAre says what an import would take the labels for.
 	LabelsAre string `json:"labels_are"`
-	// FeatureColumns describes each feature; empty if there are more than maxStatsColumns.
+	// FeatureColumns describes each feature; empty if there are more than featurestats.MaxColumns.
 	FeatureColumns []ColumnSummary `json:"feature_columns"`
 	LabelColumns   []ColumnSummary `json:"label_columns"`
 	// LabelSums describes the sums of the labels of the rows; nil without labels, or where no sum is finite.

@@ -79,6 +79,7 @@ func (m Marks) Value(field string) (v float64, ok bool) {
 	return v, reason == ""
 }
 
+// IsField reports whether a field is a number in a file with these marks.
 func IsField(field string, m Marks) bool {
 	_, ok := m.Value(field)
 	return ok
@@ -269,7 +270,7 @@ func (m Marks) Ways(field string) (ways []dataset.Way) {
 	return ways
 }
 
-// marks returns the marks of a way that Way.What describes as ways does.
+// MarksOf returns the marks of a way that Way.What describes as ways does.
 func MarksOf(w *dataset.Way) (m Marks) {
 	decimal := ""
 	for _, f := range w.Flags {

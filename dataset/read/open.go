@@ -18,18 +18,16 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// Open opens a data file of the kind that its name ends in: .mat (MATLAB v5),
-// .npz, .npy (features; see OpenOptions.LabelsFile), .csv, .tsv, .libsvm or .svm,
-// the last four also with .gz. FORMAT.md says what each must hold. A path that begins with { is a JSON object with the .npy
-// files of a dataset.
+// Open opens a data file of the kind that its name ends in: .mat (MATLAB v5), .npz, .npy (features; see
+// ArrayOptions.LabelsFile), .csv, .tsv, .libsvm or .svm. The last four may also end in .gz. FORMAT.md says what each must
+// hold. A path that begins with { is a JSON object with the .npy files of a dataset.
 //
-// Labels are taken from where LabelOptions.Columns or OpenOptions.LabelsVariable
-// says; otherwise from the variable or columns called "age" or "class" (for these kinds; in CSV also "label", "target" or "y"); otherwise from
-// the variable "labels" or the columns with a label prefix.
+// Labels are in the columns of LabelOptions.Columns or in ArrayOptions.LabelsVariable. If neither is given, a variable or
+// column called "age" or "class" has the labels of these kinds; in CSV files also "label", "target" or "y". Else the
+// variable "labels" or the columns with a label prefix have them.
 //
-// Errors name the file. They wrap ErrFormat, ErrNoLabels, ErrRowCount or
-// fs.ErrNotExist where these apply, and are *RowError where a row is at fault.
-// Values are checked by Import, Build and Blocks.
+// Errors name the file. They wrap dataset.ErrFormat, ErrNoLabels, ErrRowCount or fs.ErrNotExist if these apply, and are a
+// *dataset.RowError if a row is wrong. Package importer checks the values.
 func Open(path string, o OpenOptions) (dataset.Source, error) {
 	o.Called = cmp.Or(o.Called, CalledOf(path))
 	if err := o.check(); err != nil {

@@ -38,7 +38,7 @@ func firstRecords(head []byte, all bool, delimiter rune) (records [][]string, li
 	return records, lines, false
 }
 
-// csvReader reads records of at most maxLine bytes and maxColumns fields, plus a buffer: a quote
+// csvReader reads records of at most maxLine bytes and dataset.MaxColumns fields, plus a buffer: a quote
 // that is never closed must not read the whole file into memory.
 type csvReader struct {
 	*csv.Reader

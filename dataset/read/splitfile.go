@@ -351,7 +351,7 @@ func tested(field string) (is, ok bool) {
 	return false, false
 }
 
-// SplitFile reads a split file of the rows of the file that the dataset was imported from, see
+// SplitFor reads a split file of the rows of the file that the dataset was imported from, see
 // the function SplitFile, and returns what it says of the dataset's rows. The fields of rows that
 // the dataset lacks may be empty.
 func SplitFor(m *dataset.Manifest, path string) (*dataset.SplitList, error) {
