@@ -89,6 +89,13 @@ func Handler(cfg Config) http.Handler {
 		"GET /v1/models/{name...}":           model.get,
 		"DELETE /v1/models/{job...}":         json(model.delete),
 	}
+	mux := leading.route(handlers)
+	mux.HandleFunc("/", respond.unknown(mux, cfg.Prefix))
+	return counted(mux, cfg.Count)
+}
+
+// route serves each request of package rights by its handler. A request that the leader answers is forwarded to it.
+func (l *leaderOnly) route(handlers map[string]http.HandlerFunc) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, r := range rights.Requests {
 		handler := handlers[r.Pattern]
@@ -96,12 +103,11 @@ func Handler(cfg Config) http.Handler {
 			panic("api: the requests of package rights have other patterns than their handlers, such as " + r.Pattern)
 		}
 		if r.Kind&(rights.AnyAnswers|rights.AnyIfLocal) == 0 {
-			handler = leading.only(handler)
+			handler = l.only(handler)
 		}
 		mux.HandleFunc(r.Pattern, access.Route(r.Pattern, handler))
 	}
-	mux.HandleFunc("/", respond.unknown(mux, cfg.Prefix))
-	return counted(mux, cfg.Count)
+	return mux
 }
 
 // methods are the methods of requests.

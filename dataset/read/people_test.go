@@ -126,7 +126,7 @@ func TestPeople(t *testing.T) {
 
 // The table's place in the page.
 const (
-	peopleBegin = "<!-- people: written by go test ./dataset -run TestPeopleTable -write-people -->\n"
+	peopleBegin = "<!-- people: written by go test ./dataset/read -run TestPeopleTable -write-people -->\n"
 	peopleEnd   = "<!-- end of people -->\n"
 )
 
