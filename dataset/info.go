@@ -24,10 +24,10 @@ type Source interface {
 
 // Info describes what a Source gives.
 type Info struct {
-	File     string // for messages; empty where there is none
-	Rows     int    // -1 where only a scan can tell
+	File     string // for messages; empty: the rows are in no file
+	Rows     int    // -1: only a scan can tell
 	Features int
-	Labels   int // 0 where the rows carry no labels
+	Labels   int // 0: rows have no labels
 
 	FeatureNames []string // empty or Features long
 	LabelNames   []string // empty or Labels long
@@ -51,35 +51,34 @@ type Info struct {
 	Missing Missing
 	// CountedFrom is where a libsvm file begins to count features.
 	CountedFrom Counting
-	// labelFlags are how flags name the columns of labels in a CSV file; labelsListed: by --label-columns.
+	// LabelFlags names the columns of the labels of a CSV file as flags do. LabelsListed is true if --label-columns named
+	// them.
 	LabelFlags   []string
 	LabelsListed bool
-	// defaultLabels: the labels of a CSV file are called 0, 1, 2, ..., as if they had no names.
+	// DefaultLabels is true if the labels of a CSV file are called 0, 1, 2, ..., as if they had no names.
 	DefaultLabels bool
-	// unsure: the first line of a CSV file has numbers and was read as a row, but could
-	// be a header.
+	// Unsure is true if the first line of a CSV file has numbers and was read as a row, but could be a header.
 	Unsure bool
-	// rare: so few features are not 0 that a file of them, packed as usual, would unpack to more than maxRatio
-	// times its size.
+	// Rare is true if so few features are not 0 that a packed file of them unpacks to more bytes than readers accept.
 	Rare bool
-	// missingWords counts the words that a scan took for missing values; nil: the file has no such words.
+	// MissingWords counts the words that a scan took for missing values; nil: the file cannot have such words.
 	MissingWords *WordCounts
-	// classNames are the names of labels that a file of classes has.
+	// ClassNames lists the names of the labels in a file of classes.
 	ClassNames []string
-	// fractions counts the rows of a scan whose ages are no whole numbers, if errors are measured from whole ones; nil: they
-	// are not.
+	// Fractions counts the rows of a scan whose ages are not whole numbers; nil: errors are not measured from whole
+	// numbers.
 	Fractions *int
-	// slow: a row takes long to read, so that progress is reported after each.
+	// Slow is true if a row takes long to read, so that progress is reported after each row.
 	Slow bool
-	// Notes say how a file was read, where users might expect otherwise.
+	// Notes say how a file was read, if users might expect otherwise.
 	Notes []errtext.Text
 }
 
 // Said returns the Notes and, of a source that was scanned, what the scan found.
 func (i Info) Said() []errtext.Text { return slices.Concat(i.Notes, i.ScanNotes()) }
 
-// ScanNotes says which words a scan took for missing values, and that it found ages that are no whole numbers, if errors are
-// measured from whole ones.
+// ScanNotes says which words a scan took for missing values. It also says how many ages are not whole numbers, if errors
+// are measured from whole numbers.
 func (i *Info) ScanNotes() (notes []errtext.Text) {
 	if c := i.MissingWords; c != nil {
 		for _, word := range slices.Sorted(maps.Keys(c.Rows)) {
@@ -169,12 +168,12 @@ type Row struct {
 	// and Name mean anything.
 	LeftOut bool
 
-	Lack   Lack      // of a row that is left out
-	Turned bool      // the features are an image that was turned
+	Lack   Lack      // why the row is left out
+	Turned bool      // true if the features are an image that was turned
 	Line   int       // in a text file, from 1
-	File   Measured  // the text file; nil for others
-	Raw    []float64 // the numbers that Labels were made from; nil if there were none
-	Text   string    // a label as it was written, for classes
+	File   Measured  // the text file; nil: the rows are in a file of another kind
+	Raw    []float64 // the numbers that Labels were made from; nil: there were none
+	Text   string    // the class as the file writes it
 }
 
 // ListsClasses reports whether the labels of a row, as a libsvm file has them, may be numbers of classes.

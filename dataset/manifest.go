@@ -223,7 +223,7 @@ type Groups struct {
 	Names  []string `json:"names"`  // by group: sorted, by value where all are numbers
 }
 
-// MaxGroups bounds the number of groups, and maxGroupBytes their names, in bytes.
+// MaxGroups bounds the number of groups, and MaxGroupBytes their names, in bytes.
 const (
 	MaxGroups     = MaxFolds
 	MaxGroupBytes = 1 << 20

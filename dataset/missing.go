@@ -24,7 +24,7 @@ type Missing struct {
 	// a job takes the place of its missing values, which rows keep as NaN until then.
 	By string
 
-	Keep  bool    // pass missing values on, for Inspect
+	Keep  bool    // pass missing values on, for package inspect
 	Model *Schema // of the model that the file is for; nil: none
 }
 
@@ -63,7 +63,7 @@ func (m Missing) String() string {
 	return m.By
 }
 
-// Refuses tells whether missing values are refused.
+// Refuses reports whether missing values are refused.
 func (m Missing) Refuses() bool { return !m.Drop && !m.Fill && !m.Keep && m.By == "" }
 
 // Advice in errors about missing labels, and about missing features.

@@ -8,7 +8,7 @@ import (
 
 // SplitList is what a split file says: Split.Assigned, Folds and Overlap.
 type SplitList struct {
-	Assigned []uint16 // by row; with Overlap splitWords(Folds) for each row
+	Assigned []uint16 // by row; if Overlap is true, SplitWords(Folds) for each row
 	Folds    int
 	Overlap  bool
 }

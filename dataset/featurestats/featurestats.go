@@ -270,7 +270,7 @@ type roundedColumn struct {
 	values    map[float64]bool
 }
 
-// Bounds of roundedFeatures: features, and different values of all of them.
+// Bounds of RoundedFeatures: features, and different values of all of them.
 const (
 	maxRounded       = 1 << 10
 	maxRoundedValues = 1 << 18
