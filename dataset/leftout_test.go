@@ -30,7 +30,7 @@ func TestLeftOut(t *testing.T) {
 	})
 }
 
-// FuzzLeftOut: a manifest's list is read or refused, and is that of ascending rows.
+// FuzzLeftOut: a list in a manifest has ascending rows, or is refused.
 func FuzzLeftOut(f *testing.F) {
 	f.Add([]byte{1, 1, 0x80, 1}, 300)
 	f.Add([]byte{0}, 3)

@@ -10,8 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// tellingRows makes rows of normal features, of which those listed tell what the four
-// labels are.
+// tellingRows makes rows of normal features. The features in telling decide the four labels.
 func tellingRows(rows, features int, seed uint64, telling ...int) (*dataset.Manifest, *dataset.Data) {
 	s := num.NewStream(num.NewKey(seed, "test"), 0, 0)
 	r := &dataset.Rows{N: rows, Features: features, Labels: 4}

@@ -58,7 +58,7 @@ func TestWaitingRow(t *testing.T) {
 	}
 	j.WaitingFor, j.Waiting = protocol.WaitNoWorker, "no worker"
 	if text := stateOf(j); text != "running, no worker" || secondsOf(j, now).left != "-" {
-		t.Errorf("one that waits: %q, ETA %s", text, secondsOf(j, now).left)
+		t.Errorf("a waiting job: %q, ETA %s", text, secondsOf(j, now).left)
 	}
 	for _, r := range protocol.WaitReasons() {
 		if r.Short() == "" || r.Short() == string(r) {

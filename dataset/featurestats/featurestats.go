@@ -36,7 +36,7 @@ type Column struct {
 	Low, High float64
 	last      float64
 	Seen      int // values, without the zeros that a sparse row leaves out
-	Zeros     int // those of seen that are 0
+	Zeros     int // values that are 0 and that rows list
 	Missing   int
 	Fraction  bool // some value is no whole number
 	tiny      bool // some value is not 0 and nearer to it than 2^-126, so that float32 has few digits of it or none

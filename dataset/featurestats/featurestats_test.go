@@ -92,8 +92,7 @@ func TestSuspectsOfSorted(t *testing.T) {
 	}
 }
 
-// TestCorrelations: they are those of the rows that are compared on, also of large
-// values that change little.
+// TestCorrelations: correlations leave out rows with a missing value, and are exact if large values change little.
 func TestCorrelations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2*MinRows, 200).Draw(t, "rows")

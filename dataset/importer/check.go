@@ -290,7 +290,7 @@ func (c *Checker) Stored(sparse bool) (columns []uint32, values []float32) {
 	return nil, c.spare
 }
 
-// MissingBeside says which value beside features and labels a row lacks; empty: none.
+// MissingBeside names the exact number, interval or group that a row lacks; empty: it lacks none.
 func MissingBeside(i *dataset.Info, r *dataset.Row) string {
 	switch {
 	case i.HasValues && math.IsNaN(r.Value):

@@ -4,8 +4,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// besideSource is a Source whose rows get what arrays have beside their features. The arrays
-// are in memory.
+// besideSource adds exact numbers, intervals and groups, which arrays in memory have, to the rows of a Source.
 type besideSource struct {
 	dataset.Source
 	info    dataset.Info
