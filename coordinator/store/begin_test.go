@@ -225,10 +225,11 @@ func TestFirstStart(t *testing.T) {
 		f, err := c.ask(context.Background(), "a")
 		return err == nil && f.Phase == PhaseNew
 	})
-	f := c.claim(c.config("c", nil))
+	other := c.config("c", nil)
+	other.PeerList = "another"
+	f := c.claim(other)
 	ctx, cancel := context.WithTimeout(testkit.Context(t), 50*time.Millisecond)
 	defer cancel()
-	f.config.PeerList = "another"
 	if err := f.Decide(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("with another list: %v", err)
 	}

@@ -21,7 +21,8 @@ const (
 // flow holds back long messages while clients have not read the messages before them. NATS
 // would close the connection of a client for which too much waits.
 type flow struct {
-	most int64 // bound of all that waits, in bytes
+	most     int64         // bound of all that waits, in bytes
+	deadline time.Duration // ServerOptions.deadline
 
 	mu      sync.Mutex
 	all     int64             // bytes that wait, stuck clients included
@@ -36,13 +37,13 @@ type reader struct {
 	grew time.Time // the first time at which it had read as much
 }
 
-// newFlow returns the flow of a server with ServerOptions.Pending. An eighth is left to short messages.
-func newFlow(pending int64) *flow {
-	return &flow{most: pending / 8 * 7, clients: make(map[uint64]reader)}
+// newFlow returns the flow of a server with ServerOptions.Pending and deadline. An eighth is left to short messages.
+func newFlow(pending int64, deadline time.Duration) *flow {
+	return &flow{most: pending / 8 * 7, deadline: deadline, clients: make(map[uint64]reader)}
 }
 
 // await waits until n bytes of a long message may be published. Clients that read nothing
-// delay it by stuckFor, and by writeDeadline if the memory for messages is full. NATS closes
+// delay it by stuckFor, and by the deadline if the memory for messages is full. NATS closes
 // the connections of such clients.
 func (s *Server) await(subject string, n int) {
 	f := s.flow
@@ -66,8 +67,8 @@ func (f *flow) fits(bytes int64) bool {
 	return f.all == 0 || f.all+bytes <= f.most && (f.moving == 0 || f.moving+bytes <= longAhead)
 }
 
-// look counts what waits for clients. It reports whether none has read anything for
-// writeDeadline.
+// look counts what waits for clients. It reports whether none has read anything until the
+// deadline.
 func (f *flow) look(conns []*natsserver.ConnInfo, now time.Time) (stuck bool) {
 	f.all, f.moving = 0, 0
 	before := f.clients
@@ -87,7 +88,7 @@ func (f *flow) look(conns []*natsserver.ConnInfo, now time.Time) (stuck bool) {
 			f.moving += int64(c.Pending)
 		}
 	}
-	return now.Sub(f.grew) > writeDeadline
+	return now.Sub(f.grew) > f.deadline
 }
 
 // Load is what the clients of other processes take of a server.

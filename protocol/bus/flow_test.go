@@ -13,15 +13,16 @@ import (
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
-// deaf connects and subscribes, says that it is alive, and reads nothing.
-func deaf(t *testing.T, s *Server, subject string) net.Conn {
+// deaf connects and subscribes, says that it is alive, and reads nothing. The system receives at most
+// buffer bytes for it.
+func deaf(t *testing.T, s *Server, subject string, buffer int) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.ClientURL(), "nats://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+	_ = c.(*net.TCPConn).SetReadBuffer(buffer)
 	say := "CONNECT {\"verbose\":false,\"pedantic\":false}\r\n"
 	if subject != "" {
 		say += "SUB " + subject + " 1\r\n"
@@ -30,6 +31,12 @@ func deaf(t *testing.T, s *Server, subject string) net.Conn {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// subscribed waits until the server knows n subscriptions of a subject.
+func subscribed(t *testing.T, s *Server, subject string, n int) {
+	t.Helper()
+	eventually(t, "subscribed to "+subject, func() bool { return s.s.GlobalAccount().Interest(subject) == n })
 }
 
 // TestDeafClientsAreClosed: what waits for a client that does not read has a bound, and NATS
@@ -44,9 +51,10 @@ func TestDeafClientsAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range many {
-		deaf(t, s, "y")
+		deaf(t, s, "y", 4<<10)
 	}
-	eventually(t, "subscribed", func() bool { return s.s.NumSubscriptions() >= many+1 })
+	subscribed(t, s, "x", 1)
+	subscribed(t, s, "y", many)
 	for range sends {
 		for _, subject := range []string{"x", "y"} {
 			if err := from.Send(subject, "", msg); err != nil {
@@ -70,8 +78,7 @@ func TestDeafClientsAreClosed(t *testing.T) {
 // slow connects and subscribes, and reads some 30 MB a second; read counts them.
 func slow(t *testing.T, s *Server, subject string, read *atomic.Int64) {
 	t.Helper()
-	c := deaf(t, s, subject)
-	_ = c.(*net.TCPConn).SetReadBuffer(512 << 10)
+	c := deaf(t, s, subject, 512<<10)
 	go func() {
 		b := make([]byte, 64<<10)
 		for {
@@ -85,17 +92,18 @@ func slow(t *testing.T, s *Server, subject string, read *atomic.Int64) {
 }
 
 // TestLongMessagesWait: messages that are sent faster than clients read wait for the clients, within
-// the bound, and no client is closed. A client that reads nothing is closed, and delays the
-// others only for a short time.
+// the bound, and no client is closed. A client that reads nothing delays the others only for a
+// short time.
 func TestLongMessagesWait(t *testing.T) {
-	const bound, sends, size = 8 << 20, 4, 5 << 20
-	s := startServer(t, ServerOptions{Name: "a", Pending: bound})
+	const bound, sends, size, deadline = 8 << 20, 4, 5 << 20, time.Minute
+	s := startServer(t, ServerOptions{Name: "a", Pending: bound, deadline: deadline})
 	from := connect(t, Options{Server: s})
 	var read atomic.Int64
 	for _, subject := range []string{"x", "y"} {
 		slow(t, s, subject, &read)
 	}
-	eventually(t, "subscribed", func() bool { return s.s.NumSubscriptions() >= 2 })
+	subscribed(t, s, "x", 1)
+	subscribed(t, s, "y", 1)
 	msg := message(size, 1)
 	send := func(subject string) {
 		t.Helper()
@@ -114,17 +122,30 @@ func TestLongMessagesWait(t *testing.T) {
 	if closed := s.Load().Closed; closed > 0 {
 		t.Errorf("%d clients were closed", closed)
 	}
-	deaf(t, s, "z")
-	eventually(t, "subscribed", func() bool { return s.s.NumSubscriptions() >= 3 })
+	deaf(t, s, "z", 4<<10)
+	subscribed(t, s, "z", 1)
 	send("z")
 	began := time.Now()
 	send("x")
-	if took := time.Since(began); took > writeDeadline/2 {
+	if took := time.Since(began); took > deadline/2 {
 		t.Errorf("a client that reads nothing delays a message to another for %v", took)
 	}
-	send("z")
 	eventually(t, "the other message to be read", func() bool { return read.Load() >= (2*sends+1)*size })
-	eventually(t, "the deaf client to be closed", func() bool { return s.Load().Clients == 2 })
+}
+
+// TestClosedAfterTheDeadline: NATS closes a client that reads nothing. A message for which there is no
+// room is sent afterwards.
+func TestClosedAfterTheDeadline(t *testing.T) {
+	s := startServer(t, ServerOptions{Name: "a", Pending: 8 << 20, deadline: 100 * time.Millisecond})
+	from := connect(t, Options{Server: s})
+	deaf(t, s, "x", 4<<10)
+	subscribed(t, s, "x", 1)
+	for range 2 {
+		if err := from.Send("x", "", message(5<<20, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the client to be closed", func() bool { return s.Load().Clients == 0 })
 }
 
 // TestFlow: what waits for clients that read, and all that waits, have a bound. What waits for a
@@ -161,7 +182,7 @@ func TestFlow(t *testing.T) {
 			{writeDeadline + 1, []*natsserver.ConnInfo{conn(1, most, 0)}, 0, true},
 		},
 	} {
-		f := newFlow(most / 7 * 8)
+		f := newFlow(most/7*8, writeDeadline)
 		f.most, f.grew = most, start
 		for i, l := range looks {
 			if stuck := f.look(l.conns, start.Add(l.after)); stuck != l.stuck {

@@ -23,7 +23,7 @@ func TestOwnConnectionHasRoom(t *testing.T) {
 		connect(t, Options{URLs: []string{s.ClientURL()}})
 	}
 	for range moreClients {
-		deaf(t, s, "x")
+		deaf(t, s, "x", 4<<10)
 	}
 	eventually(t, "the other clients to be refused", func() bool { return s.Load().Refused == moreClients && s.s.NumClients() == most+ownClients })
 	id, err := own.link.(*natsLink).nc.GetClientID()

@@ -25,7 +25,7 @@ const (
 	maxPayload = 1 << 20
 	// maxPending is the default of ServerOptions.Pending.
 	maxPending = 2 * protocol.MaxMessage
-	// writeDeadline is how long a client may read nothing of what is to be sent to it.
+	// writeDeadline is ServerOptions.deadline, if it is 0.
 	writeDeadline = 5 * time.Second
 	// maxSubscriptions bounds those of a client. Workers have four, coordinators a dozen.
 	maxSubscriptions = 64
@@ -66,6 +66,9 @@ type ServerOptions struct {
 	// processes; 0: no bound.
 	Pending     int64
 	Connections int
+	// deadline is how long a client may read nothing of what is to be sent to it before NATS closes
+	// its connection; 0: writeDeadline. A test process can stand still for longer than writeDeadline.
+	deadline time.Duration
 	// Closed is true if clients of other processes are refused until Admit.
 	Closed bool
 
@@ -101,7 +104,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if err := free(opts.Cluster.Host, opts.Cluster.Port); err != nil {
 		return nil, &ListenError{Routes: true, Address: place(opts.Cluster.Host, opts.Cluster.Port), Err: err}
 	}
-	s := &Server{fatal: make(chan string, 8), flow: newFlow(opts.MaxPending)}
+	s := &Server{fatal: make(chan string, 8), flow: newFlow(opts.MaxPending, opts.WriteDeadline)}
 	s.admission = &admission{secure: o.TLS != nil, most: o.Connections, rights: o.Rights}
 	s.admission.closed.Store(o.Closed)
 	opts.CustomClientAuthentication, opts.AuthTimeout = s.admission, authSeconds
@@ -151,7 +154,7 @@ func (o *ServerOptions) nats() (*natsserver.Options, error) {
 	opts := &natsserver.Options{
 		ServerName: o.Name, Host: o.Host, Port: port(o.ClientPort), ClientAdvertise: o.Advertise,
 		NoSigs: true, MaxPayload: maxPayload, MaxPending: cmp.Or(o.Pending, maxPending), MaxConn: most,
-		WriteDeadline: writeDeadline, WriteTimeout: natsserver.WriteTimeoutPolicyRetry, MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
+		WriteDeadline: cmp.Or(o.deadline, writeDeadline), WriteTimeout: natsserver.WriteTimeoutPolicyRetry, MaxSubs: maxSubscriptions, MaxSubTokens: maxTokens,
 		PingInterval: ping, MaxPingsOut: pingsOut, DisableShortFirstPing: true,
 	}
 	if len(o.Routes) == 0 && o.RoutePort == 0 {
