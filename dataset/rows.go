@@ -113,8 +113,12 @@ func (r *Rows) checkSparse() error {
 		if from > to || int(to) > len(r.Index) {
 			return fmt.Errorf("dataset: the sparse block is damaged: sample %d spans values %d to %d of %d", i, from, to, len(r.X))
 		}
-		if !ascending(r.Index[from:to], uint32(r.Features)) {
-			return fmt.Errorf("dataset: the sparse block is damaged: the columns of sample %d do not ascend below %d", i, r.Features)
+		next := uint32(0)
+		for _, c := range r.Index[from:to] {
+			if c < next || c >= uint32(r.Features) {
+				return fmt.Errorf("dataset: the sparse block is damaged: the columns of sample %d do not ascend below %d", i, r.Features)
+			}
+			next = c + 1
 		}
 	}
 	return nil
@@ -150,17 +154,6 @@ func (r *Rows) filled(values []float64) *Rows {
 		f.Start = append(f.Start, uint32(len(f.X)))
 	}
 	return &f
-}
-
-func ascending(columns []uint32, limit uint32) bool {
-	next := uint32(0)
-	for _, c := range columns {
-		if c < next || c >= limit {
-			return false
-		}
-		next = c + 1
-	}
-	return true
 }
 
 // PositiveZero rounds to float32 and replaces -0 by +0, as sparse storage does.

@@ -56,7 +56,13 @@ func New(kind string, n int, seed uint64) (dataset.Source, error) {
 		f.plant()
 		f.label = f.leaves
 	case "interactions":
-		f.pair()
+		f.weights = f.normals(pairs*denseLabels, 0.5)
+		s := f.stream(1)
+		for range pairs {
+			a := int(s.Uint64n(denseFeatures))
+			b := (a + 1 + int(s.Uint64n(denseFeatures-1))) % denseFeatures
+			f.pairs = append(f.pairs, [2]int{a, b})
+		}
 		f.label = f.interactions
 	case "sparse":
 		f.info.Features, f.info.Labels = sparseFeatures, sparseLabels
@@ -102,16 +108,6 @@ func (f *source) normals(n int, deviation float64) []float64 {
 		list[i] = float64(deviation * s.Normal())
 	}
 	return list
-}
-
-func (f *source) pair() {
-	f.weights = f.normals(pairs*denseLabels, 0.5)
-	s := f.stream(1)
-	for range pairs {
-		a := int(s.Uint64n(denseFeatures))
-		b := (a + 1 + int(s.Uint64n(denseFeatures-1))) % denseFeatures
-		f.pairs = append(f.pairs, [2]int{a, b})
-	}
 }
 
 func (f *source) plant() {

@@ -201,7 +201,16 @@ func (p *correlations) add(r *dataset.Row) {
 		switch {
 		case at >= len(p.sx) || x == 0 || math.IsInf(x, 0):
 		case math.IsNaN(x):
-			p.addMissing(at)
+			h := p.missing[at]
+			if h == nil {
+				h = &labelSums{sy: make([]float64, len(p.sy)), syy: make([]float64, len(p.sy))}
+				p.missing[at] = h
+			}
+			h.rows++
+			for j, y := range p.offsets {
+				h.sy[j] += y
+				h.syy[j] += float64(y * y)
+			}
 		default:
 			p.sx[at] += x
 			p.sxx[at] += float64(x * x)
@@ -210,20 +219,6 @@ func (p *correlations) add(r *dataset.Row) {
 				sums[j] += float64(x * y)
 			}
 		}
-	}
-}
-
-// addMissing adds the current row to the rows in which feature i is missing.
-func (p *correlations) addMissing(i int) {
-	h := p.missing[i]
-	if h == nil {
-		h = &labelSums{sy: make([]float64, len(p.sy)), syy: make([]float64, len(p.sy))}
-		p.missing[i] = h
-	}
-	h.rows++
-	for j, y := range p.offsets {
-		h.sy[j] += y
-		h.syy[j] += float64(y * y)
 	}
 }
 

@@ -205,21 +205,17 @@ func (g *generated) fill(row *dataset.Row) {
 	for j := range t {
 		t[j] *= scale
 	}
-	g.label(row.Labels, &t)
-}
-
-func (g *generated) label(dst []float64, t *[generateGroups]float64) {
 	sum := 0.0
-	for k := range dst {
+	for k := range row.Labels {
 		dot := g.bias[k]
-		for j, v := range t {
+		for j, v := range &t {
 			dot += float64(g.weight[k][j] * v)
 		}
-		dst[k] = float64(dot*dot) + 0.01
-		sum += dst[k]
+		row.Labels[k] = float64(dot*dot) + 0.01
+		sum += row.Labels[k]
 	}
-	for k := range dst {
-		dst[k] /= sum
+	for k := range row.Labels {
+		row.Labels[k] /= sum
 	}
 }
 

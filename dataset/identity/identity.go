@@ -124,7 +124,12 @@ func (s *Set) Resolve() (found []Count, merged []string, err error) {
 		name := t.text
 		if other := first[t.number]; other != nil && t.number != "" {
 			if word >= 0 || other.zeros != t.zeros {
-				return nil, nil, s.twoWays(other, t, all, word)
+				why := "the leading zeros may be part of the name"
+				if word >= 0 {
+					why = fmt.Sprintf("%.40q in row %d is a text", all[word].text, all[word].row)
+				}
+				return nil, nil, s.errorf(t, "%.40q, and %.40q in row %d, are one %s as numbers but two as texts (%s): write both as %s for one %s, "+
+					"or begin each with a letter (%s, %s) for two", t.text, other.text, other.row, s.what, why, other.number, s.what, "s"+other.text, "s"+t.text)
 			}
 			if merged == nil {
 				merged = []string{other.text, t.text}
@@ -179,16 +184,6 @@ func (s *Set) alike(all []*Text) error {
 		}
 	}
 	return nil
-}
-
-// twoWays is the error for two texts that are one number, where it is open whether they are one identity.
-func (s *Set) twoWays(a, b *Text, all []*Text, word int) error {
-	why := "the leading zeros may be part of the name"
-	if word >= 0 {
-		why = fmt.Sprintf("%.40q in row %d is a text", all[word].text, all[word].row)
-	}
-	return s.errorf(b, "%.40q, and %.40q in row %d, are one %s as numbers but two as texts (%s): write both as %s for one %s, "+
-		"or begin each with a letter (%s, %s) for two", b.text, a.text, a.row, s.what, why, a.number, s.what, "s"+a.text, "s"+b.text)
 }
 
 func (s *Set) inexact(t *Text) error {
@@ -291,7 +286,13 @@ func (x *Index) look(text string, r *dataset.Row) (i int, ok bool, err error) {
 	added := x.seen.Texts[text]
 	if x.numbers != nil {
 		if x.zeros[i] != added.zeros {
-			return 0, false, x.otherZeros(i, added)
+			for name, at := range x.Names {
+				if at == i {
+					return 0, false, x.seen.errorf(added, "%.40q, and the known %s %.40q, are one %s as numbers but two as texts (the leading zeros may be part of the name): "+
+						"write %s for one %s, or another text for two", added.text, x.seen.what, name, x.seen.what, name, x.seen.what)
+				}
+			}
+			return 0, false, nil
 		}
 		if added.inexact {
 			return 0, false, x.seen.inexact(added)
@@ -299,17 +300,6 @@ func (x *Index) look(text string, r *dataset.Row) (i int, ok bool, err error) {
 	}
 	x.found[added.text] = i
 	return i, true, nil
-}
-
-// otherZeros is the error for a text that is a known identity as a number and has other zeros in front.
-func (x *Index) otherZeros(i int, t *Text) error {
-	for name, at := range x.Names {
-		if at == i {
-			return x.seen.errorf(t, "%.40q, and the known %s %.40q, are one %s as numbers but two as texts (the leading zeros may be part of the name): "+
-				"write %s for one %s, or another text for two", t.text, x.seen.what, name, x.seen.what, name, x.seen.what)
-		}
-	}
-	return nil
 }
 
 // Sort sorts by value if all are numbers, otherwise by text.

@@ -91,8 +91,13 @@ func (d *decoder) decode() (image.Image, error) {
 	if err != nil {
 		return nil, d.failed(err)
 	}
-	if err := checkPixels(c.Width, c.Height, d.most, d.bytes); err != nil {
-		return nil, err
+	switch { // too large for this program, or for a file of so many bytes
+	case c.Width < 1 || c.Height < 1:
+		return nil, fmt.Errorf("an image of %d x %d pixels is not possible: %w", c.Width, c.Height, ErrFormat)
+	case c.Height > d.most/c.Width:
+		return nil, fmt.Errorf("the image has %d x %d pixels (width x height), at most %d pixels are allowed: make the image smaller: %w", c.Width, c.Height, d.most, ErrTooLarge)
+	case int64(c.Width)*int64(c.Height)/perByte > d.bytes:
+		return nil, fmt.Errorf("the file is damaged: %d x %d pixels do not fit in %d bytes: %w", c.Width, c.Height, d.bytes, ErrFormat)
 	}
 	if err := d.rewind(); err != nil {
 		return nil, err
@@ -114,17 +119,4 @@ func (d *decoder) failed(err error) error {
 		return fmt.Errorf("the %s file is truncated: %w", d.kind.name, ErrFormat)
 	}
 	return fmt.Errorf("%w: %w", err, ErrFormat)
-}
-
-// checkPixels refuses sizes that are too large, for this program or for a file of so many bytes.
-func checkPixels(width, height, most int, size int64) error {
-	switch {
-	case width < 1 || height < 1:
-		return fmt.Errorf("an image of %d x %d pixels is not possible: %w", width, height, ErrFormat)
-	case height > most/width:
-		return fmt.Errorf("the image has %d x %d pixels (width x height), at most %d pixels are allowed: make the image smaller: %w", width, height, most, ErrTooLarge)
-	case int64(width)*int64(height)/perByte > size:
-		return fmt.Errorf("the file is damaged: %d x %d pixels do not fit in %d bytes: %w", width, height, size, ErrFormat)
-	}
-	return nil
 }

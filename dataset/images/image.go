@@ -3,7 +3,6 @@ package images
 import (
 	"fmt"
 	"image"
-	"image/color"
 	"io"
 )
 
@@ -89,16 +88,12 @@ func levels(dst []uint16, src image.RGBA64Image, y, channels int) {
 	for i := 0; i < len(dst); i += channels {
 		p := src.RGBA64At(from.X+i/channels, from.Y+y)
 		if channels == Grey {
-			dst[i] = luminance(p)
+			// .299 R + .587 G + .114 B (ITU-R BT.601), as in image/color
+			dst[i] = uint16((19595*uint32(p.R) + 38470*uint32(p.G) + 7471*uint32(p.B) + 1<<15) >> 16)
 		} else {
 			dst[i], dst[i+1], dst[i+2] = p.R, p.G, p.B
 		}
 	}
-}
-
-// luminance is .299 R + .587 G + .114 B (ITU-R BT.601), as in image/color.
-func luminance(p color.RGBA64) uint16 {
-	return uint16((19595*uint32(p.R) + 38470*uint32(p.G) + 7471*uint32(p.B) + 1<<15) >> 16)
 }
 
 // share is a level of 16 bits as a number from 0 to 1.

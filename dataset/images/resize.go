@@ -28,7 +28,13 @@ func (r *resizer) run(src image.RGBA64Image) {
 		if o.from != read {
 			read = o.from
 			levels(r.row, src, read, dst.Channels)
-			r.sumLine(along)
+			clear(r.line)
+			for _, a := range along {
+				line, row := r.line[a.to*dst.Channels:(a.to+1)*dst.Channels], r.row[a.from*dst.Channels:(a.from+1)*dst.Channels]
+				for c, v := range row {
+					line[c] += a.units * uint64(v)
+				}
+			}
 		}
 		sums := r.sums[o.to*len(r.line) : (o.to+1)*len(r.line)]
 		for k, v := range r.line {
@@ -38,18 +44,6 @@ func (r *resizer) run(src image.RGBA64Image) {
 	all, area := uint64(r.size.X)*uint64(r.size.Y), dst.Height*dst.Width
 	for i, sum := range r.sums {
 		dst.Pixels[i%dst.Channels*area+i/dst.Channels] = share(uint16((sum + all/2) / all))
-	}
-}
-
-// sumLine sums the row along x.
-func (r *resizer) sumLine(along []overlap) {
-	clear(r.line)
-	channels := r.dst.Channels
-	for _, o := range along {
-		line, row := r.line[o.to*channels:(o.to+1)*channels], r.row[o.from*channels:(o.from+1)*channels]
-		for c, v := range row {
-			line[c] += o.units * uint64(v)
-		}
 	}
 }
 

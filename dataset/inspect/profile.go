@@ -91,10 +91,6 @@ var (
 	clockTime = regexp.MustCompile(`^\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?$`)
 )
 
-func isDate(s string) bool {
-	return isoDate.MatchString(s) || localDate.MatchString(s) || clockTime.MatchString(s)
-}
-
 // newProfile reads a table from beginning to end and guesses the roles of its columns. After an error it returns what was
 // read. tick is called after each row.
 func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error) (*profile, error) {
@@ -152,7 +148,7 @@ func (c *ColumnProfile) add(field string, m numbers.Marks) float64 {
 			c.Examples = append(c.Examples, key)
 		}
 	}
-	c.dates = c.dates && isDate(field)
+	c.dates = c.dates && (isoDate.MatchString(field) || localDate.MatchString(field) || clockTime.MatchString(field))
 	v, ok := m.Value(field)
 	if !ok {
 		if c.odd == "" {

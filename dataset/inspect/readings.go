@@ -153,12 +153,13 @@ func (f *readings) find(w dataset.Way) error {
 // branch goes on with the ways that an error leaves, or notes why there is none. done: there was an error.
 func (f *readings) branch(w dataset.Way, err error, next func(dataset.Way) error) (done bool, failed error) {
 	var ways *dataset.WaysError
+	untried := func(way dataset.Way) bool { return !f.tried[FlagText(w.With("", way.Flags...).Flags)] }
 	switch {
 	case err == nil:
 		return false, nil
 	case f.io.Context != nil && f.io.Context.Err() != nil:
 		return true, f.io.Context.Err()
-	case errors.As(err, &ways) && f.leaves(w, ways.Ways):
+	case errors.As(err, &ways) && slices.ContainsFunc(ways.Ways, untried):
 		if leavesEncoding(err) {
 			return true, f.encodings(w, ways.Ways, next)
 		}
@@ -199,11 +200,6 @@ func (f *readings) encodings(w dataset.Way, named []dataset.Way, next func(datas
 		}
 	}
 	return nil
-}
-
-// leaves reports whether one of the ways was not tried yet.
-func (f *readings) leaves(w dataset.Way, ways []dataset.Way) bool {
-	return slices.ContainsFunc(ways, func(way dataset.Way) bool { return !f.tried[FlagText(w.With("", way.Flags...).Flags)] })
 }
 
 // FlagText writes flags on one line, in an order of their own.

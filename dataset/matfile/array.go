@@ -84,8 +84,17 @@ func readArray(s *stream) (*Array, error) {
 	if a.Name, err = s.name(); err != nil {
 		return nil, err
 	}
-	if err := a.shape(); err != nil || a.Class != Struct && a.Class != Object {
-		return a, err
+	if len(a.dims) < 2 {
+		return a, fmt.Errorf("the file is damaged: array %q has %d dimensions, which is not possible: %w", a.Name, len(a.dims), ErrFormat)
+	}
+	for _, d := range a.dims {
+		if d < 0 {
+			return a, fmt.Errorf("the file is damaged: array %q has a dimension of %d, which is not possible: %w", a.Name, d, ErrFormat)
+		}
+	}
+	a.Rows, a.Columns = int(a.dims[0]), int(a.dims[1])
+	if a.Class != Struct && a.Class != Object {
+		return a, nil
 	}
 	return a, a.described(a.fields())
 }
@@ -147,19 +156,6 @@ func (a *Array) fields() (err error) {
 		name, _, _ := bytes.Cut(names[:n], []byte{0})
 		a.Fields = append(a.Fields, string(name))
 	}
-	return nil
-}
-
-func (a *Array) shape() error {
-	if len(a.dims) < 2 {
-		return fmt.Errorf("the file is damaged: array %q has %d dimensions, which is not possible: %w", a.Name, len(a.dims), ErrFormat)
-	}
-	for _, d := range a.dims {
-		if d < 0 {
-			return fmt.Errorf("the file is damaged: array %q has a dimension of %d, which is not possible: %w", a.Name, d, ErrFormat)
-		}
-	}
-	a.Rows, a.Columns = int(a.dims[0]), int(a.dims[1])
 	return nil
 }
 

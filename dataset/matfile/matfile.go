@@ -78,19 +78,6 @@ func (u unpacking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpack begins to unpack the current element. One decompressor, of 40 KiB, serves all of them.
-func (r *Reader) unpack() (err error) {
-	if z, ok := r.zip.(zlib.Resetter); ok {
-		err = z.Reset(r.rest, nil)
-	} else {
-		r.zip, err = zlib.NewReader(r.rest)
-	}
-	if err != nil {
-		return fmt.Errorf("a compressed array cannot be read: %w", truncated(err))
-	}
-	return nil
-}
-
 // NewReader reads the file's header.
 func NewReader(r io.Reader) (*Reader, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
@@ -108,9 +95,14 @@ func NewReader(r io.Reader) (*Reader, error) {
 		}
 		return nil, ErrFormat
 	}
-	order, err := byteOrder(head[126:])
-	if err != nil {
-		return nil, err
+	var order binary.ByteOrder
+	switch string(head[126:]) {
+	case "IM":
+		order = binary.LittleEndian
+	case "MI":
+		order = binary.BigEndian
+	default:
+		return nil, ErrFormat
 	}
 	switch version := order.Uint16(head[124:]); version {
 	case 0x0100:
@@ -139,16 +131,6 @@ func isV4(head []byte) bool {
 	return false
 }
 
-func byteOrder(mark []byte) (binary.ByteOrder, error) {
-	switch string(mark) {
-	case "IM":
-		return binary.LittleEndian, nil
-	case "MI":
-		return binary.BigEndian, nil
-	}
-	return nil, ErrFormat
-}
-
 // Next returns the next array, whose values can be read until the next call, or
 // io.EOF. What was not read of the last one is passed over.
 func (r *Reader) Next() (*Array, error) {
@@ -156,10 +138,17 @@ func (r *Reader) Next() (*Array, error) {
 		if err := r.skip(); err != nil {
 			return nil, err
 		}
-		kind, size, err := r.topTag()
-		if err != nil {
-			return nil, err
+		// The length of a top-level element is a multiple of 8, but for compressed
+		// elements, which follow each other without padding.
+		var tag [8]byte
+		_, err := io.ReadFull(r.in, tag[:])
+		if errors.Is(err, io.EOF) {
+			return nil, io.EOF
 		}
+		if err != nil {
+			return nil, truncated(err)
+		}
+		kind, size := r.order.Uint32(tag[:]), r.order.Uint32(tag[4:])
 		r.rest = &io.LimitedReader{R: r.in, N: int64(size)}
 		if kind == miMATRIX || kind == miCOMPRESSED {
 			a, err := r.open(kind, size)
@@ -182,26 +171,18 @@ func (r *Reader) skip() error {
 	return err
 }
 
-// topTag reads a top-level element's tag. Its length is a multiple of 8, but for
-// compressed elements, which follow each other without padding.
-func (r *Reader) topTag() (kind, size uint32, err error) {
-	var b [8]byte
-	_, err = io.ReadFull(r.in, b[:])
-	if errors.Is(err, io.EOF) {
-		return 0, 0, io.EOF
-	}
-	if err != nil {
-		return 0, 0, truncated(err)
-	}
-	return r.order.Uint32(b[:]), r.order.Uint32(b[4:]), nil
-}
-
 // open starts the array of the current element; nil: an empty element.
 func (r *Reader) open(kind, size uint32) (*Array, error) {
 	s := &stream{in: r.rest, order: r.order, left: int64(size)}
 	if kind == miCOMPRESSED {
-		if err := r.unpack(); err != nil {
-			return nil, err
+		var err error
+		if z, ok := r.zip.(zlib.Resetter); ok { // one decompressor, of 40 KiB, serves all elements
+			err = z.Reset(r.rest, nil)
+		} else {
+			r.zip, err = zlib.NewReader(r.rest)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("a compressed array cannot be read: %w", truncated(err))
 		}
 		s.in, s.compressed, s.left = unpacking{r}, true, 8
 		t, err := s.tag()

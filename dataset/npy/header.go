@@ -137,7 +137,10 @@ func (h *Header) Type() string {
 func readHeader(r io.Reader) (*Header, error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, startError(err)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, ErrFormat
+		}
+		return nil, err
 	}
 	if string(head[:6]) != magic || head[6] < 1 || head[6] > 3 {
 		return nil, ErrFormat
@@ -161,13 +164,6 @@ func readHeader(r io.Reader) (*Header, error) {
 		return nil, truncated(err)
 	}
 	return parseHeader(string(text))
-}
-
-func startError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return ErrFormat
-	}
-	return err
 }
 
 func truncated(err error) error {
@@ -197,8 +193,16 @@ func parseHeader(text string) (*Header, error) {
 	default:
 		return nil, fmt.Errorf("the header has the fortran_order %q, want True or False: %w", order, ErrFormat)
 	}
-	if err := h.parseShape(shape); err != nil {
-		return nil, err
+	for _, word := range strings.Split(shape, ",") {
+		word = strings.TrimSuffix(strings.TrimSpace(word), "L")
+		if word == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(word, 10, 40)
+		if err != nil || len(h.Shape) == maxDims {
+			return nil, fmt.Errorf("the header has the invalid shape (%.40s): %w", shape, ErrFormat)
+		}
+		h.Shape = append(h.Shape, int(n))
 	}
 	err := h.parseType(descr)
 	if other := (*TypeError)(nil); errors.As(err, &other) {
@@ -232,21 +236,6 @@ func value(text, key string) (string, bool) {
 		return "", false
 	}
 	return strings.TrimSpace(rest[skip : skip+stop]), true
-}
-
-func (h *Header) parseShape(text string) error {
-	for _, word := range strings.Split(text, ",") {
-		word = strings.TrimSuffix(strings.TrimSpace(word), "L")
-		if word == "" {
-			continue
-		}
-		n, err := strconv.ParseUint(word, 10, 40)
-		if err != nil || len(h.Shape) == maxDims {
-			return fmt.Errorf("the header has the invalid shape (%.40s): %w", text, ErrFormat)
-		}
-		h.Shape = append(h.Shape, int(n))
-	}
-	return nil
 }
 
 // parseType reads a type such as <f4, |b1 or >U12.

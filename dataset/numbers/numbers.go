@@ -383,12 +383,14 @@ func Respell(field string) (plain string, causes []string) {
 		add("a minus after its digits")
 		sign, after = "-", strings.TrimSpace(rest)
 	}
-	if before != "" {
-		cause := causeBefore(before)
-		if cause == "" {
-			return "", nil
-		}
-		add(cause)
+	switch {
+	case before == "":
+	case isCurrency(before):
+		add(fmt.Sprintf("a currency (%s)", before))
+	case strings.Trim(before, "<>=≤≥~≈") == "":
+		add(fmt.Sprintf("a comparison (%s)", before))
+	default:
+		return "", nil
 	}
 	if after != "" {
 		cause := causeAfter(after)
@@ -439,17 +441,6 @@ var currencies = []string{"USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "CAD"
 
 func isCurrency(s string) bool {
 	return slices.Contains(currencies, s) || !strings.ContainsFunc(s, func(r rune) bool { return !unicode.Is(unicode.Sc, r) })
-}
-
-// causeBefore says what a text before a number is; empty: none that is known.
-func causeBefore(s string) string {
-	switch {
-	case isCurrency(s):
-		return fmt.Sprintf("a currency (%s)", s)
-	case strings.Trim(s, "<>=≤≥~≈") == "":
-		return fmt.Sprintf("a comparison (%s)", s)
-	}
-	return ""
 }
 
 // unitCause begins what causeAfter says of a unit.

@@ -70,11 +70,3 @@ func (c Cut) shape(channels int) dataset.Shape {
 
 // errSmall says that no patch fits.
 var errSmall = errors.New("no patch fits into the image")
-
-// checkImage refuses an image that is smaller than a patch.
-func (c Cut) checkImage(height, width int) error {
-	if c.along(height)*c.along(width) == 0 {
-		return fmt.Errorf("the image has %d x %d pixels (width x height), and is smaller than a patch of %d x %d: %w", width, height, c.Size, c.Size, errSmall)
-	}
-	return nil
-}

@@ -39,8 +39,8 @@ func New(set Set, o Options) (*Patches, error) {
 	found := map[images.Class]bool{}
 	for i := range set.Len() {
 		m, err := set.Map(i)
-		if err == nil {
-			err = o.checkImage(m.Height, m.Width)
+		if err == nil && o.along(m.Height)*o.along(m.Width) == 0 {
+			err = fmt.Errorf("the image has %d x %d pixels (width x height), and is smaller than a patch of %d x %d: %w", m.Width, m.Height, o.Size, o.Size, errSmall)
 		}
 		if err == nil {
 			err = p.look(m, found, o.Ignore)

@@ -3,6 +3,7 @@ package read
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -289,7 +290,12 @@ func (m *matrixReader) next() ([]float64, error) {
 // file.
 func spool(in io.Reader, size int64) (io.ReaderAt, error) {
 	if size <= smallSpool {
-		return spoolMemory(in, size)
+		var b bytes.Buffer
+		n, err := io.Copy(&b, io.LimitReader(in, size+1))
+		if err == nil && n != size {
+			err = fmt.Errorf("the array is damaged: it has %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
+		}
+		return bytes.NewReader(b.Bytes()), err
 	}
 	f, err := tempFile(size)
 	if err != nil {
@@ -315,12 +321,6 @@ func shapeOf(name string, h *npy.Header, limit int) (rows, columns int, err erro
 		return 0, 0, dataset.Errorf(dataset.ErrFormat, "array %q holds texts, want numbers; in NumPy, x.astype(float) converts an array x", name)
 	}
 	return rows, columns, checkSize(name, rows, columns, limit)
-}
-
-// isColumn reports whether an array is one column.
-func isColumn(h *npy.Header) bool {
-	_, columns, ok := h.Dims()
-	return ok && columns == 1
 }
 
 // readStrings reads an array of strings into memory if check has no error for their number.

@@ -144,7 +144,7 @@ func (s *arraySource) readLabels(o *OpenOptions) error {
 	if text && !s.classes {
 		return dataset.Errorf(dataset.ErrFormat, "array %q holds texts, want numbers; {labels=class} reads texts as classes", s.labels.name)
 	}
-	if s.classes && (text || isColumn(h)) {
+	if _, columns, ok := h.Dims(); s.classes && (text || ok && columns == 1) {
 		s.classNames, s.labels, s.info.Labels = s.labels, nil, 1
 		return s.checkTexts(s.classNames, s.name, s.classNames.name)
 	}

@@ -150,20 +150,17 @@ func (r *csrReader) readPiece(k int) error {
 		}
 		column := uint32(c)
 		if n := len(r.row.Columns); n > 0 && r.row.Columns[n-1] >= column {
-			return r.disorder(r.row.Columns[n-1], column)
+			before := r.row.Columns[n-1]
+			if before == column {
+				return fmt.Errorf("%q has the column %d twice in this row; in SciPy, X.sum_duplicates() adds the values of a column: %w", r.indices.name, column, dataset.ErrFormat)
+			}
+			return fmt.Errorf("%q has the column %d after %d, but columns must ascend in a row; in SciPy, X.sort_indices() sorts them: %w", r.indices.name, column, before, dataset.ErrFormat)
 		}
 		r.row.Columns = append(r.row.Columns, column)
 	}
 	from := len(r.row.Values)
 	r.row.Values = append(r.row.Values, r.raw...)
 	return r.data.read(r.row.Values[from:])
-}
-
-func (r *csrReader) disorder(before, column uint32) error {
-	if before == column {
-		return fmt.Errorf("%q has the column %d twice in this row; in SciPy, X.sum_duplicates() adds the values of a column: %w", r.indices.name, column, dataset.ErrFormat)
-	}
-	return fmt.Errorf("%q has the column %d after %d, but columns must ascend in a row; in SciPy, X.sort_indices() sorts them: %w", r.indices.name, column, before, dataset.ErrFormat)
 }
 
 // end reports values after the last row.

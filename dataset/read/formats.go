@@ -78,7 +78,10 @@ var others = []struct{ format, advice string }{
 // kindOf returns the kind of a file: o.Format, or what its name ends in.
 func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 	if IsNamedArrays(path) {
-		return kindOfNamed(o)
+		if o.Format != "" {
+			return nil, dataset.OptionErrorf("{data-format=%s}: the files of a JSON object are .npy files; omit {data-format}", o.Format)
+		}
+		return &namedKind, nil
 	}
 	lower := strings.ToLower(filepath.Base(path))
 	for i := range fileKinds {
@@ -102,14 +105,6 @@ func kindOf(path string, o *OpenOptions) (*fileKind, error) {
 
 // namedKind is the kind of a JSON object with the files of arrays.
 var namedKind = fileKind{"arrays", npzFiles, false}
-
-// kindOfNamed returns namedKind, or an error if o.Format gives another.
-func kindOfNamed(o *OpenOptions) (*fileKind, error) {
-	if o.Format != "" {
-		return nil, dataset.OptionErrorf("{data-format=%s}: the files of a JSON object are .npy files; omit {data-format}", o.Format)
-	}
-	return &namedKind, nil
-}
 
 // check refuses options that do not apply to this kind of file.
 func (k *fileKind) check(o *OpenOptions) error {

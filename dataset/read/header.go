@@ -80,11 +80,17 @@ func headerDoubt(first []string, rest [][]string, m numbers.Marks, listed []stri
 	if len(rest) == 0 {
 		return ""
 	}
-	if at := textAboveNumbers(first, rest, m); at >= 0 {
-		return fmt.Sprintf("the first line has the text %.40q above numbers and could be a header", strings.TrimSpace(first[at]))
+	for i, field := range first {
+		if !numbers.IsMissing(field) && !numbers.IsField(field, m) && aboveNumbers(rest, i, m) {
+			return fmt.Sprintf("the first line has the text %.40q above numbers and could be a header", strings.TrimSpace(field))
+		}
 	}
-	if !distinctFields(first) {
-		return ""
+	seen := make(map[string]bool, len(first)) // a header's fields differ and none is empty, but for the last ones
+	for _, field := range first[:filled(first)] {
+		if field = strings.TrimSpace(field); field == "" || seen[field] {
+			return ""
+		}
+		seen[field] = true
 	}
 	far := farFromRest(first, rest, m)
 	switch named := namedByNumber(first, listed); {
@@ -149,16 +155,6 @@ func byNumber(list []string) bool {
 	return len(list) > 0
 }
 
-// textAboveNumbers returns the first column with text in first and numbers only in rest; -1: none.
-func textAboveNumbers(first []string, rest [][]string, m numbers.Marks) int {
-	for i, field := range first {
-		if !numbers.IsMissing(field) && !numbers.IsField(field, m) && aboveNumbers(rest, i, m) {
-			return i
-		}
-	}
-	return -1
-}
-
 // namedByNumber counts the whole numbers that name columns if all of them are fields of first; else it
 // returns 0.
 func namedByNumber(first, listed []string) (n int) {
@@ -220,18 +216,6 @@ func evenlySpaced(record []string) bool {
 			return false
 		}
 		before, step = v, v-before
-	}
-	return true
-}
-
-// distinctFields reports whether the fields of a record differ and none is empty, but for the last ones.
-func distinctFields(record []string) bool {
-	seen := make(map[string]bool, len(record))
-	for _, field := range record[:filled(record)] {
-		if field = strings.TrimSpace(field); field == "" || seen[field] {
-			return false
-		}
-		seen[field] = true
 	}
 	return true
 }

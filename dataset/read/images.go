@@ -206,8 +206,10 @@ func (d *imageFolder) explain(slashed, inside string) error {
 	if tail := d.tail(slashed); filepath.IsAbs(slashed) && tail != "" {
 		return errors.New("it is not in the folder" + tail + ": write the names as they are in the folder")
 	}
-	if parent := filepath.Dir(filepath.Clean(d.name)); !filepath.IsAbs(slashed) && isFile(filepath.Join(parent, inside)) {
-		return errtext.Errorf(errtext.WrongData, "%w; the file is in %s: give {images=%s}", reason, parent, parent)
+	if parent := filepath.Dir(filepath.Clean(d.name)); !filepath.IsAbs(slashed) {
+		if info, err := os.Stat(filepath.Join(parent, inside)); err == nil && info.Mode().IsRegular() {
+			return errtext.Errorf(errtext.WrongData, "%w; the file is in %s: give {images=%s}", reason, parent, parent)
+		}
 	}
 	if near, difference := d.near(inside); near != "" {
 		return fmt.Errorf("%w; the folder has %+q: %s", reason, near, difference)
@@ -225,12 +227,6 @@ func (d *imageFolder) linkOut(name string) bool {
 		return false
 	}
 	return d.inside(real) == ""
-}
-
-// isFile reports whether there is a file.
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // tail tells which end of a path is a file of the folder.

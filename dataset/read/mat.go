@@ -65,14 +65,6 @@ type variable struct {
 	texts         *textColumn // of classes, in place of values
 }
 
-// turn transposes a row vector to a column.
-func (v *variable) turn() {
-	v.rows, v.columns = v.columns, 1
-	if v.file != nil {
-		v.file.rows, v.file.columns = v.rows, v.columns
-	}
-}
-
 // matAdvice says how to write a file that is more than a packed file may have.
 const matAdvice = "save the file with -v6, which does not compress"
 
@@ -267,14 +259,19 @@ func matTextError(a *matfile.Array, reason string) error {
 
 // matTexts reads an array of one text or number for each row.
 func matTexts(o *OpenOptions, a *matfile.Array) (*textColumn, error) {
+	var all textColumn
 	if a.Class == matfile.Cell || a.Class == matfile.Char {
 		texts, err := matStrings(o, a)
 		if err != nil {
 			return nil, err
 		}
-		return newTextColumn(texts)
+		for _, text := range texts {
+			if err := all.add(text); err != nil {
+				return nil, err
+			}
+		}
+		return &all, nil
 	}
-	var all textColumn
 	for range a.Rows * a.Columns {
 		text, err := a.ReadText()
 		if err == nil {
@@ -305,7 +302,15 @@ func matFeatures(a *matfile.Array) (*table, error) {
 func matLabels(o *OpenOptions, a *matfile.Array) (*variable, error) {
 	switch {
 	case isText(a) && o.Labels.Kind == dataset.Class:
-		return matClasses(o, a)
+		// The classes are a row or a column of cells, or a line of characters each.
+		if a.Class == matfile.Cell && min(a.Rows, a.Columns) > 1 {
+			return nil, oneColumn(o, a.Name, a.Columns)
+		}
+		texts, err := matTexts(o, a)
+		if err != nil {
+			return nil, err
+		}
+		return &variable{rows: len(texts.rows), columns: 1, texts: texts}, nil
 	case isText(a) && o.Labels.Kind != dataset.Age:
 		return nil, dataset.Errorf(dataset.ErrFormat, "variable %q has class %s, want numbers; {labels=class} reads texts as classes", a.Name, a.Kind())
 	case !isMatrix(a):
@@ -327,18 +332,6 @@ func matLabels(o *OpenOptions, a *matfile.Array) (*variable, error) {
 	}
 	values, file, err := readColumns[float64](a.Rows, a.Columns, a.Read)
 	return &variable{rows: a.Rows, columns: a.Columns, values: values, file: file}, err
-}
-
-// matClasses reads a class of text for each row: a row or a column of cells, or a line of characters each.
-func matClasses(o *OpenOptions, a *matfile.Array) (*variable, error) {
-	if a.Class == matfile.Cell && min(a.Rows, a.Columns) > 1 {
-		return nil, oneColumn(o, a.Name, a.Columns)
-	}
-	texts, err := matTexts(o, a)
-	if err != nil {
-		return nil, err
-	}
-	return &variable{rows: len(texts.rows), columns: 1, texts: texts}, nil
 }
 
 func sparseLabels(a *matfile.Array) (*variable, error) {
@@ -371,7 +364,19 @@ func newTableSource(path string, o *OpenOptions, m *matReader) (*tableSource, er
 			return nil, err
 		}
 	}
-	return s, s.setNames(m.names)
+	s.info.FeatureNames = m.names["feature_names"]
+	if s.classes {
+		s.info.ClassNames = m.names["label_names"]
+	} else if s.info.Labels > 0 {
+		s.info.LabelNames = m.names["label_names"]
+	}
+	if rows := m.names["row_names"]; rows != nil {
+		if len(rows) != s.info.Rows {
+			return nil, rowCountError(sides{"features", s.info.Rows, s.info.Features}, sides{"row_names", len(rows), 1}, matlabTranspose)
+		}
+		s.rowNames, s.info.HasRowNames = rows, true
+	}
+	return s, nil
 }
 
 func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
@@ -381,7 +386,10 @@ func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 			continue
 		}
 		if v.rows == 1 && s.info.Rows != 1 && v.columns == s.info.Rows {
-			v.turn()
+			v.rows, v.columns = v.columns, 1
+			if v.file != nil {
+				v.file.rows, v.file.columns = v.rows, v.columns
+			}
 		}
 		if v.rows != s.info.Rows {
 			return rowCountError(sides{m.features, s.info.Rows, s.info.Features}, sides{name, v.rows, v.columns}, matlabTranspose)
@@ -400,22 +408,6 @@ func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
 func oneColumn(o *OpenOptions, name string, columns int) error {
 	if (o.Labels.Kind == dataset.Age || o.Labels.Kind == dataset.Class) && columns != 1 {
 		return fmt.Errorf("%q has %d columns; labels of kind %q need one column, which must be named", name, columns, o.Labels.Kind)
-	}
-	return nil
-}
-
-func (s *tableSource) setNames(names map[string][]string) error {
-	s.info.FeatureNames = names["feature_names"]
-	if s.classes {
-		s.info.ClassNames = names["label_names"]
-	} else if s.info.Labels > 0 {
-		s.info.LabelNames = names["label_names"]
-	}
-	if rows := names["row_names"]; rows != nil {
-		if len(rows) != s.info.Rows {
-			return rowCountError(sides{"features", s.info.Rows, s.info.Features}, sides{"row_names", len(rows), 1}, matlabTranspose)
-		}
-		s.rowNames, s.info.HasRowNames = rows, true
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package read
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -290,16 +289,6 @@ func (r *columnReader) readColumns(from, columns, n int) error {
 	return nil
 }
 
-// spoolMemory is spool into memory.
-func spoolMemory(in io.Reader, size int64) (io.ReaderAt, error) {
-	var b bytes.Buffer
-	n, err := io.Copy(&b, io.LimitReader(in, size+1))
-	if err == nil && n != size {
-		err = fmt.Errorf("the array is damaged: it has %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
-	}
-	return bytes.NewReader(b.Bytes()), err
-}
-
 // columnSpool stores a matrix that comes column by column: in memory if it is small, else in
 // a temporary file.
 type columnSpool[T float32 | float64] struct {
@@ -420,7 +409,8 @@ func readTable(rows, columns int, read func([]float64) error) (*table, error) {
 }
 
 func (t *sparseBuilder) add(values []float64) error {
-	if t.dense == nil && (t.denseIsSmaller() || t.rows > 2*maxSparse || len(t.nonZeros.Row) > maxSparse) {
+	// The first condition asks whether dense storage needs less memory than the non-zeros.
+	if t.dense == nil && (len(t.nonZeros.Row)*dataset.SparseDivisor > t.done+denseSlack || t.rows > 2*maxSparse || len(t.nonZeros.Row) > maxSparse) {
 		if err := t.makeDense(); err != nil {
 			return err
 		}
@@ -438,11 +428,6 @@ func (t *sparseBuilder) add(values []float64) error {
 		t.done++
 	}
 	return nil
-}
-
-// denseIsSmaller reports whether dense storage needs less memory than the non-zeros.
-func (t *sparseBuilder) denseIsSmaller() bool {
-	return len(t.nonZeros.Row)*dataset.SparseDivisor > t.done+denseSlack
 }
 
 // startColumns records where the columns up to number c begin.

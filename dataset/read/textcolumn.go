@@ -38,14 +38,3 @@ func (c *textColumn) text(row int) string { return c.texts[c.rows[row]] }
 
 // maxTexts bounds the different texts of a textColumn: there are at most as many classes, or groups.
 const maxTexts = 1 << 16
-
-// newTextColumn returns a column of texts.
-func newTextColumn(texts []string) (*textColumn, error) {
-	c := new(textColumn)
-	for _, text := range texts {
-		if err := c.add(text); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
-}

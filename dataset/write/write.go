@@ -258,20 +258,16 @@ func (n *npzWriter) writeLabels() error {
 			return err
 		}
 	}
-	if !n.how.Lossless || n.ascending() {
+	// A reader keeps the names of classes, and their order, if they are numbers in ascending order.
+	// It numbers other classes as "label_names" does.
+	names := slices.Clone(n.info.LabelNames)
+	identity.Sort(names)
+	if !n.how.Lossless || identity.AreNumbers(names) && slices.Equal(names, n.info.LabelNames) {
 		return n.writeTexts(classColumn, func(_ *dataset.Row, c *importer.Checker) string {
 			return className(&n.info, dataset.Greatest(c.Labels))
 		})
 	}
 	return n.integers(classColumn, n.info.Rows, func(c *importer.Checker, add func(int64) error) error { return add(int64(dataset.Greatest(c.Labels))) })
-}
-
-// ascending reports whether the names of the classes are numbers in ascending order. A reader keeps such names and their
-// order, and numbers other classes as "label_names" does.
-func (n *npzWriter) ascending() bool {
-	names := slices.Clone(n.info.LabelNames)
-	identity.Sort(names)
-	return identity.AreNumbers(names) && slices.Equal(names, n.info.LabelNames)
 }
 
 // writeCSR writes the features as a CSR matrix.
