@@ -22,6 +22,7 @@ import (
 type env struct {
 	cfg     Config
 	id      string // the name of the worker
+	process string // drawn at random; another process with this name has another one
 	log     *slog.Logger
 	metrics *metrics.Worker
 	link    *link

@@ -401,6 +401,7 @@ func (h *heartbeat) send(s *session, full, leaving bool) {
 		h.beat.Holds, _ = h.cache.holdings()
 		name := machine.Name()
 		h.beat.Host, h.beat.Load, h.beat.Address = name[:min(len(name), protocol.MaxShown)], machine.Load(), s.conn.LocalAddress()
+		h.beat.Process = h.process
 	}
 	h.buf = h.beat.Append(h.buf[:0])
 	h.link.send(s.subjects.Heartbeats(h.id), h.buf)

@@ -7,6 +7,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -94,7 +95,7 @@ func openWorker(cfg Config) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{env: &env{cfg: cfg, log: cfg.Log, link: &link{log: cfg.Log}}, folder: folder, registry: metrics.Registry()}
+	w := &worker{env: &env{cfg: cfg, process: rand.Text(), log: cfg.Log, link: &link{log: cfg.Log}}, folder: folder, registry: metrics.Registry()}
 	w.metrics = metrics.NewWorker(w.registry)
 	w.procs = newProcessors(cfg.Slots, runtime.GOMAXPROCS(0), cfg.Processors)
 	w.ctx, w.cancel = context.WithCancel(context.Background())

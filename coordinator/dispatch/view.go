@@ -27,25 +27,31 @@ type said struct {
 	total   map[string]float64 // seconds of all tasks, by kind
 	lastOne time.Time          // when it computed the last of them
 
-	before string    // the address of an earlier full heartbeat, if it was another one
-	twins  string    // two addresses from which heartbeats came in turns: two processes have this name
-	seen   time.Time // when twins was found last
+	before  string    // the process that sent full heartbeats before the last one did
+	returns int       // how often these two took turns again
+	twins   string    // addresses of two processes that send heartbeats in turns: both have this name
+	seen    time.Time // when twins was found last
 }
 
 // twinsFor is how long after the last sign of it two processes are said to have one name.
 const twinsFor = time.Minute
 
-// findTwins compares the address of a full heartbeat with the earlier ones, and reports whether two processes have one name,
-// which was not known. A process that connects again has another address, but never an earlier one.
-func (s *said) findTwins(last, address string, now time.Time) (isNew bool) {
-	if last == "" || address == "" || address == last {
+// findTwins reports whether the full heartbeat b shows that two processes have the name of this worker, if this was not
+// known. Two processes send heartbeats in turns. A process that starts again takes one turn, and a second turn if a
+// heartbeat of the ended process arrives late.
+func (s *said) findTwins(last, b *protocol.Heartbeat, now time.Time) (isNew bool) {
+	switch {
+	case last.Process == "" || b.Process == "" || b.Process == last.Process:
 		return false
+	case b.Process != s.before:
+		s.returns = 0
+	default:
+		if s.returns++; s.returns > 2 {
+			isNew = now.Sub(s.seen) >= twinsFor
+			s.twins, s.seen = min(last.Address, b.Address)+" and "+max(last.Address, b.Address), now
+		}
 	}
-	if address == s.before {
-		isNew = now.Sub(s.seen) >= twinsFor
-		s.twins, s.seen = min(last, address)+" and "+max(last, address), now
-	}
-	s.before = last
+	s.before = last.Process
 	return isNew
 }
 
@@ -77,8 +83,8 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 	was := s.beat
 	s.beat = *b
 	if s.beat.Holds = nil; !b.Full {
-		s.beat.Host, s.beat.Address, s.beat.Load = was.Host, was.Address, was.Load
-	} else if s.findTwins(was.Address, b.Address, now) {
+		s.beat.Host, s.beat.Address, s.beat.Process, s.beat.Load = was.Host, was.Address, was.Process, was.Load
+	} else if s.findTwins(&was, b, now) {
 		d.cfg.Log.Warn("two workers have the same id; give one of them another --id, and a folder of its own", "worker", b.Worker, "addresses", s.twins)
 	}
 	return changed, joined

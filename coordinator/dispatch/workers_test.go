@@ -438,30 +438,36 @@ func TestForeignMessages(t *testing.T) {
 	}
 }
 
-// TestTwins: two workers with one id are found by the addresses of their heartbeats, and logged once. A worker that connects
-// again is none.
+// TestTwins: two workers with one id are found by the processes that send their heartbeats, and logged once. A worker that
+// connects or starts again is one worker.
 func TestTwins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(logLines, 100)
 		d := New(Config{ID: "a", Metrics: metrics.NewCoordinator(prometheus.NewRegistry()), Log: slog.New(slog.NewTextHandler(log, nil))})
-		beat := func(addresses ...string) string {
-			for _, at := range addresses {
-				b := protocol.Heartbeat{Worker: "w", Slots: 1, Protocol: protocol.Version, Numerics: round.Numerics, Full: true, Address: at}
+		beat := func(sent ...string) string { // PROCESS@ADDRESS each
+			for _, from := range sent {
+				process, address, _ := strings.Cut(from, "@")
+				b := protocol.Heartbeat{
+					Worker: "w", Slots: 1, Protocol: protocol.Version, Numerics: round.Numerics, Full: true, Process: process, Address: address,
+				}
 				locked(&d.mu, func() { d.hear(&b, time.Now()) })
 			}
 			return d.Workers()[0].State
 		}
-		if state := beat("h:1", "h:1", "h:2", "h:2", "h:3"); state != "alive" || log.drain() != "" {
-			t.Errorf("a worker that connects again: %s", state)
+		if state := beat("p@h:1", "p@h:1", "p@h:2", "p@h:1", "p@h:2", "p@h:1", "p@h:2"); state != "alive" || log.drain() != "" {
+			t.Errorf("a worker that connects again, whose heartbeats of both connections overtake each other: %s", state)
 		}
-		if state := beat("h:4", "h:3", "h:4", "h:3"); !strings.Contains(state, "two workers, at h:3 and h:4, have this id; give one of them another --id") {
+		if state := beat("q@h:2", "p@h:1", "q@h:2", "q@h:2"); state != "alive" || log.drain() != "" {
+			t.Errorf("a worker that starts again, with a heartbeat that was on its way: %s", state)
+		}
+		if state := beat("r@h:3", "s@h:4", "r@h:3", "s@h:4", "r@h:3"); !strings.Contains(state, "two workers, at h:3 and h:4, have this id; give one of them another --id") {
 			t.Errorf("two workers: %s", state)
 		}
 		if text := log.drain(); strings.Count(text, "two workers have the same id") != 1 {
 			t.Errorf("the log has %s", text)
 		}
 		time.Sleep(twinsFor)
-		if state := beat("h:3", "h:3"); state != "alive" {
+		if state := beat("r@h:3", "r@h:3"); state != "alive" {
 			t.Errorf("one of them has ended: %s", state)
 		}
 	})

@@ -306,8 +306,10 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	started := c.nodes()
 	for {
 		info, err := c.probe.Cluster(ctx)
-		if err == nil && info.Leader != "" && c.complete(info) {
-			return nil
+		if err == nil {
+			if err = c.complete(info); err == nil {
+				return nil
+			}
 		}
 		for _, n := range started {
 			if !n.Running() {
@@ -324,17 +326,21 @@ func (c *Cluster) Ready(ctx context.Context) error {
 
 var errEnded = errors.New("the process should be running")
 
-func (c *Cluster) complete(info *protocol.Cluster) bool {
+// complete says what a cluster lacks, or nothing.
+func (c *Cluster) complete(info *protocol.Cluster) error {
+	if info.Leader == "" {
+		return errors.New("there is no leader")
+	}
 	known := make(map[string]string)
 	for _, w := range info.Workers {
 		known[w.ID] = w.State
 	}
 	for _, n := range c.nodes() {
 		if strings.HasPrefix(n.Name, "w") && n.Running() && known[n.Name] != "alive" {
-			return false
+			return fmt.Errorf("the state of worker %s is %q", n.Name, known[n.Name])
 		}
 	}
-	return true
+	return nil
 }
 
 // Leader returns the coordinator that leads now, or nil.
