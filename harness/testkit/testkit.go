@@ -88,11 +88,12 @@ func Shared(t testing.TB, name string) string {
 	}
 }
 
-// Listen listens on a free port of loopback. The caller closes the listener, or hands it to
+// Listen listens on a port that FreeAddress returns: after it is closed, no other process takes
+// the port before the test listens again. The caller closes the listener, or hands it to
 // what does.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
