@@ -9,9 +9,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/numbers"
 )
 
-// filledSource is a Source that fills, drops or refuses the missing values (NaN) of another.
-type filledSource struct {
-	dataset.Source
+// filling fills, drops or refuses missing values (NaN).
+type filling struct {
 	info    dataset.Info
 	missing dataset.Missing
 	classes bool // labels are Row.text
@@ -19,16 +18,11 @@ type filledSource struct {
 	images  bool // names are names of images
 }
 
-// Info describes the rows.
-func (s *filledSource) Info() dataset.Info { return s.info }
-
-// Scan implements Source.
-func (s *filledSource) Scan(f func(*dataset.Row) error) error {
-	var row dataset.Row
+// begin begins a scan.
+func (s *filling) begin() func(*dataset.Row) error {
 	var values []float64
 	s.info.MissingWords.Rows = nil
-	return s.Source.Scan(func(r *dataset.Row) error {
-		row = *r
+	return func(r *dataset.Row) error {
 		label := slices.IndexFunc(r.Labels, math.IsNaN)
 		feature := slices.IndexFunc(r.Values, math.IsNaN)
 		noClass := s.classes && numbers.IsMissing(r.Text)
@@ -41,8 +35,8 @@ func (s *filledSource) Scan(f func(*dataset.Row) error) error {
 		}
 		switch {
 		case s.missing.Keep, s.missing.Drop:
-			row.Lack = s.lackOf(r, feature >= 0 && s.missing.Drop || unlabelled)
-			row.LeftOut = row.Lack != dataset.LacksNothing
+			r.Lack = s.lackOf(r, feature >= 0 && s.missing.Drop || unlabelled)
+			r.LeftOut = r.Lack != dataset.LacksNothing
 		case label >= 0:
 			return &dataset.RowError{
 				File: s.info.File, Row: r.Number, Column: label, Kind: "label", Name: dataset.NameAt(s.info.LabelNames, label),
@@ -50,15 +44,19 @@ func (s *filledSource) Scan(f func(*dataset.Row) error) error {
 			}
 		case feature >= 0 && s.missing.Fill:
 			values = append(values[:0], r.Values...)
-			fill(values, s.missing.Value)
-			row.Values = values
+			for i, v := range values {
+				if math.IsNaN(v) {
+					values[i] = s.missing.Value
+				}
+			}
+			r.Values = values
 		}
-		return f(&row)
-	})
+		return nil
+	}
 }
 
 // lackOf returns what a row lacks; value: a value of it is missing.
-func (s *filledSource) lackOf(r *dataset.Row, value bool) dataset.Lack {
+func (s *filling) lackOf(r *dataset.Row, value bool) dataset.Lack {
 	switch {
 	case s.images && numbers.IsMissing(r.Name):
 		return dataset.LacksImage
@@ -70,9 +68,9 @@ func (s *filledSource) lackOf(r *dataset.Row, value bool) dataset.Lack {
 	return dataset.LacksNothing
 }
 
-// withMissing applies o.Missing, which does not refuse missing values, to the rows of src.
-func withMissing(src dataset.Source, o *OpenOptions) dataset.Source {
-	s := &filledSource{Source: src, info: src.Info(), missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, images: o.CSV.Images != ""}
+// withMissing applies o.Missing, which does not refuse missing values, to the rows of p.
+func withMissing(p *pipeline, o *OpenOptions) *pipeline {
+	s := &filling{info: p.info, missing: o.Missing, classes: !o.NoLabels && o.Labels.Kind == dataset.Class, images: o.CSV.Images != ""}
 	s.degrees = !o.NoLabels && (o.Labels.Kind == dataset.Counts || o.Labels.Kind == dataset.Distributions && !o.Missing.Keep)
 	if s.info.Missing = o.Missing; o.Missing.Drop {
 		s.info.Rows = -1
@@ -80,56 +78,37 @@ func withMissing(src dataset.Source, o *OpenOptions) dataset.Source {
 	if s.info.MissingWords == nil {
 		s.info.MissingWords = &dataset.WordCounts{}
 	}
-	return s
+	return p.after(simple(s.begin), s.info)
 }
 
-func fill(values []float64, by float64) {
-	for i, v := range values {
-		if math.IsNaN(v) {
-			values[i] = by
-		}
-	}
-}
-
-// byFeature is a Source whose missing features have the values of a model.
-type byFeature struct {
-	dataset.Source
-	values []float64
-}
-
-// Scan implements Source.
-func (s *byFeature) Scan(f func(*dataset.Row) error) error {
-	var row dataset.Row
-	var values []float64
-	return s.Source.Scan(func(r *dataset.Row) error {
-		if !slices.ContainsFunc(r.Values, math.IsNaN) {
-			return f(r)
-		}
-		values = append(values[:0], r.Values...)
-		for i, v := range values {
-			column := i
-			if r.Sparse {
-				column = int(r.Columns[i])
-			}
-			if math.IsNaN(v) && column < len(s.values) {
-				values[i] = s.values[column]
-			}
-		}
-		row = *r
-		row.Values = values
-		return f(&row)
-	})
-}
-
-// withFill fills the missing features of src with what the model of s keeps for them.
-func withFill(src dataset.Source, s *dataset.Schema) (dataset.Source, error) {
-	switch by := src.Info().Missing.By; {
+// withFill fills the missing features of p with what the model of s keeps for them.
+func withFill(p *pipeline, s *dataset.Schema) (*pipeline, error) {
+	switch by := p.info.Missing.By; {
 	case by == "":
-		return src, nil
+		return p, nil
 	case s.Fills() && by != s.Reading.Missing:
 		return nil, dataset.OptionErrorf("{missing=%s}: the model has the %s of its training samples but not the %s: give {missing=%[2]s}, as in training", by, s.Reading.Missing, by)
 	case !s.Fills():
 		return nil, dataset.OptionErrorf("{missing=%s}: the model does not have the %s of its training samples, because it was trained without missing values or with another {missing}", by, by)
 	}
-	return &byFeature{src, s.Fill}, nil
+	return p.after(simple(func() func(*dataset.Row) error {
+		var values []float64
+		return func(r *dataset.Row) error {
+			if !slices.ContainsFunc(r.Values, math.IsNaN) {
+				return nil
+			}
+			values = append(values[:0], r.Values...)
+			for i, v := range values {
+				column := i
+				if r.Sparse {
+					column = int(r.Columns[i])
+				}
+				if math.IsNaN(v) && column < len(s.Fill) {
+					values[i] = s.Fill[column]
+				}
+			}
+			r.Values = values
+			return nil
+		}
+	}), p.info), nil
 }

@@ -56,81 +56,67 @@ func (o *OpenOptions) columnOfImages(names []string, records [][]string, width i
 	return nil, imagesError(names, found)
 }
 
-// imageFiles is a Source whose features are the pixels of image files that a CSV file names.
-type imageFiles struct {
-	dataset.Source
-	info   dataset.Info
-	folder string
-}
-
 // withImages gives the rows of a CSV file, whose names are those of files in a folder, the pixels
 // of these as features.
-func withImages(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
-	s := &imageFiles{Source: src, info: src.Info(), folder: o.CSV.Images}
-	if !s.info.HasRowNames {
-		return nil, dataset.Errorf(dataset.ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give {row-names}; give {header=no} if the first line is a row", dataset.Prefix(s.info.File), imageColumns[0])
+func withImages(p *pipeline, o *OpenOptions) (*pipeline, error) {
+	info := p.info
+	if !info.HasRowNames {
+		return nil, dataset.Errorf(dataset.ErrAmbiguous, "%sno column has the names of the images: call the column %q, or give {row-names}; give {header=no} if the first line is a row", dataset.Prefix(info.File), imageColumns[0])
 	}
 	if _, err := os.Stat(o.CSV.Images); err != nil {
 		return nil, err
 	}
-	s.info.Features, s.info.FeatureNames, s.info.Shape, s.info.Slow = o.Shape.Size(), nil, o.Shape, true
-	if s.info.Missing.Drop {
-		return s, nil
-	}
-	rows, err := importer.CountRows(src) // so that progress has a percentage
-	s.info.Rows = rows
-	return s, err
-}
-
-// Info implements Source.
-func (s *imageFiles) Info() dataset.Info { return s.info }
-
-// Scan implements Source.
-func (s *imageFiles) Scan(f func(*dataset.Row) error) error {
-	root, err := os.OpenRoot(s.folder)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	var row dataset.Row
-	var values []float64
-	folder := imageFolder{root: root, name: s.folder}
-	return s.Source.Scan(func(r *dataset.Row) error {
-		if r.LeftOut {
-			return f(r)
-		}
-		m, err := s.read(&folder, strings.TrimSpace(r.Name))
+	info.Features, info.FeatureNames, info.Shape, info.Slow = o.Shape.Size(), nil, o.Shape, true
+	if !info.Missing.Drop {
+		rows, err := importer.CountRows(p) // so that progress has a percentage
 		if err != nil {
-			return &dataset.RowError{File: s.info.File, Row: r.Number, Line: r.Line, Column: -1, Reason: errtext.Sprintf("image %q in %s: %v", r.Name, s.folder, err), Err: err}
+			return nil, err
 		}
-		values = values[:0]
-		for _, v := range m.Pixels {
-			values = append(values, float64(v))
+		info.Rows = rows
+	}
+	return p.after(func() (func(*dataset.Row) error, func(error) error, error) {
+		root, err := os.OpenRoot(o.CSV.Images)
+		if err != nil {
+			return nil, nil, err
 		}
-		row = *r
-		row.Values, row.Turned = values, m.Turned
-		return f(&row)
-	})
+		folder := imageFolder{root: root, name: o.CSV.Images}
+		var values []float64
+		change := func(r *dataset.Row) error {
+			if r.LeftOut {
+				return nil
+			}
+			m, err := folder.read(strings.TrimSpace(r.Name), o.Shape)
+			if err != nil {
+				return &dataset.RowError{File: info.File, Row: r.Number, Line: r.Line, Column: -1, Reason: errtext.Sprintf("image %q in %s: %v", r.Name, folder.name, err), Err: err}
+			}
+			values = values[:0]
+			for _, v := range m.Pixels {
+				values = append(values, float64(v))
+			}
+			r.Values, r.Turned = values, m.Turned
+			return nil
+		}
+		return change, func(err error) error { root.Close(); return err }, nil
+	}, info), nil
 }
 
 // read reads an image of the folder.
-func (s *imageFiles) read(folder *imageFolder, name string) (*images.Image, error) {
+func (d *imageFolder) read(name string, shape dataset.Shape) (*images.Image, error) {
 	switch {
 	case name == "":
 		return nil, errtext.Errorf(errtext.WrongRow, "the name is empty%s", dataset.DropHint)
 	case numbers.IsMissing(name):
 		return nil, errtext.Errorf(errtext.WrongRow, "the name is a missing value%s", dataset.DropHint)
 	}
-	name, err := folder.find(name)
+	name, err := d.find(name)
 	if err != nil {
 		return nil, err
 	}
-	in, err := folder.root.Open(name)
+	in, err := d.root.Open(name)
 	if err != nil {
 		return nil, reasonOf(err)
 	}
 	defer in.Close()
-	shape := s.info.Shape
 	return images.ReadSized(in, shape.Channels, shape.Height, shape.Width)
 }
 
@@ -198,7 +184,11 @@ func (d *imageFolder) explain(slashed, inside string) error {
 	}
 	reason := d.stat(inside)
 	if !errors.Is(reason, fs.ErrNotExist) {
-		if d.linkOut(inside) {
+		real, err := filepath.EvalSymlinks(filepath.Join(d.name, inside))
+		if err == nil {
+			real, err = filepath.Abs(real)
+		}
+		if err == nil && d.inside(real) == "" {
 			return errors.New("it is a link to a file outside the folder: copy the file into the folder")
 		}
 		return reason
@@ -215,18 +205,6 @@ func (d *imageFolder) explain(slashed, inside string) error {
 		return fmt.Errorf("%w; the folder has %+q: %s", reason, near, difference)
 	}
 	return reason
-}
-
-// linkOut reports whether a name in the folder is a link to a file elsewhere.
-func (d *imageFolder) linkOut(name string) bool {
-	real, err := filepath.EvalSymlinks(filepath.Join(d.name, name))
-	if err != nil {
-		return false
-	}
-	if real, err = filepath.Abs(real); err != nil {
-		return false
-	}
-	return d.inside(real) == ""
 }
 
 // tail tells which end of a path is a file of the folder.

@@ -32,51 +32,47 @@ func ParseRange(s string) (low, high int, err error) {
 	return low, high, nil
 }
 
-// derivedLabels is a Source whose labels are made from another Source's ages, classes or
-// counts.
+// derivedLabels makes labels of the ages, classes or counts of a pipeline.
 type derivedLabels struct {
-	dataset.Source
-	info   dataset.Info
+	from   *pipeline
+	info   dataset.Info // of the rows with their new labels
 	derive func(dst []float64, r *dataset.Row) error
 }
 
-// Info describes the rows with their new labels.
-func (d *derivedLabels) Info() dataset.Info { return d.info }
-
-// Scan implements Source.
-func (d *derivedLabels) Scan(f func(*dataset.Row) error) error {
-	labels, row := make([]float64, d.info.Labels), dataset.Row{}
+// begin begins a scan.
+func (d *derivedLabels) begin() func(*dataset.Row) error {
+	labels := make([]float64, d.info.Labels)
 	if d.info.Fractions != nil {
 		*d.info.Fractions = 0
 	}
-	return d.Source.Scan(func(r *dataset.Row) error {
-		if row = *r; r.LeftOut {
-			return f(&row)
+	return func(r *dataset.Row) error {
+		if r.LeftOut {
+			return nil
 		}
 		if err := d.derive(labels, r); err != nil {
 			return err
 		}
-		row.Labels, row.Raw = labels, r.Raw
-		return f(&row)
-	})
+		r.Labels = labels
+		return nil
+	}
 }
 
-// withLabels turns the labels of src into distributions, in the order of the scale that o asks for.
-func withLabels(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
+// withLabels turns the labels of p into distributions, in the order of the scale that o asks for.
+func withLabels(p *pipeline, o *OpenOptions) (*pipeline, error) {
 	l := &o.Labels
-	if src.Info().Labels == 1 && !l.Single() && o.set.schema == nil && !o.Missing.Keep {
-		if err := checkSingle(src); err != nil {
+	if p.info.Labels == 1 && !l.Single() && o.set.schema == nil && !o.Missing.Keep {
+		if err := checkSingle(p); err != nil {
 			return nil, err
 		}
 	}
 	if l.Ordered && l.Kind != dataset.Age && o.set.schema == nil { // labels of a file for a model are matched with the model's labels
-		ordered, err := withScale(src, l)
+		ordered, err := withScale(p, l)
 		if err != nil {
 			return nil, err
 		}
-		src = ordered
+		p = ordered
 	}
-	d := &derivedLabels{Source: src, info: src.Info()}
+	d := &derivedLabels{from: p, info: p.info}
 	d.derive = func(dst []float64, r *dataset.Row) error { copy(dst, r.Labels); return nil }
 	switch l.Kind {
 	case dataset.Age:
@@ -90,10 +86,13 @@ func withLabels(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
 		d.info.LabelType.Classes = true
 	default:
 		if !l.Ordered && !d.info.HasValues && !d.info.HasIntervals {
-			return src, nil
+			return p, nil
 		}
 	}
-	return d, d.scaled(l)
+	if err := d.scaled(l); err != nil {
+		return nil, err
+	}
+	return p.after(simple(d.begin), d.info), nil
 }
 
 func (d *derivedLabels) useAges(o *LabelOptions) {
@@ -123,7 +122,7 @@ func (d *derivedLabels) useAges(o *LabelOptions) {
 	}
 }
 
-// scaled gives src the scale that o asks for.
+// scaled gives the labels the scale that o asks for.
 func (d *derivedLabels) scaled(o *LabelOptions) error {
 	if o.Kind != dataset.Age && !o.Ordered {
 		if d.info.HasValues || d.info.HasIntervals {
@@ -191,31 +190,43 @@ func checkSingle(src dataset.Source) error {
 	return dataset.Errorf(dataset.ErrFormat, "%s%s", dataset.Prefix(info.File), label.Single(&info))
 }
 
-// withScale returns src with its labels in the order of the numbers in their names, if these are the numbers of the
+// withScale returns p with its labels in the order of the numbers in their names, if these are the numbers of the
 // scale that o asks for. A note says that the order changed, or which numbers labels with other names are. Names that
 // are other whole numbers are refused if they contradict the scale or do not ascend.
-func withScale(src dataset.Source, l *LabelOptions) (dataset.Source, error) {
-	info := src.Info()
+func withScale(p *pipeline, l *LabelOptions) (*pipeline, error) {
+	info := p.info
 	if info.Labels != l.High-l.Low+1 {
-		return src, nil
+		return p, nil
 	}
 	if len(info.LabelNames) == 0 {
 		if info.DefaultLabels && l.Low != 0 {
-			return withNote(src, errtext.Sprintf(`labels "0" to "%d" have the numbers %d to %d of {range}, in this order; {range=0:%[1]d} uses the numbers in their names`, info.Labels-1, l.Low, l.High)), nil
+			return withNote(p, errtext.Sprintf(`labels "0" to "%d" have the numbers %d to %d of {range}, in this order; {range=0:%[1]d} uses the numbers in their names`, info.Labels-1, l.Low, l.High)), nil
 		}
-		return src, nil
+		return p, nil
 	}
 	numbers, plain := namedNumbers(info.LabelNames)
 	order, low, consecutive := numberOrder(numbers)
 	switch {
 	case consecutive && low == l.Low && slices.IsSorted(order):
-		return src, nil
+		return p, nil
 	case consecutive && low == l.Low:
 		info.LabelNames, info.LabelFlags = inOrder(info.LabelNames, order), inOrder(info.LabelFlags, order)
 		info.LabelColumns.Names, info.LabelColumns.Positions = inOrder(info.LabelColumns.Names, order), inOrder(info.LabelColumns.Positions, order)
 		note := errtext.Sprintf("labels are sorted by the numbers in their names, %d to %d; the file has another order", l.Low, l.High)
 		info.Notes = append(slices.Clone(info.Notes), note)
-		return &orderedLabels{src, info, order}, nil
+		return p.after(simple(func() func(*dataset.Row) error {
+			labels := make([]float64, len(order))
+			return func(r *dataset.Row) error {
+				if len(r.Labels) != len(order) {
+					return nil
+				}
+				for k, i := range order {
+					labels[k] = r.Labels[i]
+				}
+				r.Labels = labels
+				return nil
+			}
+		}), info), nil
 	case consecutive && plain:
 		is := fmt.Sprintf("%d:%d", low, low+info.Labels-1)
 		return nil, pathError(info.File, dataset.WithKind(&dataset.WaysError{
@@ -231,7 +242,7 @@ func withScale(src dataset.Source, l *LabelOptions) (dataset.Source, error) {
 			Ways: []dataset.Way{{What: "labels in ascending order", Flags: []dataset.Flag{ascend}}, {What: "labels in the order of the file", Flags: []dataset.Flag{stand}}},
 		})
 	}
-	return withNote(src, errtext.Sprintf("the labels, %s, have the numbers %d to %d of {range}, in this order; their names are other numbers", dataset.ListSome(info.LabelNames), l.Low, l.High)), nil
+	return withNote(p, errtext.Sprintf("the labels, %s, have the numbers %d to %d of {range}, in this order; their names are other numbers", dataset.ListSome(info.LabelNames), l.Low, l.High)), nil
 }
 
 // numberInName matches a name with one number in it.
@@ -291,32 +302,6 @@ func inOrder[T any](list []T, order []int) (all []T) {
 	return all
 }
 
-// orderedLabels is a Source with the labels of another Source in another order.
-type orderedLabels struct {
-	dataset.Source
-	info  dataset.Info
-	order []int // label i is label order[i] of the other Source
-}
-
-// Info describes the rows with their labels in the new order.
-func (s *orderedLabels) Info() dataset.Info { return s.info }
-
-// Scan implements Source.
-func (s *orderedLabels) Scan(f func(*dataset.Row) error) error {
-	labels, row := make([]float64, len(s.order)), dataset.Row{}
-	return s.Source.Scan(func(r *dataset.Row) error {
-		if len(r.Labels) != len(s.order) {
-			return f(r)
-		}
-		row = *r
-		for k, i := range s.order {
-			labels[k] = r.Labels[i]
-		}
-		row.Labels = labels
-		return f(&row)
-	})
-}
-
 // useClasses makes one-hot labels of Row.text. order is the order of the classes if classes is empty and order has all
 // that are found. If it has the names of classes that are numbers in the file, these are the classes. The file's own names of classes
 // are theirs if the numbers count them.
@@ -324,7 +309,7 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 	called, trained := dataset.Trimmed(d.info.ClassNames), classes
 	named := len(called) > 0 && !identity.AreNumbers(called) && (len(trained) == 0 || !identity.AreNumbers(trained))
 	if len(classes) == 0 || named || len(order) == len(classes) && !identity.AreNumbers(order) {
-		found, notes, err := distinctClasses(d.Source)
+		found, notes, err := distinctClasses(d.from)
 		if err != nil {
 			return err
 		}
@@ -332,7 +317,11 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 			called, found = numbered(called, found, base, len(trained) > 0)
 			notes = append(notes, fmt.Sprintf("the classes are counted from %d and have the label names of the file: %s", base, dataset.ListSome(called)))
 		} else {
-			called, notes = nil, append(notes, namesNote(called, found)...)
+			other := func(class string) bool { return !slices.Contains(called, class) }
+			if len(called) > 0 && slices.ContainsFunc(found, other) {
+				notes = append(notes, fmt.Sprintf("the label names in the file are not used: they are %s, but the classes are %s", dataset.ListSome(called), dataset.ListSome(found)))
+			}
+			called = nil
 			if len(trained) > 0 && !(identity.AreNumbers(found) && len(found) == len(order)) {
 				found, notes = classes, nil
 			}
@@ -351,7 +340,7 @@ func (d *derivedLabels) useClasses(classes, order []string) error {
 	if d.info.Labels, d.info.LabelNames = len(classes), classes; called != nil {
 		d.info.LabelNames = called
 	}
-	file, of := d.info.File, d.Source.Info()
+	file, of := d.info.File, d.from.info
 	d.derive = func(dst []float64, r *dataset.Row) error {
 		if numbers.IsMissing(r.Text) {
 			return missingClass(&of, r)
@@ -399,15 +388,6 @@ func numbered(names, found []string, base int, all bool) (called, classes []stri
 		}
 	}
 	return called, classes
-}
-
-// namesNote says that names of labels in the file are not used, unless they are the classes.
-func namesNote(names, found []string) []string {
-	other := func(class string) bool { return !slices.Contains(names, class) }
-	if len(names) == 0 || !slices.ContainsFunc(found, other) {
-		return nil
-	}
-	return []string{fmt.Sprintf("the label names in the file are not used: they are %s, but the classes are %s", dataset.ListSome(names), dataset.ListSome(found))}
 }
 
 // distinctClasses scans src for its classes, sorted; the notes say what they are.

@@ -228,25 +228,25 @@ func (o *OpenOptions) choosesAsTrained() bool {
 
 // chooseLikeTraining has those features of a file that is no CSV file chosen that were chosen
 // from the model's file, if the file has as many. A sparse file without names may have fewer.
-func (o *OpenOptions) chooseLikeTraining(src dataset.Source) dataset.Source {
+func (o *OpenOptions) chooseLikeTraining(p *pipeline) *pipeline {
 	if !o.choosesAsTrained() {
-		return src
+		return p
 	}
-	r, info := &o.set.schema.Reading, src.Info()
+	r, info := &o.set.schema.Reading, p.info
 	if info.Sparse && len(info.FeatureNames) == 0 && info.Features < r.Columns {
 		info.Features = r.Columns
-		src = &namedSource{Source: src, info: info}
+		p = p.described(info)
 	}
 	if info.Features != r.Columns {
-		return src
+		return p
 	}
 	for _, list := range [][]string{r.FeatureColumns, r.Drop} {
 		if _, err := findColumns(info.FeatureNames, info.Features, list); err != nil {
-			return src
+			return p
 		}
 	}
 	o.chooseAsTrained()
-	return src
+	return p
 }
 
 // chooseAsTrained takes the lists of columns from the reading of the model's file.
@@ -309,12 +309,12 @@ func (o *OpenOptions) remedy() errtext.Text {
 	return o.note(errtext.Sprintf("%s; %s", errtext.Join(slices.Compact(ways), ", "), overrides))
 }
 
-// withNote returns src with a note about how it was read, unless that is empty.
-func withNote(src dataset.Source, note errtext.Text) dataset.Source {
+// withNote returns p with a note about how it was read, unless that is empty.
+func withNote(p *pipeline, note errtext.Text) *pipeline {
 	if note == "" {
-		return src
+		return p
 	}
-	info := src.Info()
+	info := p.info
 	info.Notes = append(slices.Clone(info.Notes), note)
-	return &namedSource{Source: src, info: info}
+	return p.described(info)
 }

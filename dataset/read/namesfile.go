@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/identity"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
 // Names are the contents of a names file (FORMAT.md): a JSON object in which
@@ -101,21 +102,45 @@ func decodeNames(path string, in io.Reader) (*Names, error) {
 // name. Names that src has of its own must be the same. Names of classes may also be the classes in another order, which is
 // not that of src then, or, if all classes are numbers, other texts.
 func WithNames(src dataset.Source, file string, n *Names) (dataset.Source, error) {
-	s := &namedSource{Source: src, file: file, rows: n.Rows, info: src.Info()}
-	err := nameColumns(&s.info.FeatureNames, n.Features, s.info.Features, "features", file, s.info.File)
-	if s.info.Labels > 0 {
-		err = errors.Join(err, n.nameLabels(&s.info, file))
+	p := pipelineOf(src)
+	info := p.info
+	err := nameColumns(&info.FeatureNames, n.Features, info.Features, "features", file, info.File)
+	if info.Labels > 0 {
+		err = errors.Join(err, n.nameLabels(&info, file))
 	}
-	if len(n.Rows) > 0 {
-		s.own, s.info.HasRowNames = s.info.HasRowNames, true
-		if s.info.Rows >= 0 && s.info.Rows != len(n.Rows) {
-			err = errors.Join(err, fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", file, len(n.Rows), s.info.Rows, dataset.ErrRowCount))
-		}
+	if len(n.Rows) > 0 && info.Rows >= 0 && info.Rows != len(n.Rows) {
+		err = errors.Join(err, fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", file, len(n.Rows), info.Rows, dataset.ErrRowCount))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	if len(n.Rows) == 0 {
+		return p.described(info), nil
+	}
+	own := info.HasRowNames
+	info.HasRowNames = true
+	return p.after(func() (func(*dataset.Row) error, func(error) error, error) {
+		rows := 0
+		change := func(r *dataset.Row) error {
+			if r.Number >= len(n.Rows) {
+				return fmt.Errorf("%s: the list has %d row names, fewer than there are rows: %w", file, len(n.Rows), dataset.ErrRowCount)
+			}
+			if name := strings.TrimSpace(r.Name); own && name != "" && name != strings.TrimSpace(n.Rows[r.Number]) {
+				return &dataset.RowError{File: info.File, Row: r.Number, Line: r.Line, Column: -1, Err: dataset.ErrAmbiguous,
+					Reason: errtext.Sprintf("the name of this row is %.40q, but %.40q in %s: give the names of the file, or omit \"rows\"", name, n.Rows[r.Number], file)}
+			}
+			rows++
+			r.Name = n.Rows[r.Number]
+			return nil
+		}
+		end := func(err error) error {
+			if err == nil && rows != len(n.Rows) {
+				return fmt.Errorf("%s: found %d row names, want %d, one for each row: %w", file, len(n.Rows), rows, dataset.ErrRowCount)
+			}
+			return err
+		}
+		return change, end, nil
+	}, info), nil
 }
 
 // nameColumns gives columns their names if they have no others. Errors call the columns what, the file of names file, and the

@@ -52,35 +52,37 @@ func Open(path string, o OpenOptions) (dataset.Source, error) {
 		o.Labels.order = names.Labels
 	}
 	o.set.size, o.set.modelFeatures, o.set.tabs = size, o.Features, kind.tabs
-	src, err := kind.read(path, &o)
+	p, err := kind.read(path, &o)
 	if err != nil {
 		return nil, err
 	}
 	if !o.Missing.Refuses() {
-		src = withMissing(src, &o)
+		p = withMissing(p, &o)
 	}
 	if !o.NoLabels {
-		if src, err = withLabels(src, &o); err != nil {
+		if p, err = withLabels(p, &o); err != nil {
 			return nil, err
 		}
 	}
 	if o.CSV.Images != "" {
-		if src, err = withImages(src, &o); err != nil {
+		if p, err = withImages(p, &o); err != nil {
 			return nil, err
 		}
 	}
 	if names != nil {
-		if src, err = WithNames(src, o.NamesFile, names); err != nil {
+		named, err := WithNames(p, o.NamesFile, names)
+		if err != nil {
 			return nil, err
 		}
+		p = pipelineOf(named)
 	}
-	described := src.Info()
+	described := p.info
 	described.FeatureNames, described.LabelNames = dataset.CleanNames(described.FeatureNames), dataset.CleanNames(described.LabelNames)
 	described.Missing, described.Reading = o.Missing, given(described.Reading, kind, &o)
 	if o.Shape != (dataset.Shape{}) {
 		described.Shape = o.Shape
 	}
-	return &namedSource{Source: src, info: described}, described.Check()
+	return p.described(described), described.Check()
 }
 
 // check returns an error for options that contradict each other, and takes blanks off the ends of names.
@@ -162,14 +164,18 @@ var openers = [...]func(path string, o *OpenOptions) (dataset.Source, error){
 }
 
 // read opens a file of this kind, with the features that o asks for.
-func (k *fileKind) read(path string, o *OpenOptions) (dataset.Source, error) {
+func (k *fileKind) read(path string, o *OpenOptions) (*pipeline, error) {
 	if err := k.check(o); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Called, err)
 	}
-	if k.family == csvFiles {
-		return openers[k.family](path, o)
-	}
 	rest := *o
+	if k.family == csvFiles {
+		src, err := openers[k.family](path, o)
+		if err != nil {
+			return nil, err
+		}
+		return pipelineOf(src), nil
+	}
 	chosen := len(o.FeatureColumns)+len(o.Drop) > 0
 	if chosen || o.choosesAsTrained() {
 		rest.Features = 0 // of the file there may be more or fewer
@@ -178,35 +184,36 @@ func (k *fileKind) read(path string, o *OpenOptions) (dataset.Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := pipelineOf(src)
 	if rest = *o; !chosen {
-		src = rest.chooseLikeTraining(src)
+		p = rest.chooseLikeTraining(p)
 	}
-	columns := src.Info().Features
-	if src, err = withColumns(src, &rest); err != nil {
+	columns := p.info.Features
+	if p, err = withColumns(p, &rest); err != nil {
 		return nil, err
 	}
-	info := src.Info()
+	info := p.info
 	info.Reading.Columns = columns
-	return &namedSource{Source: src, info: info}, nil
+	return p.described(info), nil
 }
 
-// selectedColumns is a Source with some of the features of another Source.
+// selectedColumns selects features, in the order asked for.
 type selectedColumns struct {
-	dataset.Source              // the other Source
-	info           dataset.Info // of the selected features
-	features       []int        // the selected features by their numbers in Source, in the order asked for
-	index          map[int]int  // by number in Source: the index in features
+	all      int          // the number of features that there are
+	info     dataset.Info // of the selected features
+	features []int        // the selected features by their numbers
+	index    map[int]int  // by number: the index in features
 }
 
-// withColumns returns src with only the features that o asks for. It is for all kinds of
+// withColumns returns p with only the features that o asks for. It is for all kinds of
 // files but CSV; columns are features here.
-func withColumns(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
+func withColumns(p *pipeline, o *OpenOptions) (*pipeline, error) {
 	if len(o.FeatureColumns)+len(o.Drop) == 0 {
-		return src, nil
+		return p, nil
 	}
-	s := &selectedColumns{Source: src, info: src.Info(), index: map[int]int{}}
-	names, n := s.info.FeatureNames, s.info.Features
-	c := csvColumns{used: make([]bool, n)}
+	s := &selectedColumns{all: p.info.Features, info: p.info, index: map[int]int{}}
+	names := s.info.FeatureNames
+	c := csvColumns{used: make([]bool, s.all)}
 	_, err := c.take(names, o.Drop)
 	if err == nil {
 		s.features, err = c.take(names, o.FeatureColumns)
@@ -217,14 +224,6 @@ func withColumns(src dataset.Source, o *OpenOptions) (dataset.Source, error) {
 	if len(o.FeatureColumns) == 0 {
 		s.features = c.free()
 	}
-	s.describe()
-	s.info.Notes = slices.Concat(s.info.Notes, o.numberNotes(names))
-	return s, nil
-}
-
-// describe sets info and index from features.
-func (s *selectedColumns) describe() {
-	names := s.info.FeatureNames
 	s.info.Features, s.info.FeatureNames, s.info.Shape = len(s.features), nil, dataset.Shape{}
 	for i, old := range s.features {
 		s.index[old] = i
@@ -232,26 +231,23 @@ func (s *selectedColumns) describe() {
 			s.info.FeatureNames = append(s.info.FeatureNames, names[old])
 		}
 	}
+	s.info.Notes = slices.Concat(s.info.Notes, o.numberNotes(names))
+	return p.after(simple(s.begin), s.info), nil
 }
 
-// Info describes the rows with the selected features.
-func (s *selectedColumns) Info() dataset.Info { return s.info }
-
-// Scan implements Source.
-func (s *selectedColumns) Scan(f func(*dataset.Row) error) error {
-	var row dataset.Row
+// begin begins a scan.
+func (s *selectedColumns) begin() func(*dataset.Row) error {
 	p := selectedRow{selectedColumns: s}
-	return s.Source.Scan(func(r *dataset.Row) error {
-		row = *r
+	return func(r *dataset.Row) error {
 		if r.Sparse {
 			p.sparse(r)
-			row.Columns = p.columns
+			r.Columns = p.columns
 		} else if err := p.dense(r); err != nil {
 			return err
 		}
-		row.Values = p.values
-		return f(&row)
-	})
+		r.Values = p.values
+		return nil
+	}
 }
 
 // selectedRow is the selected features of one row.
@@ -270,7 +266,7 @@ type entry struct {
 
 // dense sets p to the selected features of a dense row.
 func (p *selectedRow) dense(r *dataset.Row) error {
-	if want := p.Source.Info().Features; len(r.Values) != want {
+	if want := p.all; len(r.Values) != want {
 		return dataset.RowErrorf(p.info.File, r.Number, "found %d features, want %d", len(r.Values), want)
 	}
 	p.values = p.values[:0]

@@ -28,16 +28,17 @@ func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Ma
 		o.Labels.Classes = s.LabelNames
 	}
 	src, err := Open(path, o)
+	var p *pipeline
 	var m *Matching
 	if err == nil {
-		src, m, err = project(src, s, !o.NoLabels)
+		p, m, err = project(src, s, !o.NoLabels)
 	}
 	if err == nil {
-		src, err = withFill(src, s)
+		p, err = withFill(p, s)
 	}
 	note, hint := o.note(overrides), headerHint(s, &line, &o.set.known)
 	if err == nil {
-		return &advised{withNote(src, note), o.remedy(), hint}, m, nil
+		return withNote(p, note).advised(o.remedy(), hint), m, nil
 	}
 	if hint != "" {
 		err = errtext.Errorf(errtext.WrongData, "%w; %s", err, hint)
@@ -48,27 +49,20 @@ func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Ma
 	return nil, nil, err
 }
 
-// advised is a Source of a file for a model, whose errors say what may be wrong with the file.
-type advised struct {
-	dataset.Source
-	remedy errtext.Text // for all errors about the file: how it was read; empty: none
-	hint   errtext.Text // for errors about the first row; empty: none
-}
-
-// Scan implements Source.
-func (s *advised) Scan(f func(*dataset.Row) error) error {
-	var failed error
-	err := s.Source.Scan(func(r *dataset.Row) error {
-		failed = f(r)
-		return failed
-	})
-	if err != nil && failed == nil && s.remedy != "" {
-		err = errtext.Errorf(errtext.WrongData, "%w; %s", err, s.remedy)
+// advised returns a pipeline whose errors say what may be wrong with the file: with remedy, how the file was read, and
+// hint in errors about the first row. Each may be empty.
+func (p *pipeline) advised(remedy, hint errtext.Text) *pipeline {
+	next := *p
+	next.advise = func(err error, own bool) error {
+		if own && remedy != "" {
+			err = errtext.Errorf(errtext.WrongData, "%w; %s", err, remedy)
+		}
+		if row := (*dataset.RowError)(nil); hint != "" && errors.As(err, &row) && row.Row == 0 {
+			err = errtext.Errorf(errtext.WrongData, "%w; %s", err, hint)
+		}
+		return err
 	}
-	if row := (*dataset.RowError)(nil); s.hint != "" && errors.As(err, &row) && row.Row == 0 {
-		err = errtext.Errorf(errtext.WrongData, "%w; %s", err, s.hint)
-	}
-	return err
+	return &next
 }
 
 // headerHint says what to do about a file that seems to lack the header that the model's file had; empty: it does not.

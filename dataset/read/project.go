@@ -136,7 +136,7 @@ type Matching struct {
 }
 
 // project returns src with the columns of a schema, in its order.
-func project(src dataset.Source, s *dataset.Schema, labels bool) (dataset.Source, *Matching, error) {
+func project(src dataset.Source, s *dataset.Schema, labels bool) (*pipeline, *Matching, error) {
 	info := src.Info()
 	if a, b := s.Shape, info.Shape; a != b && a != (dataset.Shape{}) && b != (dataset.Shape{}) {
 		return nil, nil, fmt.Errorf("%sthe samples of the file are images of %v, but the model reads images of %v", dataset.Prefix(info.File), b, a)
@@ -152,12 +152,24 @@ func project(src dataset.Source, s *dataset.Schema, labels bool) (dataset.Source
 			return nil, nil, dataset.Errorf(dataset.ErrOtherLabels, "%s%w", dataset.Prefix(info.File), err)
 		}
 	}
-	p := &projected{Source: src, info: info, by: f}
-	p.info.Features = s.Features
-	p.info.FeatureNames = pick(info.FeatureNames, f.Features)
+	info.Features = s.Features
+	info.FeatureNames = pick(info.FeatureNames, f.Features)
 	if labels {
-		p.info.LabelNames = pick(info.LabelNames, f.Labels)
+		info.LabelNames = pick(info.LabelNames, f.Labels)
 	}
+	p := pipelineOf(src).after(simple(func() func(*dataset.Row) error {
+		features, labels := newReorder(f.Features), newReorder(f.Labels)
+		return func(r *dataset.Row) error {
+			if r.Sparse {
+				r.Columns, r.Values = features.sparse(r.Columns, r.Values)
+			} else {
+				r.Values = features.dense(r.Values)
+			}
+			r.Labels = labels.dense(r.Labels)
+			return nil
+		}
+	}), info)
+	p.place = f.inFile
 	return p, f, nil
 }
 
@@ -211,41 +223,15 @@ func pick(names []string, m *Match) []string {
 	return out
 }
 
-// projected is a Source with its columns in another order.
-type projected struct {
-	dataset.Source
-	info dataset.Info
-	by   *Matching
-}
-
-// Info describes the rows in their new order.
-func (p *projected) Info() dataset.Info { return p.info }
-
-// Scan implements Source.
-func (p *projected) Scan(f func(*dataset.Row) error) error {
-	features, labels := newReorder(p.by.Features), newReorder(p.by.Labels)
-	var row dataset.Row
-	return p.Source.Scan(func(r *dataset.Row) error {
-		row = *r
-		if r.Sparse {
-			row.Columns, row.Values = features.sparse(r.Columns, r.Values)
-		} else {
-			row.Values = features.dense(r.Values)
-		}
-		row.Labels = labels.dense(r.Labels)
-		return p.inFile(f(&row))
-	})
-}
-
 // inFile changes the column in an error from the model's number to the file's.
-func (p *projected) inFile(err error) error {
+func (f *Matching) inFile(err error) error {
 	var at *dataset.RowError
 	if !errors.As(err, &at) {
 		return err
 	}
-	m := p.by.Features
+	m := f.Features
 	if at.Kind == "label" {
-		m = p.by.Labels
+		m = f.Labels
 	}
 	if m != nil && at.Column >= 0 && at.Column < len(m.from) {
 		at.Column = m.from[at.Column]

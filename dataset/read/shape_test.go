@@ -64,7 +64,7 @@ func TestShapeInManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images := &namedSource{Source: generate.Artificial(20, 1), info: generate.Artificial(20, 1).Info()}
+	images := pipelineOf(generate.Artificial(20, 1))
 	images.info.Shape = dataset.Shape{Channels: 3, Height: 1, Width: 1}
 	shaped, _, err := importer.Build(images, importer.Options{})
 	if err != nil {
