@@ -13,6 +13,10 @@ type rowSums struct {
 	sums   []float64 // rows×labels
 }
 
+func newRowSums(refs []dataset.RowRef, labels int) *rowSums {
+	return &rowSums{refs: refs, sums: make([]float64, len(refs)*labels)}
+}
+
 // advance adds the trees of the rounds that v has and s has not. If s has more rounds than v, it
 // begins with the first tree. The sums have the same bits either way.
 func (s *rowSums) advance(f *form, d *dataset.Data, v round.Vars) error {
@@ -57,8 +61,4 @@ func (s *rowSums) add(f *form, d *dataset.Data, trees []*forest.Tree) {
 	var e forest.Ensemble
 	e.Join(trees, f.features, f.labels)
 	e.AddSums(s.sums, s.refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) }, e.NewScratch())
-}
-
-func newRowSums(refs []dataset.RowRef, labels int) *rowSums {
-	return &rowSums{refs: refs, sums: make([]float64, len(refs)*labels)}
 }

@@ -4,6 +4,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
+// segment is the part of a sorted column that belongs to a node: entries[from:to].
+type segment struct{ column, from, to uint32 }
+
 // split is a way to divide a node: the entries of a column before index go left,
 // the others right.
 type split struct {
@@ -55,56 +58,6 @@ type search struct {
 	multiclass    multiclassCounts
 }
 
-// start prepares for a node of n copies. It reports false where all are of one
-// class.
-func (s *search) start(rows []uint32, n int) bool {
-	s.n, s.found = uint32(n), false
-	if s.multiclass.classes == 0 {
-		s.nodeEntropy = s.startBinary(rows)
-	} else {
-		s.nodeEntropy = s.startMulticlass(rows)
-	}
-	s.best = s.nodeEntropy - minGain
-	s.stride = float64(s.alpha * float64(n))
-	return s.best > 0
-}
-
-// step returns how far the next threshold is, in copies, after one of sum
-// (Eq. 5): s = αN / (1 + exp(β (g/g_max - 0.5))), at least 1, rounded down; g/g_max
-// is 1 while no threshold had any gain.
-func (s *search) step(sum int64) uint32 {
-	if s.stride < 2 {
-		return 1
-	}
-	ratio := 1.0
-	if s.found {
-		ratio = float64(s.nodeEntropy-sum) / float64(s.nodeEntropy-s.best)
-	}
-	far := s.stride / (1 + num.Exp(float64(s.beta*(ratio-0.5))))
-	if far < 2 {
-		return 1
-	}
-	return uint32(far)
-}
-
-// advance chooses the next threshold after the one before entry index, with left copies on its
-// left, was tried.
-func (s *search) advance(index, left uint32, sum int64) {
-	s.next = left + s.step(sum)
-	if s.observe != nil {
-		s.observe(index, left, sum)
-	}
-}
-
-// record records a better split of the current column: entries before index go left.
-func (s *search) record(sum int64, index uint32) {
-	s.best, s.found = sum, true
-	s.split.total, s.split.index, s.split.zeroLeft = s.nodeEntropy-sum, index, s.zeroLeft
-}
-
-// segment is the part of a sorted column that belongs to a node: entries[from:to].
-type segment struct{ column, from, to uint32 }
-
 // binaryCounts counts copies by class, for two classes: class 0 in the low half of a
 // word, class 1 in the high half.
 type binaryCounts struct {
@@ -122,6 +75,20 @@ type multiclassCounts struct {
 	passed           uint32                           // copies on the left
 	weight, class    []uint32                         // of the rows, as entries number them
 	ordered          struct{ weight, class []uint32 } // the node's, if entries number rows by position
+}
+
+// start prepares for a node of n copies. It reports false where all are of one
+// class.
+func (s *search) start(rows []uint32, n int) bool {
+	s.n, s.found = uint32(n), false
+	if s.multiclass.classes == 0 {
+		s.nodeEntropy = s.startBinary(rows)
+	} else {
+		s.nodeEntropy = s.startMulticlass(rows)
+	}
+	s.best = s.nodeEntropy - minGain
+	s.stride = float64(s.alpha * float64(n))
+	return s.best > 0
 }
 
 // startBinary counts the node's classes and returns its entropy times copies.
@@ -169,4 +136,37 @@ func (s *search) startMulticlass(rows []uint32) int64 {
 func (s *search) binaryEntropy(counts uint64) int64 {
 	a, b := uint32(counts), uint32(counts>>32)
 	return s.xlogx[a+b] - (s.xlogx[a] + s.xlogx[b])
+}
+
+// step returns how far the next threshold is, in copies, after one of sum
+// (Eq. 5): s = αN / (1 + exp(β (g/g_max - 0.5))), at least 1, rounded down; g/g_max
+// is 1 while no threshold had any gain.
+func (s *search) step(sum int64) uint32 {
+	if s.stride < 2 {
+		return 1
+	}
+	ratio := 1.0
+	if s.found {
+		ratio = float64(s.nodeEntropy-sum) / float64(s.nodeEntropy-s.best)
+	}
+	far := s.stride / (1 + num.Exp(float64(s.beta*(ratio-0.5))))
+	if far < 2 {
+		return 1
+	}
+	return uint32(far)
+}
+
+// advance chooses the next threshold after the one before entry index, with left copies on its
+// left, was tried.
+func (s *search) advance(index, left uint32, sum int64) {
+	s.next = left + s.step(sum)
+	if s.observe != nil {
+		s.observe(index, left, sum)
+	}
+}
+
+// record records a better split of the current column: entries before index go left.
+func (s *search) record(sum int64, index uint32) {
+	s.best, s.found = sum, true
+	s.split.total, s.split.index, s.split.zeroLeft = s.nodeEntropy-sum, index, s.zeroLeft
 }
