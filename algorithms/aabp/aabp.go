@@ -2,12 +2,11 @@ package aabp
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
-
-// Name is the word that selects the algorithm in a spec.
-const Name = "aa-bp"
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
@@ -38,4 +37,14 @@ func New() algorithms.Algorithm {
 		Model:  decodeModel,
 		Memory: memory,
 	})
+}
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	set := descentSettings(c)
+	n := newFunction(c, 0, m)
+	f := gradient.Memory(&set, n, m, 0)
+	f.Model += 4 * modelSettings
+	f.Weights = c.Initial.Memory(n)
+	return f
 }

@@ -3,13 +3,15 @@ package aabp
 import (
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "aa-bp"
 
 // The words that settings take.
 const (
@@ -136,13 +138,3 @@ func descentSettings(c *Config) gradient.Settings {
 
 // modelSettings is the length of a model's tensor of settings.
 const modelSettings = 6
-
-// memory estimates the memory of a trainer.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	set := descentSettings(c)
-	n := newFunction(c, 0, m)
-	f := gradient.Memory(&set, n, m, 0)
-	f.Model += 4 * modelSettings
-	f.Weights = c.Initial.Memory(n)
-	return f
-}

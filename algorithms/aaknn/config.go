@@ -4,12 +4,13 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "aa-knn"
 
 // The presets.
 const (
@@ -82,18 +83,4 @@ func candidates(rows int) []int {
 		list = append(list, k)
 	}
 	return list
-}
-
-// memory estimates the memory of a trainer: the training rows, in a state and in the model.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	encoded, tensors := rows.Bytes(m, &wanted)
-	f := algorithms.Footprint{
-		State: encoded + stateBytes, Model: tensors + 4*modelSettings,
-		Node: int64(8 * scaling.MostSums(c.Scaling, m)), Nodes: int64(len(m.Shards)),
-	}
-	if c.Scaling != scaling.None {
-		f.State += 16*int64(m.Features) + 17
-		f.Model += 16 * int64(m.Features)
-	}
-	return f
 }

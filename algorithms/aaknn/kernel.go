@@ -12,6 +12,15 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
+// The operations of rounds (Round.Op).
+const (
+	opRows    uint8 = iota + 1 // collects the training rows
+	opLeftOut                  // predicts a slice of the training rows from the others
+)
+
+// wanted are the rows that a model keeps.
+var wanted = rows.Wanted{Labels: true}
+
 var (
 	_ round.ReduceKernel   = (*kernel)(nil)
 	_ round.GatherKernel   = (*kernel)(nil)

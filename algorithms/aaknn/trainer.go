@@ -14,15 +14,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// The operations of rounds (Round.Op).
-const (
-	opRows    uint8 = iota + 1 // collects the training rows
-	opLeftOut                  // predicts a slice of the training rows from the others
-)
-
-// wanted are the rows that a model keeps.
-var wanted = rows.Wanted{Labels: true}
-
 // A unit of opLeftOut takes about sliceRows training rows; there are at most mostSlices.
 const (
 	sliceRows  = 64

@@ -1,14 +1,15 @@
 package cpnn
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/kit/rprop"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "cpnn"
 
 // The words that settings take.
 const (
@@ -144,13 +145,4 @@ func trainingSettings(c *Config) fullbatch.Settings {
 		StopRule: gradient.StopRule{Validates: c.ValidationFraction > 0, Patience: uint64(c.Patience)},
 		Scaling:  c.Scaling, Steps: uint64(c.Steps), Interval: uint64(c.ValidationSteps),
 	}
-}
-
-// memory estimates the memory of a trainer.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	z, set := sizesOf(c, m), trainingSettings(c)
-	n := z.values()
-	f := fullbatch.Memory(&set, n, rprop.Bytes(n), n, m)
-	f.Model = 8*int64(n) + 4*modelSettings
-	return f
 }

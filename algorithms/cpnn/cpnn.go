@@ -2,12 +2,12 @@ package cpnn
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/rprop"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
-
-// Name is the word that selects the algorithm in a spec.
-const Name = "cpnn"
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
@@ -37,4 +37,13 @@ func New() algorithms.Algorithm {
 		Model:  decodeModel,
 		Memory: memory,
 	})
+}
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	z, set := sizesOf(c, m), trainingSettings(c)
+	n := z.values()
+	f := fullbatch.Memory(&set, n, rprop.Bytes(n), n, m)
+	f.Model = 8*int64(n) + 4*modelSettings
+	return f
 }

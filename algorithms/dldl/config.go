@@ -3,13 +3,15 @@ package dldl
 import (
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 )
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "dldl"
 
 // The words of the setting optimizer.
 const (
@@ -203,13 +205,3 @@ func descentSettings(c *Config, f *network.Network) gradient.Settings {
 
 // modelSettings is the length of a model's tensor of settings.
 const modelSettings = 4
-
-// memory estimates the memory of a trainer.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	f := newFunction(c, 0, m)
-	set := descentSettings(c, f)
-	a := gradient.Memory(&set, f, m, 0)
-	a.Model += 4*modelSettings + network.TableBytes(f)
-	a.Weights = c.Network.Initial.Memory(f)
-	return a
-}

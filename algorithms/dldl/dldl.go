@@ -2,12 +2,12 @@ package dldl
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/network"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
-
-// Name is the word that selects the algorithm in a spec.
-const Name = "dldl"
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
@@ -38,4 +38,14 @@ func New() algorithms.Algorithm {
 		Model:  decodeModel,
 		Memory: memory,
 	})
+}
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	f := newFunction(c, 0, m)
+	set := descentSettings(c, f)
+	a := gradient.Memory(&set, f, m, 0)
+	a.Model += 4*modelSettings + network.TableBytes(f)
+	a.Weights = c.Network.Initial.Memory(f)
+	return a
 }

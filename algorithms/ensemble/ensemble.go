@@ -8,9 +8,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// Name is the word that selects the algorithm in a spec.
-const Name = "ensemble"
-
 // New returns the algorithm; of others it takes its members.
 func New(others []algorithms.Algorithm) algorithms.Algorithm {
 	k := kin(others)

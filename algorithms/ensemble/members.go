@@ -180,3 +180,17 @@ func pairs(raw json.RawMessage) (list []param.Pair, err error) {
 	}
 	return list, nil
 }
+
+// labelled returns names that differ: a second structrf is "structrf 2".
+func labelled(names []string) (labels []string) {
+	same := make(map[string]int)
+	for _, name := range names {
+		same[name]++
+		label := name
+		if n := same[name]; n > 1 {
+			label = fmt.Sprintf("%s %d", name, n)
+		}
+		labels = append(labels, label)
+	}
+	return labels
+}

@@ -128,20 +128,6 @@ func (m *model) Describe() (all [][2]string) {
 	return all
 }
 
-// labelled returns names that differ: a second structrf is "structrf 2".
-func labelled(names []string) (labels []string) {
-	same := make(map[string]int)
-	for _, name := range names {
-		same[name]++
-		label := name
-		if n := same[name]; n > 1 {
-			label = fmt.Sprintf("%s %d", name, n)
-		}
-		labels = append(labels, label)
-	}
-	return labels
-}
-
 // blockRows is how many rows are predicted at a time.
 const blockRows = 256
 

@@ -8,11 +8,30 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
+
+// trainer asks for one round, of all child jobs, and computes the weights of what they predict. With the
+// weights validated there are two: the second trains the best member on all rows.
+type trainer struct {
+	learner.Base
+	job     *learner.Job[Config]
+	members []member
+
+	results []result  // by unit
+	weights []float64 // by member; nil until all results are there
+	kl      []float64 // of each member, then of the ensemble, on the rows of the weights; nil for the mean
+	rows    uint64    // that the weights were fitted to
+	round   round.Round
+}
+
+func newTrainer(j *learner.Job[Config], members []member) *trainer {
+	return &trainer{job: j, members: members, results: make([]result, j.Config.units(len(members), innerOf(j).folds))}
+}
 
 // result is what a child job ended with, as far as it is needed.
 type result struct {

@@ -6,6 +6,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 )
 
+// Name is the word that selects the algorithm in a spec.
+const Name = "ensemble"
+
 // The words of the setting weights.
 const (
 	weightsFitted    = "fitted"

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
-	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
@@ -15,24 +14,6 @@ var (
 	_ round.TaskReporter = (*trainer)(nil)
 	_ algorithms.Mixer   = (*trainer)(nil)
 )
-
-// trainer asks for one round, of all child jobs, and computes the weights of what they predict. With the
-// weights validated there are two: the second trains the best member on all rows.
-type trainer struct {
-	learner.Base
-	job     *learner.Job[Config]
-	members []member
-
-	results []result  // by unit
-	weights []float64 // by member; nil until all results are there
-	kl      []float64 // of each member, then of the ensemble, on the rows of the weights; nil for the mean
-	rows    uint64    // that the weights were fitted to
-	round   round.Round
-}
-
-func newTrainer(j *learner.Job[Config], members []member) *trainer {
-	return &trainer{job: j, members: members, results: make([]result, j.Config.units(len(members), innerOf(j).folds))}
-}
 
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {

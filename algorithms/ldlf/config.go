@@ -365,3 +365,7 @@ func checkSize(c *Config, m *dataset.Manifest) error {
 	}
 	return nil
 }
+
+// maxWindow is the greatest number of mini-batches of a unit; see the setting
+// leaf_batches.
+const maxWindow = 1e6

@@ -2,6 +2,7 @@ package ldlf
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -36,34 +37,6 @@ func newKernel(c *Config, seed uint64, m *dataset.Manifest) *kernel {
 		},
 	}
 }
-
-// Run implements round.Kernel.
-func (k *kernel) Run(dst *round.Partial, unit round.Task, d *dataset.Data, v round.Vars, derived round.Derived, working any) error {
-	s := working.(*scratch)
-	s.unit = unit
-	u := &s.unit
-	if err := checkWindow(u); err != nil {
-		return err
-	}
-	if k.descent.Run(dst, u, d, v, &s.loss, &s.Scratch) {
-		return nil
-	}
-	s.Values.Read(v)
-	switch u.Op {
-	case opLeaves:
-		r, _ := derived.(*routing)
-		k.leafSums(dst, u, d, &s.Values, r, s)
-	case opShrink:
-		k.shrunkLosses(dst, u, d, v, s)
-	default:
-		return fmt.Errorf("ldlf: the task has the unknown operation %d", u.Op)
-	}
-	return nil
-}
-
-// maxWindow is the greatest number of mini-batches of a unit; see the setting
-// leaf_batches.
-const maxWindow = 1e6
 
 // checkWindow refuses a unit of more mini-batches than any job has.
 func checkWindow(u *round.Task) error {
@@ -106,13 +79,6 @@ func newScratch(z *sizes, f gradient.Function) *scratch {
 	}
 }
 
-// NewScratch implements round.Kernel.
-func (k *kernel) NewScratch() any {
-	s := newScratch(&k.sizes, k.descent.Function)
-	s.loss = forestLoss{k, s}
-	return s
-}
-
 // forestLoss is the loss of a forest, in one lane: see gradient.Loss. In steps it is Eq. 3 less
 // the labels' entropy, summed over the trees that the mini-batch trains; in validations the K-L of the forest's prediction.
 type forestLoss struct {
@@ -120,65 +86,44 @@ type forestLoss struct {
 	s *scratch
 }
 
-// Gradients implements gradient.Loss: df is ∂R/∂f of the samples, summed over these trees (Eq. 13
-// without its 1/N and 1/K). There are as many samples as a block has, or fewer.
-func (l *forestLoss) Gradients(df, f []float32, samples []gradient.Sample, v *gradient.Values, losses []float64) []float64 {
-	k, s := l.k, l.s
-	q, version := qOf(v)
-	first, end := k.turns.at(s.unit.Steps[0])
-	if len(samples) < fewRows {
-		k.transposeQ(q, version, s)
-		clear(df)
-		for i := range samples {
-			num.SigmoidPairs(s.s, s.t, chunk(f, i, k.outputs))
-			losses = append(losses, k.rowGradient(chunk(df, i, k.outputs), samples[i].D, q, s))
-		}
-		return losses
-	}
-	a := &s.block
-	a.begin(samples, f)
-	for i := first; i < end; i++ {
-		a.tree(k.treePhi(k.phi, i), chunk(q, i, k.treeQ()))
-	}
-	return a.end(df, losses)
+// routed is a routing while its blocks are derived, by several lanes perhaps.
+type routed struct {
+	k      *kernel
+	r      *routing
+	refs   []dataset.RowRef
+	data   *dataset.Data
+	values *gradient.Values
+	of     *gradient.Window
 }
 
-// rowGradient adds one row's ∂R/∂f to df, tree after tree, and returns its K-L
-// summed over trees.
-func (k *kernel) rowGradient(df, d, q []float32, s *scratch) float64 {
-	loss := 0.0
-	first, end := k.turns.at(s.unit.Steps[0])
-	for i := first; i < end; i++ {
-		phi := k.treePhi(k.phi, i)
-		reach(s.node, s.s, s.t, phi)
-		p := s.node[k.splits:]
-		predict(s.g, p, chunk(q, i, k.treeQ()))
-		loss += ratios(s.r, d, s.g, 1, s.terms)
-		leafMass(s.mass[k.splits:], p, s.r, chunk(s.qT, i, k.treeQ()))
-		splitGradients(df, s.mass, s.s, s.t, phi)
-	}
-	return loss
+// leafShare is an iteration of Eq. 12 over derived routing. Idle lanes share its trees, of
+// which none reads what another computes.
+type leafShare struct {
+	k       *kernel
+	routing *routing
+	q       []float32
+	t       []float64 // trees×leaves×labels
+	kl      []float64 // trees×columns of each block; nil: nobody wants it
 }
 
-// transposeQ sets s.qT to q with each tree's matrix transposed, once for each
-// version of q.
-func (k *kernel) transposeQ(q []float32, version uint64, s *scratch) {
-	if s.qT != nil && s.qTVersion == version {
-		return
-	}
-	if s.qT == nil {
-		s.qT = make([]float32, k.q())
-	}
-	for i := range k.trees {
-		transpose(chunk(s.qT, i, k.treeQ()), chunk(q, i, k.treeQ()), k.labels)
-	}
-	s.qTVersion = version
+// leafSpace is the working memory of Eq. 12's sums.
+type leafSpace struct {
+	weight []float32 // of a block's columns
+	r      []float64 // labels×columns: ratios, widened
+	ratio  []float32 // labels×columns: ratios that nobody reads
+	kl     []float64 // trees×columns, of one block or of each
+	sums   []float64 // of one tree, to be transposed
+	tile   *num.Tile
+	routed routed
+	share  leafShare
 }
 
-// Validation implements gradient.Loss: the K-L divergence of the forest's prediction.
-func (l *forestLoss) Validation(f []float32, x *gradient.Sample, v *gradient.Values) float64 {
-	k, s := l.k, l.s
-	q, _ := qOf(v)
-	predictForest(s.g, f, q, k.phi, &k.sizes, s)
-	return divergence(x.D, s.g)
+// begin makes room for a block of so many columns, and a tree of so many values of q.
+func (l *leafSpace) begin(labels, columns, q int) {
+	l.r = slices.Grow(l.r[:0], labels*columns)[:labels*columns]
+	l.ratio = slices.Grow(l.ratio[:0], labels*columns)[:labels*columns]
+	l.sums = slices.Grow(l.sums[:0], q)[:q]
+	if l.tile == nil {
+		l.tile = new(num.Tile)
+	}
 }

@@ -229,3 +229,19 @@ func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 
 // modelSettings is the length of a model's tensor of settings.
 const modelSettings = 8
+
+// choiceRound completes the round that chooses the weight of the mean.
+func (t *trainer) choiceRound(r *round.Round) {
+	r.Op, r.Shape.F64 = opShrink, shrinkParts+1
+	r.Vars = append(r.Vars, round.Var{ID: varMean, Data: num.Bytes32(t.mean)})
+}
+
+// foldChoice takes the weight of the least loss, among equal ones the least.
+func (t *trainer) foldChoice(losses []float64) {
+	for parts, loss := range losses {
+		if loss < losses[t.parts] {
+			t.parts = uint8(parts)
+		}
+	}
+	t.Chosen()
+}

@@ -107,20 +107,6 @@ func transpose[T float32 | float64](dst, m []T, n int) {
 // klFloor bounds predictions from below in validation, as the measures do.
 const klFloor = 1e-12
 
-// predictForest sets g (labels) to the mean of the trees' predictions for a row
-// with outputs f (section 3.3). g may be s.g.
-func predictForest(g, f, q []float32, phi []uint32, z *sizes, s *scratch) {
-	num.SigmoidPairs(s.s, s.t, f)
-	clear(g)
-	for i := range z.trees {
-		reach(s.node, s.s, s.t, z.treePhi(phi, i))
-		num.MulAddRows(g, s.node[z.splits:], chunk(q, i, z.treeQ()))
-	}
-	for c := range g {
-		g[c] /= float32(z.trees)
-	}
-}
-
 // divergence returns the K-L divergence Σ_c d_c ln(d_c / g_c) in nats, with g
 // clamped at klFloor; d_c = 0 counts 0.
 func divergence(d, g []float32) float64 {

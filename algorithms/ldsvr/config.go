@@ -1,13 +1,15 @@
 package ldsvr
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "ldsvr"
 
 // The presets.
 const (
@@ -109,26 +111,4 @@ func (c *Config) collected(seed uint64) *rows.Wanted {
 	w := c.kept(seed)
 	w.Most = max(c.Landmarks, mostExact)
 	return w
-}
-
-// memory estimates the memory of a trainer.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	encoded, tensors := rows.Bytes(m, c.kept(0))
-	n := int64(m.Rows)
-	if c.Landmarks > 0 {
-		n = min(n, int64(c.Landmarks))
-	}
-	values := 8 * (n + 1) * int64(m.Labels)
-	f := algorithms.Footprint{
-		State: encoded + 2*values + stateBytes, Model: tensors + values + 8 + 4*modelSettings,
-		Node: int64(8 * scaling.MostSums(c.Scaling, m)), Nodes: int64(len(m.Shards)),
-	}
-	if c.Landmarks > 0 {
-		f.Node = max(f.Node, 8*int64(gramSums(int(n), m.Labels)))
-	}
-	if c.Scaling != scaling.None {
-		f.State += 16*int64(m.Features) + 17
-		f.Model += 16 * int64(m.Features)
-	}
-	return f
 }

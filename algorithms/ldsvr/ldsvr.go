@@ -15,11 +15,11 @@ package ldsvr
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
-
-// Name is the word that selects the algorithm in a spec.
-const Name = "ldsvr"
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
@@ -43,4 +43,26 @@ func New() algorithms.Algorithm {
 		Model:        func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
 		Memory:       memory,
 	})
+}
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	encoded, tensors := rows.Bytes(m, c.kept(0))
+	n := int64(m.Rows)
+	if c.Landmarks > 0 {
+		n = min(n, int64(c.Landmarks))
+	}
+	values := 8 * (n + 1) * int64(m.Labels)
+	f := algorithms.Footprint{
+		State: encoded + 2*values + stateBytes, Model: tensors + values + 8 + 4*modelSettings,
+		Node: int64(8 * scaling.MostSums(c.Scaling, m)), Nodes: int64(len(m.Shards)),
+	}
+	if c.Landmarks > 0 {
+		f.Node = max(f.Node, 8*int64(gramSums(int(n), m.Labels)))
+	}
+	if c.Scaling != scaling.None {
+		f.State += 16*int64(m.Features) + 17
+		f.Model += 16 * int64(m.Features)
+	}
+	return f
 }

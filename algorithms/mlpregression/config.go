@@ -3,7 +3,6 @@ package mlpregression
 import (
 	"slices"
 
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
@@ -11,6 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/dataset"
 )
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "mlp-regression"
 
 // The words of the setting preset.
 const (
@@ -108,13 +110,3 @@ func descentSettings(c *Config, rows uint64) gradient.Settings {
 
 // modelNumbers is the bytes of a model's settings and target.
 const modelNumbers = 4*5 + 8*2
-
-// memory estimates the memory of a trainer.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	set := descentSettings(c, 1)
-	n := newFunction(c, 0, m)
-	f := gradient.Memory(&set, n, m, 0)
-	f.Model += modelNumbers
-	f.Weights = c.Initial.Memory(n)
-	return f
-}

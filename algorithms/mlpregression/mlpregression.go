@@ -2,12 +2,11 @@ package mlpregression
 
 import (
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
-
-// Name is the word that selects the algorithm in a spec.
-const Name = "mlp-regression"
 
 // New returns the algorithm.
 func New() algorithms.Algorithm {
@@ -35,4 +34,14 @@ func New() algorithms.Algorithm {
 		Model:  decodeModel,
 		Memory: memory,
 	})
+}
+
+// memory estimates the memory of a trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	set := descentSettings(c, 1)
+	n := newFunction(c, 0, m)
+	f := gradient.Memory(&set, n, m, 0)
+	f.Model += modelNumbers
+	f.Weights = c.Initial.Memory(n)
+	return f
 }

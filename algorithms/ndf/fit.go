@@ -343,3 +343,27 @@ func resizeAll(v *[][]float32, count, n int) {
 		resized(&(*v)[i], n)
 	}
 }
+
+// load reads the inputs of rows.
+func (f *fitter) load(b *batch, rows []uint32) {
+	width, units := len(f.net.inputs)+1, 0
+	if f.net.hidden > 0 {
+		units = f.net.hidden + 1
+	}
+	n := len(rows)
+	z, zt, t, out := resized(&b.z, n*width), resized(&b.zt, n*width), resized(&b.t, n*units), resized(&b.out, n)
+	b.blocks = b.blocks[:0]
+	for from := 0; from < n; from += blockRows {
+		to := min(from+blockRows, n)
+		k := block{
+			rows: to - from, z: z[from*width : to*width], zt: zt[from*width : to*width],
+			t: t[from*units : to*units], out: out[from:to],
+		}
+		for i, row := range rows[from:to] {
+			shard, pos := f.source.At(row)
+			f.reader.read(k.z[i*width:(i+1)*width], &f.net, shard, pos)
+		}
+		k.transpose(len(f.net.inputs))
+		b.blocks = append(b.blocks, k)
+	}
+}

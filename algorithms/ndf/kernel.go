@@ -29,14 +29,6 @@ type kernel struct {
 	idle  []*grower
 }
 
-// table is a job's training rows. It is made once, and all growers read it concurrently.
-type table struct {
-	forest.Rows
-	features, labels int
-	sparse           bool
-	class            []uint32 // see source
-}
-
 // NewScratch implements round.Kernel. There is no scratch: the kernel owns all growers, so that
 // ReleaseMemory can free them.
 func (k *kernel) NewScratch() any { return nil }
@@ -104,18 +96,4 @@ func (k *kernel) release(g *grower, d *dataset.Data) {
 	if k.data == d {
 		k.idle = append(k.idle, g)
 	}
-}
-
-// newTable makes the table of a unit's rows.
-func newTable(c *Config, u round.Task, d *dataset.Data) (*table, error) {
-	refs := u.Rows(d)
-	if len(refs) == 0 {
-		return nil, algorithms.ErrNoRows
-	}
-	if err := c.checkDraws(len(refs)); err != nil {
-		return nil, err
-	}
-	t := &table{Rows: forest.NewRows(d, refs), features: d.Manifest.Features, labels: d.Manifest.Labels, sparse: d.Manifest.Sparse}
-	t.class = classesOf(&t.Rows)
-	return t, nil
 }

@@ -182,3 +182,21 @@ func (m *model) Describe() [][2]string {
 
 // smallWeight is a weight that Describe counts as small.
 const smallWeight = 0.01
+
+// treeShape is what the trees of a job have in common.
+type treeShape struct {
+	features, labels, inputs int
+	soft                     bool
+}
+
+func (s treeShape) decode(b []byte) (*Tree, error) {
+	return decodeTree(b, s.features, s.labels, s.inputs)
+}
+
+func (s treeShape) model(trees []*Tree) *model {
+	return newModel(trees, s.features, s.labels, s.inputs, s.soft)
+}
+
+func shapeOf(c *Config, m *dataset.Manifest) treeShape {
+	return treeShape{features: m.Features, labels: m.Labels, inputs: c.inputs(m.Features), soft: c.Routing == routingSoft}
+}

@@ -54,24 +54,6 @@ func newTrainer(c *Config, m *dataset.Manifest) *trainer {
 	return t
 }
 
-// treeShape is what the trees of a job have in common.
-type treeShape struct {
-	features, labels, inputs int
-	soft                     bool
-}
-
-func shapeOf(c *Config, m *dataset.Manifest) treeShape {
-	return treeShape{features: m.Features, labels: m.Labels, inputs: c.inputs(m.Features), soft: c.Routing == routingSoft}
-}
-
-func (s treeShape) decode(b []byte) (*Tree, error) {
-	return decodeTree(b, s.features, s.labels, s.inputs)
-}
-
-func (s treeShape) model(trees []*Tree) *model {
-	return newModel(trees, s.features, s.labels, s.inputs, s.soft)
-}
-
 // Counters implements algorithms.Trainer.
 func (t *trainer) Counters() map[string]uint64 {
 	evaluations := uint64(0)

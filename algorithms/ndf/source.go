@@ -3,7 +3,10 @@ package ndf
 import (
 	"slices"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // source is a job's training rows, with the draws of a tree.
@@ -144,26 +147,24 @@ type batch struct {
 	routing routing
 }
 
-// load reads the inputs of rows.
-func (f *fitter) load(b *batch, rows []uint32) {
-	width, units := len(f.net.inputs)+1, 0
-	if f.net.hidden > 0 {
-		units = f.net.hidden + 1
+// table is a job's training rows. It is made once, and all growers read it concurrently.
+type table struct {
+	forest.Rows
+	features, labels int
+	sparse           bool
+	class            []uint32 // see source
+}
+
+// newTable makes the table of a unit's rows.
+func newTable(c *Config, u round.Task, d *dataset.Data) (*table, error) {
+	refs := u.Rows(d)
+	if len(refs) == 0 {
+		return nil, algorithms.ErrNoRows
 	}
-	n := len(rows)
-	z, zt, t, out := resized(&b.z, n*width), resized(&b.zt, n*width), resized(&b.t, n*units), resized(&b.out, n)
-	b.blocks = b.blocks[:0]
-	for from := 0; from < n; from += blockRows {
-		to := min(from+blockRows, n)
-		k := block{
-			rows: to - from, z: z[from*width : to*width], zt: zt[from*width : to*width],
-			t: t[from*units : to*units], out: out[from:to],
-		}
-		for i, row := range rows[from:to] {
-			shard, pos := f.source.At(row)
-			f.reader.read(k.z[i*width:(i+1)*width], &f.net, shard, pos)
-		}
-		k.transpose(len(f.net.inputs))
-		b.blocks = append(b.blocks, k)
+	if err := c.checkDraws(len(refs)); err != nil {
+		return nil, err
 	}
+	t := &table{Rows: forest.NewRows(d, refs), features: d.Manifest.Features, labels: d.Manifest.Labels, sparse: d.Manifest.Sparse}
+	t.class = classesOf(&t.Rows)
+	return t, nil
 }

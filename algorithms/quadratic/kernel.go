@@ -10,6 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
+// opFit fits the model to the training rows of the whole dataset.
+const opFit uint8 = 1
+
 var _ round.GatherKernel = (*kernel)(nil)
 
 // kernel fits the model.

@@ -11,9 +11,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// opFit fits the model to the training rows of the whole dataset.
-const opFit uint8 = 1
-
 // trainer asks for one round, the fit.
 type trainer struct {
 	learner.Base
@@ -55,15 +52,6 @@ func (t *trainer) Fold(res *round.Result) error {
 	}
 	t.fit = fit
 	return nil
-}
-
-func finite(v []float64) bool {
-	for _, x := range v {
-		if x-x != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Progress implements round.Trainer.

@@ -17,16 +17,6 @@ const (
 	stageDone
 )
 
-// point is what predictions depend on.
-type point struct{ u, v []float64 }
-
-func newPoint(m, n int) point { return point{make([]float64, m), make([]float64, n)} }
-
-func (p point) set(other point) {
-	copy(p.u, other.u)
-	copy(p.v, other.v)
-}
-
 // alternation is the EM algorithm of section 3.4 of Yan et al. 2007 as a state machine: it
 // takes sums over the rows, one stage after the other. m is the number of landmarks.
 type alternation struct {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
+	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/linalg"
@@ -183,4 +184,15 @@ func encodeFit(a *alternation, deviation float64) []byte {
 	all := []float64{deviation, float64(a.loops), float64(a.rounds), float64(a.damped), a.costs}
 	all = append(append(append(all, a.now.v...), a.now.u...), a.trace...)
 	return num.Bytes64(all)
+}
+
+// Gather implements round.GatherKernel.
+func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
+	switch u.Op {
+	case opRows:
+		return rows.Collect(u, d, &k.wanted), nil
+	case opFit:
+		return k.fit(ctx, u, d, scaling.Find(v).Scale)
+	}
+	return nil, errOperation(u.Op)
 }

@@ -1,13 +1,11 @@
 package ranking
 
 import (
-	"context"
+	"fmt"
 	"sync"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
-	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -47,6 +45,12 @@ type kernel struct {
 	marks *marks
 }
 
+// marks are landmarks, ready for distances.
+type marks struct {
+	distances *rows.Distances
+	widths    []float64 // δ_o²
+}
+
 // newKernel returns the kernel of a job.
 func newKernel(j *learner.Job[Config]) *kernel {
 	return &kernel{cfg: *j.Config, rows: j.Manifest.Rows, wanted: wanted(j)}
@@ -57,13 +61,6 @@ func wanted(j *learner.Job[Config]) rows.Wanted {
 	return rows.Wanted{Most: j.Config.Landmarks, Key: num.NewKey(j.Seed, "ranking/landmarks")}
 }
 
-// Gather implements round.GatherKernel.
-func (k *kernel) Gather(ctx context.Context, u round.Task, d *dataset.Data, v round.Vars, _ any) ([]byte, error) {
-	switch u.Op {
-	case opRows:
-		return rows.Collect(u, d, &k.wanted), nil
-	case opFit:
-		return k.fit(ctx, u, d, scaling.Find(v).Scale)
-	}
-	return nil, errOperation(u.Op)
+func errOperation(op uint8) error {
+	return fmt.Errorf("ranking: the task has the unknown operation %d", op)
 }

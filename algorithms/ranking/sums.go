@@ -15,12 +15,6 @@ import (
 // blockRows is how many rows are summed at a time. It decides bits.
 const blockRows = 128
 
-// marks are landmarks, ready for distances.
-type marks struct {
-	distances *rows.Distances
-	widths    []float64 // δ_o²
-}
-
 // scratch is the working memory of one lane, made for the landmarks of the job.
 type scratch struct {
 	features  []float32
@@ -123,10 +117,6 @@ func (k *kernel) Run(dst *round.Partial, u round.Task, d *dataset.Data, v round.
 		return k.sumStage(dst.F64, u.Rows(d), d, v, known, s)
 	}
 	return errOperation(u.Op)
-}
-
-func errOperation(op uint8) error {
-	return fmt.Errorf("ranking: the task has the unknown operation %d", op)
 }
 
 // sumFeatures adds the number of rows and the sums of their features.

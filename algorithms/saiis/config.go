@@ -1,11 +1,13 @@
 package saiis
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/maxent"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 )
+
+// Name is the word that selects the algorithm in a spec.
+const Name = "sa-iis"
 
 // Config holds the settings of a job, which settings describes.
 type Config struct {
@@ -30,30 +32,3 @@ var settings = append(append(
 
 // fill computes what depends on the data and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) { c.FillScaling(given, m, false) }
-
-// memory estimates the memory of a job's trainer.
-func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
-	z := sizesOf(c, m)
-	return c.MemoryOf(minimiserBytes(z.values())+z.knownBytes(), max(z.sums(), z.knownSums()), m)
-}
-
-// sizes are the numbers that shape a fit.
-type sizes struct {
-	features, labels, units int
-	bias                    bool
-}
-
-func sizesOf(c *Config, m *dataset.Manifest) sizes {
-	return sizes{m.Features, m.Labels, len(m.Shards), c.Bias}
-}
-
-// inputs returns the number of inputs: the features, and a 1 with a bias.
-func (z *sizes) inputs() int {
-	if z.bias {
-		return z.features + 1
-	}
-	return z.features
-}
-
-// values returns the number of weights.
-func (z *sizes) values() int { return z.inputs() * z.labels }

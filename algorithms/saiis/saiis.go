@@ -8,9 +8,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// Name is the word that selects the algorithm in a spec.
-const Name = "sa-iis"
-
 // stateVersion is the version of a trainer's state.
 const stateVersion = 2
 
@@ -39,4 +36,10 @@ func New() algorithms.Algorithm {
 		Model:        maxent.Decode,
 		Memory:       memory,
 	})
+}
+
+// memory estimates the memory of a job's trainer.
+func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	z := sizesOf(c, m)
+	return c.MemoryOf(minimiserBytes(z.values())+z.knownBytes(), max(z.sums(), z.knownSums()), m)
 }

@@ -3,6 +3,7 @@ package saiis
 import (
 	"math"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -82,4 +83,25 @@ func logRatio(a, b float64) float64 {
 		return math.Inf(1)
 	}
 	return num.Log(a / b)
+}
+
+// sizes are the numbers that shape a fit.
+type sizes struct {
+	features, labels, units int
+	bias                    bool
+}
+
+// inputs returns the number of inputs: the features, and a 1 with a bias.
+func (z *sizes) inputs() int {
+	if z.bias {
+		return z.features + 1
+	}
+	return z.features
+}
+
+// values returns the number of weights.
+func (z *sizes) values() int { return z.inputs() * z.labels }
+
+func sizesOf(c *Config, m *dataset.Manifest) sizes {
+	return sizes{m.Features, m.Labels, len(m.Shards), c.Bias}
 }

@@ -1,8 +1,6 @@
 package state
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -171,29 +169,6 @@ func shareOf(counts []int, n int) int {
 		n -= c
 	}
 	return math.MaxInt
-}
-
-// applyRequest applies the entry in a RequestEntry, and records what became of it.
-func (s *State) applyRequest(index uint64, entry []byte) (*State, Result) {
-	var e protocol.RequestEntry
-	if err := e.Decode(entry); err != nil {
-		return s.at(index), Result{Err: fmt.Errorf("%w: %w", ErrInvalid, err)}
-	}
-	next, result := s.Apply(index, e.Inner)
-	if errors.Is(result.Err, ErrUnknownEntry) {
-		return next, result
-	}
-	r := e.Record
-	if j, ok := result.Value.(*Job); ok {
-		r.About = j.String()
-	}
-	if r.Refused, r.Count = "", 0; result.Err != nil {
-		r.Refused = result.Err.Error()
-		next.noteConflict(r)
-		return next, result
-	}
-	next.note(r)
-	return next, result
 }
 
 func addRecords(s *State, e *protocol.RecordEntry) (any, error) {

@@ -1,12 +1,8 @@
 package chaos
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/netlab"
@@ -71,35 +67,3 @@ const (
 
 // Algorithms lists what Config.Algorithm may name.
 var Algorithms = []string{ldlf, structRF}
-
-// prepared checks a Config and fills in what it leaves open.
-func (c Config) prepared() (Config, error) {
-	if c.Rounds < 1 || c.Rounds > MaxRounds {
-		return c, fmt.Errorf("%w: want 1 to %[3]d rounds, got %[2]d", ErrUsage, c.Rounds, MaxRounds)
-	}
-	if c.Workers < 2 || c.Workers > MaxWorkers {
-		return c, fmt.Errorf("%w: want 2 to %[3]d workers, so that one can be lost, got %[2]d", ErrUsage, c.Workers, MaxWorkers)
-	}
-	if c.Algorithm != "" && !slices.Contains(Algorithms, c.Algorithm) {
-		return c, fmt.Errorf("%w: unknown algorithm %q of the long jobs: want %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " or "))
-	}
-	for i, name := range c.Faults {
-		if find(name) == nil {
-			return c, fmt.Errorf("%w: unknown fault %q; the faults are %s", ErrUsage, name, strings.Join(Names(), ", "))
-		}
-		if slices.Contains(c.Faults[:i], name) {
-			return c, fmt.Errorf("%w: %s is listed twice", ErrUsage, name)
-		}
-	}
-	if c.Bound == 0 {
-		c.Bound = DefaultBound
-	}
-	if c.Hold < 0 || c.Stall < 0 {
-		return c, fmt.Errorf("%w: the times of a partition and of a stall cannot be negative, got %v and %v", ErrUsage, c.Hold, c.Stall)
-	}
-	c.Hold, c.Stall = cmp.Or(c.Hold, DefaultHold), cmp.Or(c.Stall, DefaultStall)
-	if c.Progress == nil {
-		c.Progress = io.Discard
-	}
-	return c, nil
-}

@@ -16,40 +16,8 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
-
-// diskBytes is the size of a small disk: a log of allocated files, snapshots and
-// blobs leave room on it.
-const diskBytes = 256 << 20
-
-// mountDisk mounts a small file system in memory at a folder.
-func mountDisk(dir string) error { return mountMemory(dir, diskBytes) }
-
-func mountMemory(dir string, bytes int64) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return mountTool("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", bytes), "coppice-chaos", dir)
-}
-
-func unmountDisk(dir string) error { return mountTool("umount", dir) }
-
-// noDisks says why small disks cannot be mounted here, or nothing.
-func noDisks(*Config) string {
-	dir, err := tempdir.Kept("chaos-disk")
-	if err == nil {
-		defer os.Remove(dir)
-		if err = mountDisk(dir); err == nil {
-			err = unmountDisk(dir)
-		}
-	}
-	if err != nil {
-		return "a small file system cannot be mounted (only root on Linux can): " + err.Error()
-	}
-	return ""
-}
 
 // fillDisk fills the disk of a coordinator, the leader among them, or of a worker;
 // later there is room again.

@@ -17,15 +17,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// study is an experiment that a client submits again and again, and the report that it must give.
-type study struct {
-	task   task   // of its one job
-	spec   string // its text, with the verb %s for the name
-	layout *experiment.Layout
-	cells  []experiment.Run // by task
-	report []byte           // undisturbed, without times
-}
-
 // studySpec is the experiment: runs of some milliseconds to about a second, and one row that
 // does not go with the data.
 const studySpec = `

@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sort"
 	"time"
 
@@ -11,57 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
-
-// fault is something that the suite does to a cluster.
-type fault struct {
-	name     string
-	doc      string
-	leg      leg
-	measured bool // its recovery is one of the published ones
-	holds    bool // it lasts for Config.Hold, and training goes on meanwhile
-	// hit does it, and says when the clock begins. What it returns ends the fault
-	// after progress was seen; nil: it has ended by itself.
-	hit func(ctx context.Context, s *strike) (heal func(context.Context) error, err error)
-	// recoveries is how many it waits for, one after the other, each for Config.Bound; 0: one.
-	// One with several is in fewer rounds.
-	recoveries int
-	// apart, in place of hit, does all of it on a cluster of its own, while that of the leg
-	// goes on, and returns how long that took to be ready in the end.
-	apart func(ctx context.Context, s *strike) (ready time.Duration, err error)
-	// not, where set, says why this machine cannot have the fault; empty: it can.
-	not func(*Config) string
-}
-
-// strike is one injection.
-type strike struct {
-	*rig
-	rng    *rand.Rand
-	leader *proc.Node // when it began
-	target string     // what was hit, for the report
-	from   time.Time  // when the clock began
-}
-
-// on names the targets and starts the clock.
-func (s *strike) on(nodes ...*proc.Node) {
-	s.target = ""
-	for i, n := range nodes {
-		if i > 0 {
-			s.target += "+"
-		}
-		s.target += n.Name
-	}
-	s.from = time.Now()
-}
-
-func pick[T any](s *strike, list []T) T { return list[s.rng.IntN(len(list))] }
-
-func (s *strike) worker() *proc.Node   { return pick(s, s.cluster.Workers) }
-func (s *strike) follower() *proc.Node { return pick(s, s.followers(s.leader)) }
-
-// between draws a time.
-func (s *strike) between(least, most time.Duration) time.Duration {
-	return least + time.Duration(s.rng.Int64N(int64(most-least)))
-}
 
 // catalog lists the faults, in the order of documentation.
 var catalog = append([]*fault{
@@ -103,8 +51,6 @@ var catalog = append([]*fault{
 	{name: "corrupt-snapshot", doc: "a byte of a coordinator's last snapshot is inverted while it is down", leg: disks, hit: corruptSnapshot},
 }, partitions()...)
 
-func (s *strike) head() *proc.Node { return s.leader }
-
 // find returns a fault by name, or nil.
 func find(name string) *fault {
 	for _, f := range catalog {
@@ -126,8 +72,6 @@ func Names() []string {
 
 // Doc says what a fault is.
 func Doc(name string) string { return find(name).doc }
-
-type hit = func(context.Context, *strike) (func(context.Context) error, error)
 
 // killing kills a process and starts it again later.
 func killing(which func(*strike) *proc.Node) hit {
@@ -192,12 +136,6 @@ func restartWorker(ctx context.Context, s *strike) (func(context.Context) error,
 	return nil, errors.Join(n.Quit(ctx), n.Restart())
 }
 
-// How long a majority or everything is away.
-const (
-	leastAway = 300 * time.Millisecond
-	mostAway  = 1500 * time.Millisecond
-)
-
 func killMajority(ctx context.Context, s *strike) (func(context.Context) error, error) {
 	up := pick(s, s.cluster.Coordinators)
 	return nil, s.killFor(ctx, s.followers(up))
@@ -207,24 +145,6 @@ func killAll(ctx context.Context, s *strike) (func(context.Context) error, error
 	err := s.killFor(ctx, append(append([]*proc.Node{}, s.cluster.Coordinators...), s.cluster.Workers...))
 	s.target = "all"
 	return nil, err
-}
-
-// killFor kills processes at once, waits, and starts them again.
-func (s *strike) killFor(ctx context.Context, nodes []*proc.Node) error {
-	ended := make(chan error, len(nodes))
-	for _, n := range nodes {
-		go func() { ended <- n.Kill() }()
-	}
-	var errs []error
-	for range nodes {
-		errs = append(errs, <-ended)
-	}
-	errs = append(errs, wait.For(ctx, s.between(leastAway, mostAway)))
-	s.on(nodes...)
-	for _, n := range nodes {
-		errs = append(errs, n.Restart())
-	}
-	return errors.Join(errs...)
 }
 
 func restartNATS(_ context.Context, s *strike) (func(context.Context) error, error) {

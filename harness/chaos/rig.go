@@ -331,3 +331,26 @@ func (r *rig) blob(ctx context.Context, n *proc.Node, digest string) ([]byte, er
 
 // maxBlob bounds a blob that is read.
 const maxBlob = 256 << 20
+
+// image returns the file that the block disk of a process is in.
+func (r *rig) image(name string) string { return filepath.Join(r.dir, imagesDir, name) }
+
+// imagesDir is where the files of block disks are: in memory.
+const imagesDir = "images"
+
+// mountBlockDisks gives processes a block disk each.
+func (r *rig) mountBlockDisks(names []string) error {
+	images := filepath.Join(r.dir, imagesDir)
+	if err := mountMemory(images, int64(len(names)+1)*diskBytes); err != nil {
+		return err
+	}
+	r.mounted = append(r.mounted, images)
+	for _, name := range names {
+		dir := filepath.Join(r.dir, name)
+		if err := newBlockDisk(r.image(name), dir); err != nil {
+			return err
+		}
+		r.mounted = append(r.mounted, dir)
+	}
+	return nil
+}

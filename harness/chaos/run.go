@@ -1,17 +1,17 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset/importer"
-	"github.com/coppice-ldl/coppice/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/wait"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Run runs the suite. The report is of what was injected, also where the error
@@ -44,6 +44,38 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return s.report.summed(), s.report.missing()
 }
 
+// prepared checks a Config and fills in what it leaves open.
+func (c Config) prepared() (Config, error) {
+	if c.Rounds < 1 || c.Rounds > MaxRounds {
+		return c, fmt.Errorf("%w: want 1 to %[3]d rounds, got %[2]d", ErrUsage, c.Rounds, MaxRounds)
+	}
+	if c.Workers < 2 || c.Workers > MaxWorkers {
+		return c, fmt.Errorf("%w: want 2 to %[3]d workers, so that one can be lost, got %[2]d", ErrUsage, c.Workers, MaxWorkers)
+	}
+	if c.Algorithm != "" && !slices.Contains(Algorithms, c.Algorithm) {
+		return c, fmt.Errorf("%w: unknown algorithm %q of the long jobs: want %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " or "))
+	}
+	for i, name := range c.Faults {
+		if find(name) == nil {
+			return c, fmt.Errorf("%w: unknown fault %q; the faults are %s", ErrUsage, name, strings.Join(Names(), ", "))
+		}
+		if slices.Contains(c.Faults[:i], name) {
+			return c, fmt.Errorf("%w: %s is listed twice", ErrUsage, name)
+		}
+	}
+	if c.Bound == 0 {
+		c.Bound = DefaultBound
+	}
+	if c.Hold < 0 || c.Stall < 0 {
+		return c, fmt.Errorf("%w: the times of a partition and of a stall cannot be negative, got %v and %v", ErrUsage, c.Hold, c.Stall)
+	}
+	c.Hold, c.Stall = cmp.Or(c.Hold, DefaultHold), cmp.Or(c.Stall, DefaultStall)
+	if c.Progress == nil {
+		c.Progress = io.Discard
+	}
+	return c, nil
+}
+
 // choose returns the faults to inject, and those that this machine cannot have. A
 // fault that was asked for and cannot be is an error.
 func choose(c *Config) (faults []*fault, left []Left, err error) {
@@ -74,28 +106,6 @@ func contains(list []string, name string) bool {
 		}
 	}
 	return false
-}
-
-// suite is one run.
-type suite struct {
-	cfg    Config
-	work   *workload
-	report *Report
-
-	rig     *rig // of the leg that runs
-	clients *clients
-}
-
-func (s *suite) say(format string, args ...any) {
-	fmt.Fprintf(s.cfg.Progress, format+"\n", args...)
-}
-
-// watched is the algorithm whose commits are timed.
-func (s *suite) watched() string {
-	if s.cfg.Algorithm != "" {
-		return s.cfg.Algorithm
-	}
-	return ldlf
 }
 
 // leg runs one cluster through its part of the schedule.
@@ -133,14 +143,6 @@ func (s *suite) leg(ctx context.Context, l leg, part []planned) (err error) {
 	return s.atEnd(ctx)
 }
 
-// firstOf returns the error that came first: that of a client ends the strikes.
-func firstOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
-}
-
 // strikes injects the faults one after the other.
 func (s *suite) strikes(ctx context.Context, part []planned) error {
 	for i, p := range part {
@@ -156,12 +158,15 @@ func (s *suite) strikes(ctx context.Context, part []planned) error {
 	return nil
 }
 
-const (
-	// settleWithin bounds the wait until a job is fit to be disturbed.
-	settleWithin = 2 * time.Minute
-	// The pause before a fault, which lets it hit any phase.
-	mostCalm = 400 * time.Millisecond
-)
+// of returns what a leg has of a schedule, in order.
+func of(list []planned, l leg) (part []planned) {
+	for _, p := range list {
+		if p.fault.leg == l {
+			part = append(part, p)
+		}
+	}
+	return part
+}
 
 // strike injects one fault and waits until all is well again.
 func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
@@ -215,108 +220,4 @@ func (s *suite) apart(ctx context.Context, p planned, rng *rand.Rand) (*Strike, 
 	}
 	done.Recovered, done.Seconds = true, ready.Seconds()
 	return done, s.audit(ctx)
-}
-
-// within is how long a fault may take until all is well again.
-func (f *fault) within(c *Config) time.Duration { return c.Bound * time.Duration(max(1, f.recoveries)) }
-
-// late makes an error that the bound on a recovery caused one of the suite.
-func late(bound context.Context, within time.Duration, err error) error {
-	if errors.Is(context.Cause(bound), context.DeadlineExceeded) {
-		return fmt.Errorf("%w: the cluster did not recover within %v: %w", ErrFailed, within, err)
-	}
-	return firstOf(bound, err)
-}
-
-// afterwards waits until the cluster is whole again, and audits it.
-func (s *suite) afterwards(ctx context.Context, m *mark, done *Strike) (err error) {
-	bound, cancel := context.WithTimeout(ctx, s.cfg.Bound)
-	defer cancel()
-	if err := s.rig.healthy(bound); err != nil {
-		return late(bound, s.cfg.Bound, err)
-	}
-	if done.TasksAgain, done.TasksWasted, err = s.rig.again(bound, m); err != nil {
-		return err
-	}
-	s.clients.watched.forget()
-	return s.audit(bound)
-}
-
-// settle waits, after a pause, until a long job has committed a few times and is
-// not about to end, and makes a mark.
-func (s *suite) settle(ctx context.Context, calm time.Duration) (*mark, *proc.Node, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, settleWithin, fmt.Errorf("%w: the jobs made no progress within %v", ErrFailed, settleWithin))
-	defer cancel()
-	if _, _, err := s.fit(ctx); err != nil {
-		return nil, nil, err
-	}
-	if err := wait.For(ctx, calm); err != nil {
-		return nil, nil, err
-	}
-	leader, err := s.rig.leader(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	job, commits, err := s.fit(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := s.rig.take(ctx, job, commits, leader)
-	return m, leader, err
-}
-
-// fit waits until the watched job may be disturbed.
-func (s *suite) fit(ctx context.Context) (*protocol.JobInfo, []commit, error) {
-	for {
-		if job, commits := s.clients.watched.state(); job != nil && fit(job, commits) {
-			return job, commits, nil
-		}
-		if err := wait.For(ctx, lookPause); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-// leastCommits is how many commits of a job must have been seen since the last
-// fault: they tell the interval between them.
-const leastCommits = 4
-
-// fit reports whether a job may be disturbed.
-func fit(j *protocol.JobInfo, commits []commit) bool {
-	steps := stepsOf(j)
-	return j.State == protocol.Running && len(commits) >= leastCommits && steps > 0 && stepOf(j) < steps-steps/6
-}
-
-// audit holds the cluster's jobs against the ledger.
-func (s *suite) audit(ctx context.Context) error {
-	known := s.clients.ledger.snapshot()
-	jobs, err := client.AllJobs(ctx, s.rig.client)
-	if err != nil {
-		return fmt.Errorf("listing jobs: %w", err)
-	}
-	now := s.clients.ledger.snapshot()
-	for id, a := range known { // one that was resumed meanwhile may be in any state, and one be deleted meanwhile
-		a.paused, a.deleting = a.paused && now[id].paused, now[id].deleting
-		known[id] = a
-	}
-	return audit(known, jobs)
-}
-
-// atEnd checks the cluster once no client is left.
-func (s *suite) atEnd(ctx context.Context) error {
-	jobs, err := client.AllJobs(ctx, s.rig.client)
-	if err != nil {
-		return fmt.Errorf("listing jobs: %w", err)
-	}
-	known := s.clients.ledger.snapshot()
-	s.report.Jobs += len(known)
-	for _, a := range known {
-		if a.final == protocol.Done {
-			s.report.Digests++
-		}
-		if a.deleted {
-			s.report.Deleted++
-		}
-	}
-	return complete(known, jobs)
 }

@@ -50,13 +50,3 @@ func (f *fault) share(rounds int) int {
 	}
 	return (rounds + 9) / 10
 }
-
-// of returns what a leg has of a schedule, in order.
-func of(list []planned, l leg) (part []planned) {
-	for _, p := range list {
-		if p.fault.leg == l {
-			part = append(part, p)
-		}
-	}
-	return part
-}

@@ -17,13 +17,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
-// How long a coordinator that forgot and one that lags behind are alone: several
-// elections.
-const (
-	leastAlone = time.Second
-	mostAlone  = 2 * time.Second
-)
-
 // wiping empties the folder of a follower, or a part of it, while the other follower
 // lags behind: what was acknowledged meanwhile is on the leader's disk only, which is
 // down. The two must not go on without it.

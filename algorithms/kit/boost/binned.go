@@ -14,12 +14,6 @@ const binShare = 8
 // bins added up again.
 const binMemory = 64 << 20
 
-// bin is the sums of a node's rows of one value.
-type bin struct {
-	Pair
-	rows int64
-}
-
 // binBytes is the size of a bin.
 const binBytes = 24
 

@@ -1,5 +1,7 @@
 package boost
 
+import "github.com/coppice-ldl/coppice/algorithms"
+
 // Pair is the first and the second derivative of a row's loss, or sums of them over rows, in
 // units of 2^-Bits.
 type Pair struct{ G, H int64 }
@@ -74,3 +76,34 @@ func bitsFor(rows int) int {
 	}
 	return min(40, 52-log)
 }
+
+// Variant has the parts of a boosting algorithm that the algorithms of this package do not share.
+// Its method New makes the algorithm.
+type Variant struct {
+	// Name is the word that selects the algorithm in a spec.
+	Name string
+	// Doc says what the algorithm is, in one line.
+	Doc string
+	// About says what the algorithm is for, and where it comes from.
+	About algorithms.About
+	// PerLabel says that a round has a tree for each label, whose leaves have one number. Else a
+	// round has one tree, whose leaves have a number for each label.
+	PerLabel bool
+	// L2 says that there is a setting l2.
+	L2 bool
+	// Factor returns the factor of the trees' sums beside the learning rate, of so many labels.
+	Factor func(labels int) float64
+	// NewCriterion makes the criterion of one grower.
+	NewCriterion func(c *Config) Criterion
+}
+
+// trees returns how many trees a round has.
+func (v *Variant) trees(labels int) int {
+	if v.PerLabel {
+		return labels
+	}
+	return 1
+}
+
+// width returns how many numbers a leaf has.
+func (v *Variant) width(labels int) int { return labels / v.trees(labels) }

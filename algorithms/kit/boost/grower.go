@@ -32,25 +32,6 @@ func newGrower(v *Variant, c *Config, labels int) *grower {
 	return &grower{cfg: c, width: v.width(labels), criterion: v.NewCriterion(c), memory: binMemory}
 }
 
-// node is a node of the tree at work: its rows are rows[from:to] and its sorted columns
-// segments[base:top].
-type node struct {
-	from, to  int
-	base, top int
-	depth     int
-	sum       Pair
-	choice    Choice
-	bins      []bin // nil: not kept
-	varies    bool  // it may be split
-	open      bool  // it has a split and was not split yet
-	inner     bool  // it was split
-	gain      float64
-	threshold float64
-	split     split
-}
-
-func (n *node) rows() int { return n.to - n.from }
-
 // grow grows tree number number of a round. The tree is valid until the next call.
 func (g *grower) grow(ctx context.Context, t *training, gradients *Gradients, number int) (*forest.Tree, error) {
 	g.begin(t, gradients, number)

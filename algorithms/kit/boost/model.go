@@ -7,7 +7,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // modelFormat is the version of the tensors.
@@ -23,12 +22,6 @@ type model struct {
 	scores
 }
 
-// scores make a distribution of the sums of leaves.
-type scores struct {
-	start  []float64 // F before the first round, by label
-	factor float64   // of the sums
-}
-
 func newModel(trees []*forest.Tree, features int, start []float64, factor float64) *model {
 	m := &model{scores: scores{start: start, factor: factor}}
 	m.Join(trees, features, len(start))
@@ -38,46 +31,6 @@ func newModel(trees []*forest.Tree, features int, start []float64, factor float6
 // factor returns the factor of the trees' sums in F.
 func factor(v *Variant, c *Config, labels int) float64 {
 	return float64(c.LearningRate * v.Factor(labels))
-}
-
-// apply makes F of a row's sums of leaves, in place.
-func (s *scores) apply(f []float64) {
-	mean := 0.0
-	for _, sum := range f {
-		mean += sum
-	}
-	mean /= float64(len(f))
-	for c, sum := range f {
-		f[c] = s.start[c] + float64(s.factor*(sum-mean))
-	}
-}
-
-// softmax replaces F by p, and returns ln Σ exp F.
-func softmax(f []float64) float64 {
-	most, sum := f[0], 0.0
-	for _, x := range f[1:] {
-		most = max(most, x)
-	}
-	for c, x := range f {
-		f[c] = num.Exp(x - most)
-		sum += f[c]
-	}
-	for c := range f {
-		f[c] /= sum
-	}
-	return most + num.Log(sum)
-}
-
-// logSumExp returns ln Σ exp F.
-func logSumExp(f []float64) float64 {
-	most, sum := f[0], 0.0
-	for _, x := range f[1:] {
-		most = max(most, x)
-	}
-	for _, x := range f {
-		sum += num.Exp(x - most)
-	}
-	return most + num.Log(sum)
 }
 
 // Predict implements algorithms.Model.

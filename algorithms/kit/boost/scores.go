@@ -3,9 +3,6 @@ package boost
 import (
 	"math"
 
-	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
-	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -21,63 +18,6 @@ const leastLog = -27.631021115928547
 func roundToInt(x float64) int64 {
 	const shift = 0x1.8p52 // numbers from 2^52 to 2^53 are whole, and their bits count them
 	return int64(math.Float64bits(x+shift)) - 0x4338000000000000
-}
-
-// rowSums are sums of leaves of some rows, with the number of rounds that made them.
-type rowSums struct {
-	refs   []dataset.RowRef
-	rounds int
-	sums   []float64 // rows×labels
-}
-
-func newRowSums(refs []dataset.RowRef, labels int) *rowSums {
-	return &rowSums{refs: refs, sums: make([]float64, len(refs)*labels)}
-}
-
-// advance adds the trees of the rounds that v has and s has not. If s has more rounds than v, it
-// begins with the first tree. The sums have the same bits either way.
-func (s *rowSums) advance(f *form, d *dataset.Data, v round.Vars) error {
-	total := 0
-	for i := range v {
-		if _, end, ok := groupOf(&v[i]); ok {
-			total = max(total, end)
-		}
-	}
-	if s.rounds == total {
-		return nil
-	}
-	if s.rounds > total {
-		s.rounds = 0
-		clear(s.sums)
-	}
-	var trees []*forest.Tree
-	for i := range v {
-		first, end, ok := groupOf(&v[i])
-		if !ok || end <= s.rounds {
-			continue
-		}
-		b, err := v[i].Data, error(nil)
-		for ; first < end; first++ {
-			if first < s.rounds {
-				b, err = f.skip(b)
-			} else {
-				trees, b, err = f.next(trees, b)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	s.add(f, d, trees)
-	s.rounds = total
-	return nil
-}
-
-// add adds the leaves of trees.
-func (s *rowSums) add(f *form, d *dataset.Data, trees []*forest.Tree) {
-	var e forest.Ensemble
-	e.Join(trees, f.features, f.labels)
-	e.AddSums(s.sums, s.refs, func(i uint32) *dataset.Rows { return d.Shard(int(i)) }, e.NewScratch())
 }
 
 // lossOf returns the K-L divergence, in nats, of a distribution from the prediction, of which f is
@@ -99,4 +39,50 @@ const lossBits = 26
 // exactLoss returns a row's loss as a multiple of 2^-lossBits.
 func exactLoss(loss float64) float64 {
 	return float64(float64(roundToInt(float64(loss*(1<<lossBits)))) / (1 << lossBits))
+}
+
+// scores make a distribution of the sums of leaves.
+type scores struct {
+	start  []float64 // F before the first round, by label
+	factor float64   // of the sums
+}
+
+// apply makes F of a row's sums of leaves, in place.
+func (s *scores) apply(f []float64) {
+	mean := 0.0
+	for _, sum := range f {
+		mean += sum
+	}
+	mean /= float64(len(f))
+	for c, sum := range f {
+		f[c] = s.start[c] + float64(s.factor*(sum-mean))
+	}
+}
+
+// softmax replaces F by p, and returns ln Σ exp F.
+func softmax(f []float64) float64 {
+	most, sum := f[0], 0.0
+	for _, x := range f[1:] {
+		most = max(most, x)
+	}
+	for c, x := range f {
+		f[c] = num.Exp(x - most)
+		sum += f[c]
+	}
+	for c := range f {
+		f[c] /= sum
+	}
+	return most + num.Log(sum)
+}
+
+// logSumExp returns ln Σ exp F.
+func logSumExp(f []float64) float64 {
+	most, sum := f[0], 0.0
+	for _, x := range f[1:] {
+		most = max(most, x)
+	}
+	for _, x := range f {
+		sum += num.Exp(x - most)
+	}
+	return most + num.Log(sum)
 }

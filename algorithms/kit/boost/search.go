@@ -2,6 +2,31 @@ package boost
 
 import "github.com/coppice-ldl/coppice/algorithms/kit/forest"
 
+// bin is the sums of a node's rows of one value.
+type bin struct {
+	Pair
+	rows int64
+}
+
+// node is a node of the tree at work: its rows are rows[from:to] and its sorted columns
+// segments[base:top].
+type node struct {
+	from, to  int
+	base, top int
+	depth     int
+	sum       Pair
+	choice    Choice
+	bins      []bin // nil: not kept
+	varies    bool  // it may be split
+	open      bool  // it has a split and was not split yet
+	inner     bool  // it was split
+	gain      float64
+	threshold float64
+	split     split
+}
+
+func (n *node) rows() int { return n.to - n.from }
+
 // segment is the part of a sorted column that belongs to a node: entries[from:to].
 type segment struct{ column, from, to uint32 }
 

@@ -1,40 +1,5 @@
 package forest
 
-// binaryCounts counts copies by class, for two classes: class 0 in the low half of a
-// word, class 1 in the high half.
-type binaryCounts struct {
-	packed []uint64 // by row, as entries number it: its weight, in the half of its class
-	narrow []uint8  // packed, in bytes; empty if the sample has few rows or a row too many copies
-	both   uint64   // of the node
-	tables entropyTables
-}
-
-// startBinary counts the node's classes and returns its entropy times copies.
-func (s *search) startBinary(rows []uint32) int64 {
-	both, narrow := uint64(0), s.binary.narrow
-	for i, row := range rows {
-		number := row
-		if s.byPosition {
-			number = uint32(i)
-		}
-		w := uint64(s.weight[row]) << (32 * s.class[row])
-		s.binary.packed[number] = w
-		if len(narrow) > 0 {
-			narrow[number] = uint8(s.weight[row] | s.class[row]<<classBit)
-		}
-		both += w
-	}
-	s.binary.both = both
-	s.binary.tables.reset()
-	return s.binaryEntropy(both)
-}
-
-// binaryEntropy returns the entropy of a count of both classes, times its copies.
-func (s *search) binaryEntropy(counts uint64) int64 {
-	a, b := uint32(counts), uint32(counts>>32)
-	return s.xlogx[a+b] - (s.xlogx[a] + s.xlogx[b])
-}
-
 // binaryColumn tries the thresholds of a column in ascending order. entries are
 // the node's and the first one has the index from. The node has rows rows; those
 // without an entry have the value 0.

@@ -114,29 +114,3 @@ func selectDrawn(dst, column, local []uint32) []uint32 {
 	}
 	return dst[:n]
 }
-
-// Varies reports whether a column has at least two values in a node. entries are those of the
-// node, rows is the number of its rows; a row without an entry has the value 0.
-func Varies(entries []uint32, rows int) bool {
-	if len(entries) != rows {
-		return len(entries) > 0
-	}
-	for _, e := range entries[1:] {
-		if e&NewValue != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// Resized makes *v a slice of n elements and returns it. The elements may have any values.
-// The memory of *v is used again if it is large enough. If not, it is dropped before new memory is
-// allocated, with room for 2 % more elements: the samples of other trees differ little in size.
-func Resized[T any](v *[]T, n int) []T {
-	if cap(*v) < n {
-		*v = nil
-		*v = make([]T, n+n/50+8)
-	}
-	*v = (*v)[:n]
-	return *v
-}

@@ -1,33 +1,10 @@
 package forest
 
 import (
-	"math"
 	"slices"
+
+	"github.com/coppice-ldl/coppice/dataset"
 )
-
-// An entry is a row number with two flags. A column lists its entries in the order of their
-// values. Rows are numbered within the training rows (in a table) or within a sample.
-const (
-	// NewValue marks an entry whose value is above the one before it.
-	NewValue = 1 << 31
-	// Positive marks an entry whose value is above 0.
-	Positive = 1 << 30
-	// RowMask has the bits of an entry's row.
-	RowMask = Positive - 1
-)
-
-// maxEntries bounds the entries of all columns.
-const maxEntries = math.MaxUint32 - 1
-
-// columns are the features of some rows, each sorted by value and then by row:
-// column c is entries[start[c]:start[c+1]]. A sparse column has no entries for zeros; a
-// dense column has an entry for each row.
-type columns struct {
-	start   []int
-	entries []uint32
-}
-
-func (c *columns) column(i int) []uint32 { return c.entries[c.start[i]:c.start[i+1]] }
 
 // sorter is the working memory of columns.sort.
 type sorter struct {
@@ -182,17 +159,29 @@ func (z *sorter) sort(column []uint32, keys []uint64) {
 	writeEntries(column, sorted)
 }
 
-// writeEntries turns sorted keys into entries.
-func writeEntries(dst []uint32, sorted []uint64) {
-	last := uint32(0) // below the bits of any finite value
-	for i, k := range sorted {
-		e, bits := uint32(k), uint32(k>>32)
-		if bits != last {
-			e |= NewValue
-		}
-		if bits > zeroBits {
-			e |= Positive
-		}
-		dst[i], last = e, bits
+// NewTable makes the table of the training rows of d, with all columns sorted; refs lists the rows
+// in any order. Rows are numbered from 0 in the order of the dataset.
+func NewTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
+	t, err := unsortedTable(d, refs)
+	if err == nil {
+		t.columns.sort(t, t.allRows(), new(sorter))
 	}
+	return t, err
+}
+
+// newTable makes the table of a forest, whose columns are sorted unless they are too many.
+func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
+	if err := c.checkDraws(len(refs)); err != nil {
+		return nil, err
+	}
+	t, err := unsortedTable(d, refs)
+	if err != nil {
+		return nil, err
+	}
+	t.draws = c.draws(len(refs))
+	t.xlogx = xlogx(t.draws)
+	if t.entries <= maxPresorted {
+		t.columns.sort(t, t.allRows(), new(sorter))
+	}
+	return t, nil
 }

@@ -67,13 +67,6 @@ func (g *grower) divideRows(p *pendingNode) (n, copies int) {
 	return n, copies
 }
 
-// sides says to which side of a split the rows of a node go.
-type sides struct {
-	side       []uint8  // by row: 1 if it goes to the right
-	byPosition bool     // entries number the rows of their node by position, not as the sample does
-	ranks      []uint64 // in place of side if byPosition: see markRanks
-}
-
 // goesRight reports whether a row of the node goes to the right, given its position in the node.
 func (s *sides) goesRight(position int, row uint32) bool {
 	if s.byPosition {

@@ -125,3 +125,31 @@ func (a *Arrays) Trees(r LeafRange) ([]*Tree, error) {
 	}
 	return list, nil
 }
+
+// model implements algorithms.Model.
+type model struct{ Ensemble }
+
+// Tensors implements algorithms.Model. The pieces of tensors are the arrays of the trees, not
+// copies.
+func (m *model) Tensors() []algorithms.Tensor {
+	f := newFile(&m.Ensemble)
+	return f.AddPieces(learner.ListTensors(f.tensors))
+}
+
+// Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4 of Chen et al.
+// 2018), summed in float64 in the order of the trees.
+func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
+	trees := float64(len(m.trees))
+	m.EachSums(refs, shard, scratch, func(from int, sums []float64) {
+		for i, sum := range sums {
+			dst[from*m.labels+i] = float32(sum / trees)
+		}
+	})
+}
+
+// newModel joins trees into a forest.
+func newModel(trees []*Tree, features, labels int) *model {
+	m := new(model)
+	m.Join(trees, features, labels)
+	return m
+}

@@ -1,41 +1,10 @@
 package forest
 
-// multiclassCounts counts copies by class, for more than two classes.
-type multiclassCounts struct {
-	classes          int
-	all, left, right []uint32                         // by class: in the node, on both sides of the threshold
-	allSum, sum      int64                            // Σ xlogx over all, over left and right
-	passed           uint32                           // copies on the left
-	weight, class    []uint32                         // of the rows, as entries number them
-	ordered          struct{ weight, class []uint32 } // the node's, if entries number rows by position
-}
-
 func (m *multiclassCounts) shape(classes int) {
 	m.classes = classes
 	Resized(&m.all, classes)
 	Resized(&m.left, classes)
 	Resized(&m.right, classes)
-}
-
-// startMulticlass counts the node's classes and returns its entropy times copies.
-func (s *search) startMulticlass(rows []uint32) int64 {
-	m := &s.multiclass
-	clear(m.all)
-	for _, row := range rows {
-		m.all[s.class[row]] += s.weight[row]
-	}
-	m.allSum = 0
-	for _, n := range m.all {
-		m.allSum += s.xlogx[n]
-	}
-	m.weight, m.class = s.weight, s.class
-	if s.byPosition {
-		m.weight, m.class = Resized(&m.ordered.weight, len(rows)), Resized(&m.ordered.class, len(rows))
-		for i, row := range rows {
-			m.weight[i], m.class[i] = s.weight[row], s.class[row]
-		}
-	}
-	return s.xlogx[s.n] - m.allSum
 }
 
 // multiclassColumn is binaryColumn for more than two classes.

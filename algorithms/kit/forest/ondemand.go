@@ -9,18 +9,6 @@ import "math/bits"
 // are sorted on demand.
 const onDemandShare = 4
 
-// onDemandColumns is the working memory of a grower that sorts columns on demand.
-type onDemandColumns struct {
-	enabled  bool
-	member   []bool   // by row: it is in the node at work
-	slot     []uint32 // by feature: its index among the features tried
-	slots    []uint32 // of each key, as gathered
-	gathered []uint64
-	keys     []uint64 // by slot: the keys of the node's non-zeros
-	start    []int    // of each slot in keys
-	scratch  []uint64
-}
-
 // begin prepares for a tree of rows rows.
 func (z *onDemandColumns) begin(c *featureSampler, rows, features int) {
 	z.enabled = onDemandShare*c.tried <= features

@@ -1,35 +1,8 @@
 package forest
 
 import (
-	"math"
-
 	"github.com/coppice-ldl/coppice/dataset"
 )
-
-// clamp returns a value's ordered bits, lowered for NaN to below the limit of every leaf.
-func clamp(x float32) uint32 { return min(orderedBits(x), leafLimit-1) }
-
-// ceil32 returns the least float32 that is not below t: x < t and x < ceil32(t)
-// are the same for every float32 x.
-func ceil32(t float64) float32 {
-	f := float32(t)
-	if float64(f) < t {
-		f = nextUp(f)
-	}
-	return f
-}
-
-// nextUp returns the float32 above a finite x.
-func nextUp(x float32) float32 {
-	b := math.Float32bits(x)
-	switch {
-	case x == 0:
-		return math.Float32frombits(1)
-	case b>>31 == 1:
-		return math.Float32frombits(b - 1)
-	}
-	return math.Float32frombits(b + 1)
-}
 
 // blockBytes and blockRows bound the rows that are predicted at a time: each tree is read
 // into the processor's cache once for a block, and a block's used features fit in beside it.
@@ -69,17 +42,6 @@ func (p *predictor) makeX(values int) {
 	for i := range p.x {
 		p.x[i] = zeroBits
 	}
-}
-
-// Predict implements algorithms.Model: the mean of the trees' leaves (Eq. 4 of Chen et al.
-// 2018), summed in float64 in the order of the trees.
-func (m *model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any) {
-	trees := float64(len(m.trees))
-	m.EachSums(refs, shard, scratch, func(from int, sums []float64) {
-		for i, sum := range sums {
-			dst[from*m.labels+i] = float32(sum / trees)
-		}
-	})
 }
 
 // EachSums computes, for each row, the sums of the leaves that the row reaches (rows×labels), in
@@ -216,4 +178,24 @@ func (w *walker) descend(t *Tree, x []uint32) (leaf uint32) {
 		at = t.left[at] + walkRight(x[w.compact[t.feature[at]]], orderedBits(ceil32(t.threshold[at])))
 	}
 	return t.left[at]
+}
+
+// addDivided is AddSums for a block of rows that go down the trees as sets.
+func (m *Ensemble) addDivided(sums []float64, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, p *predictor) {
+	f := m.sets()
+	if p.sets == nil {
+		p.sets = f.newScratch()
+	}
+	s := p.sets
+	s.note(f, refs, shard)
+	used := (len(refs) + setRows - 1) / setRows
+	for t := range f.trees {
+		tree := &f.trees[t]
+		divideSets(&s.space, used, s.answers, tree.borders)
+		for h := range used {
+			numberLeaves((*[setRows]uint32)(p.leaves[h*setRows:]), s.space.planes[h][:tree.planes], tree.leaf)
+		}
+		m.addTree(sums, t, p.leaves[:len(refs)])
+	}
+	clear(s.answers)
 }

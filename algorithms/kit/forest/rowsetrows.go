@@ -96,23 +96,3 @@ func (s *setScratch) note(f *setForest, refs []dataset.RowRef, shard func(uint32
 	}
 	s.complete(f)
 }
-
-// addDivided is AddSums for a block of rows that go down the trees as sets.
-func (m *Ensemble) addDivided(sums []float64, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, p *predictor) {
-	f := m.sets()
-	if p.sets == nil {
-		p.sets = f.newScratch()
-	}
-	s := p.sets
-	s.note(f, refs, shard)
-	used := (len(refs) + setRows - 1) / setRows
-	for t := range f.trees {
-		tree := &f.trees[t]
-		divideSets(&s.space, used, s.answers, tree.borders)
-		for h := range used {
-			numberLeaves((*[setRows]uint32)(p.leaves[h*setRows:]), s.space.planes[h][:tree.planes], tree.leaf)
-		}
-		m.addTree(sums, t, p.leaves[:len(refs)])
-	}
-	clear(s.answers)
-}

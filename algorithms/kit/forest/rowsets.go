@@ -77,25 +77,6 @@ func questionKey(feature, limit uint32) uint64 {
 	return uint64(feature)<<33 | 1<<32 | uint64(max(1, zeroBits-limit))
 }
 
-// build derives the form.
-func (f *setForest) build(m *Ensemble) {
-	seen := questionNumbers{number: make(map[uint64]uint32)}
-	var questions []uint32
-	for _, t := range m.trees {
-		questions = seen.appendOf(questions, t)
-	}
-	order := seen.sort()
-	for i, q := range questions {
-		questions[i] = order[q]
-	}
-	f.list(seen.keys, m.features)
-	for _, t := range m.trees {
-		n := t.Nodes() - t.Leaves()
-		f.trees = append(f.trees, newSetTree(t, questions[:n]))
-		questions = questions[n:]
-	}
-}
-
 // questionNumbers numbers the questions of trees.
 type questionNumbers struct {
 	number map[uint64]uint32 // by key

@@ -1,10 +1,11 @@
 package forest
 
 import (
-	"slices"
-
 	"github.com/coppice-ldl/coppice/internal/num"
 )
+
+// segment is the part of a sorted column that belongs to a node: entries[from:to].
+type segment struct{ column, from, to uint32 }
 
 // split is a way to divide a node: the entries of a column before index go left,
 // the others right.
@@ -17,9 +18,6 @@ type split struct {
 	upper    uint32 // the first entry on the right, or NoEntry
 	total    int64  // gain times the node's samples, in units of xlogx
 }
-
-// NoEntry stands for the implicit zeros of a sparse column.
-const NoEntry = 1<<32 - 1
 
 // gain returns the split's gain in nats (Eq. 2).
 func (s *split) gain(copies int) float64 {
@@ -60,20 +58,23 @@ type search struct {
 	multiclass    multiclassCounts
 }
 
-// begin prepares for a tree.
-func (s *search) begin(g *grower, t *Table) {
-	s.xlogx, s.evaluations = t.xlogx, 0
-	s.adaptive, s.alpha, s.beta = g.cfg.Step == stepAdaptive, g.cfg.Alpha, g.cfg.Beta
-	s.class, s.weight, s.byPosition = g.sample.Class, g.sample.Weight, g.byPosition
-	if g.classes == 2 {
-		Resized(&s.binary.packed, len(g.rows))
-		s.binary.narrow = s.binary.narrow[:0]
-		if len(g.rows) >= leastNarrow && slices.Max(s.weight) <= mostNarrow {
-			Resized(&s.binary.narrow, len(g.rows))
-		}
-	} else {
-		s.multiclass.shape(g.classes)
-	}
+// binaryCounts counts copies by class, for two classes: class 0 in the low half of a
+// word, class 1 in the high half.
+type binaryCounts struct {
+	packed []uint64 // by row, as entries number it: its weight, in the half of its class
+	narrow []uint8  // packed, in bytes; empty if the sample has few rows or a row too many copies
+	both   uint64   // of the node
+	tables entropyTables
+}
+
+// multiclassCounts counts copies by class, for more than two classes.
+type multiclassCounts struct {
+	classes          int
+	all, left, right []uint32                         // by class: in the node, on both sides of the threshold
+	allSum, sum      int64                            // Σ xlogx over all, over left and right
+	passed           uint32                           // copies on the left
+	weight, class    []uint32                         // of the rows, as entries number them
+	ordered          struct{ weight, class []uint32 } // the node's, if entries number rows by position
 }
 
 // start prepares for a node of n copies. It reports false where all are of one
@@ -88,6 +89,53 @@ func (s *search) start(rows []uint32, n int) bool {
 	s.best = s.nodeEntropy - minGain
 	s.stride = float64(s.alpha * float64(n))
 	return s.best > 0
+}
+
+// startBinary counts the node's classes and returns its entropy times copies.
+func (s *search) startBinary(rows []uint32) int64 {
+	both, narrow := uint64(0), s.binary.narrow
+	for i, row := range rows {
+		number := row
+		if s.byPosition {
+			number = uint32(i)
+		}
+		w := uint64(s.weight[row]) << (32 * s.class[row])
+		s.binary.packed[number] = w
+		if len(narrow) > 0 {
+			narrow[number] = uint8(s.weight[row] | s.class[row]<<classBit)
+		}
+		both += w
+	}
+	s.binary.both = both
+	s.binary.tables.reset()
+	return s.binaryEntropy(both)
+}
+
+// startMulticlass counts the node's classes and returns its entropy times copies.
+func (s *search) startMulticlass(rows []uint32) int64 {
+	m := &s.multiclass
+	clear(m.all)
+	for _, row := range rows {
+		m.all[s.class[row]] += s.weight[row]
+	}
+	m.allSum = 0
+	for _, n := range m.all {
+		m.allSum += s.xlogx[n]
+	}
+	m.weight, m.class = s.weight, s.class
+	if s.byPosition {
+		m.weight, m.class = Resized(&m.ordered.weight, len(rows)), Resized(&m.ordered.class, len(rows))
+		for i, row := range rows {
+			m.weight[i], m.class[i] = s.weight[row], s.class[row]
+		}
+	}
+	return s.xlogx[s.n] - m.allSum
+}
+
+// binaryEntropy returns the entropy of a count of both classes, times its copies.
+func (s *search) binaryEntropy(counts uint64) int64 {
+	a, b := uint32(counts), uint32(counts>>32)
+	return s.xlogx[a+b] - (s.xlogx[a] + s.xlogx[b])
 }
 
 // step returns how far the next threshold is, in copies, after one of sum
@@ -121,86 +169,4 @@ func (s *search) advance(index, left uint32, sum int64) {
 func (s *search) record(sum int64, index uint32) {
 	s.best, s.found = sum, true
 	s.split.total, s.split.index, s.split.zeroLeft = s.nodeEntropy-sum, index, s.zeroLeft
-}
-
-// bestSplit returns the best split of a node (Eq. 3), and false where none has a
-// gain.
-func (g *grower) bestSplit(p *pendingNode) (split, bool) {
-	s := &g.search
-	if !s.start(g.rows[p.from:p.to], p.copies) {
-		return split{}, false
-	}
-	if g.onDemand.enabled {
-		g.features.draw(p.path, g.table.features)
-		g.splitOnDemand(p)
-	} else {
-		g.features.draw(p.path, p.top-p.base)
-		g.splitPresorted(p)
-	}
-	if !s.found {
-		return split{}, false
-	}
-	c := g.segments[s.split.segment]
-	s.split.lower, s.split.upper = Neighbours(g.entries, c.from, c.to, s.split.index, s.split.zeroLeft, p.to-p.from)
-	return s.split, true
-}
-
-// splitPresorted tries the columns of the node's list.
-func (g *grower) splitPresorted(p *pendingNode) {
-	s, rows := &g.search, p.to-p.from
-	lone := s.multiclass.classes == 0 && !s.adaptive && rows > 1
-	for i, c := range g.segments[p.base:p.top] {
-		switch {
-		case !g.features.everyFeature && !g.features.tries(c.column):
-		case lone && c.to-c.from == 1 && g.entries[c.from]&Positive != 0:
-			if s.binaryLone(g.entries[c.from], c.from) {
-				s.split.column, s.split.segment = c.column, p.base+i
-			}
-		default:
-			g.tryColumn(c, p.base+i, rows)
-		}
-	}
-}
-
-// tryColumn tries the thresholds of a column, whose entries in a node of so many rows are c. at
-// is where the segment will be found if one of them is the best.
-func (g *grower) tryColumn(c segment, at, rows int) {
-	s, entries := &g.search, g.entries[c.from:c.to]
-	before := s.best
-	s.trying, s.next, s.zeroLeft = c, 1, false
-	if s.multiclass.classes == 0 {
-		s.binaryColumn(entries, c.from, rows)
-	} else {
-		s.multiclassColumn(entries, c.from, rows)
-	}
-	if s.best < before {
-		s.split.column, s.split.segment = c.column, at
-	}
-}
-
-// Neighbours returns the entries on both sides of a threshold before entry index of a column,
-// NoEntry for an implicit zero. The column's entries in the node, which has so many rows, are
-// entries[from:to].
-func Neighbours(entries []uint32, from, to, index uint32, zeroLeft bool, rows int) (lower, upper uint32) {
-	lower, upper = index-1, index
-	if int(to-from) == rows {
-		return lower, upper
-	}
-	switch {
-	case zeroLeft && (index == from || entries[index-1]&Positive == 0):
-		lower = NoEntry
-	case !zeroLeft && (index == to || entries[index]&Positive != 0):
-		upper = NoEntry
-	}
-	return lower, upper
-}
-
-// CountNegative returns how many entries of a column, the first ones, are not positive. There
-// is at least one entry.
-func CountNegative(entries []uint32) int {
-	if entries[0]&Positive != 0 {
-		return 0
-	}
-	n, _ := slices.BinarySearchFunc(entries, Positive, func(e uint32, _ int) int { return int(e&Positive) - Positive })
-	return n
 }

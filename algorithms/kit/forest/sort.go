@@ -104,3 +104,15 @@ func startPlaces(counts *[1 << digitBits]uint32) {
 		sum += n
 	}
 }
+
+// Resized makes *v a slice of n elements and returns it. The elements may have any values.
+// The memory of *v is used again if it is large enough. If not, it is dropped before new memory is
+// allocated, with room for 2 % more elements: the samples of other trees differ little in size.
+func Resized[T any](v *[]T, n int) []T {
+	if cap(*v) < n {
+		*v = nil
+		*v = make([]T, n+n/50+8)
+	}
+	*v = (*v)[:n]
+	return *v
+}

@@ -31,33 +31,6 @@ type Table struct {
 	xlogx []int64 // up to draws
 }
 
-// NewTable makes the table of the training rows of d, with all columns sorted; refs lists the rows
-// in any order. Rows are numbered from 0 in the order of the dataset.
-func NewTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
-	t, err := unsortedTable(d, refs)
-	if err == nil {
-		t.columns.sort(t, t.allRows(), new(sorter))
-	}
-	return t, err
-}
-
-// newTable makes the table of a forest, whose columns are sorted unless they are too many.
-func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
-	if err := c.checkDraws(len(refs)); err != nil {
-		return nil, err
-	}
-	t, err := unsortedTable(d, refs)
-	if err != nil {
-		return nil, err
-	}
-	t.draws = c.draws(len(refs))
-	t.xlogx = xlogx(t.draws)
-	if t.entries <= maxPresorted {
-		t.columns.sort(t, t.allRows(), new(sorter))
-	}
-	return t, nil
-}
-
 // unsortedTable makes a table without columns.
 func unsortedTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
 	if len(refs) > maxRows {

@@ -1,5 +1,12 @@
 package forest
 
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Tree is a grown tree. Element i of feature, left, samples, threshold and gain is about
 // node i. Node 0 is the root. The two children of a split node have consecutive numbers,
 // which are greater than its own.
@@ -79,3 +86,70 @@ func (t *Tree) Distribution(leaf int) []float32 { return t.leaves[leaf*t.Labels:
 
 // Training implements Grown.
 func (t *Tree) Training() (samples uint32, loss float64) { return t.samples[0], t.Loss }
+
+// Depth returns the depth of the deepest leaf of a checked tree; the root has depth 0.
+func (t *Tree) Depth() int { return slices.Max(t.depths()) }
+
+// depths returns the depth of each node of a checked tree.
+func (t *Tree) depths() []int {
+	depths := make([]int, t.Nodes())
+	for i, f := range t.feature {
+		if f != leafMark {
+			depths[t.left[i]], depths[t.left[i]+1] = depths[i]+1, depths[i]+1
+		}
+	}
+	return depths
+}
+
+type treeWriter struct {
+	tree             *Tree
+	features, labels []string
+	b                strings.Builder
+}
+
+func (w *treeWriter) writeNode(i int, first, rest string) {
+	t := w.tree
+	if t.feature[i] == leafMark {
+		fmt.Fprintf(&w.b, "%sleaf  %d samples  %s\n", first, t.samples[i], w.distribution(int(t.left[i])))
+		return
+	}
+	fmt.Fprintf(&w.b, "%s%s < %.6g  %d samples, gain %.4f\n", first, w.feature(t.feature[i]), t.threshold[i], t.samples[i], t.gain[i])
+	w.writeNode(int(t.left[i]), rest+"├─ yes: ", rest+"│       ")
+	w.writeNode(int(t.left[i])+1, rest+"└─ no:  ", rest+"        ")
+}
+
+func (w *treeWriter) feature(f uint32) string {
+	if int(f) < len(w.features) {
+		return w.features[f]
+	}
+	return fmt.Sprintf("x[%d]", f)
+}
+
+// distribution writes a leaf's labels, those of the greatest degree first.
+func (w *treeWriter) distribution(leaf int) string {
+	degrees := w.tree.leaves[leaf*w.tree.Labels : (leaf+1)*w.tree.Labels]
+	order := make([]int, len(degrees))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(degrees[b], degrees[a]) })
+	var parts []string
+	for _, c := range order[:min(describedLabels, len(order))] {
+		parts = append(parts, fmt.Sprintf("%s %.3f", labelName(w.labels, c), degrees[c]))
+	}
+	if len(order) > describedLabels {
+		parts = append(parts, "…")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// describedLabels is how many of a leaf's labels are written.
+const describedLabels = 6
+
+// labelName returns the name of a label, or its number.
+func labelName(names []string, label int) string {
+	if label < len(names) {
+		return names[label]
+	}
+	return fmt.Sprint(label)
+}

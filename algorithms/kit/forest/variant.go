@@ -8,28 +8,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// Variant has the parts of a forest algorithm that structrf and rf do not share. Its method
-// New makes the algorithm.
-type Variant struct {
-	// Name is the word that selects the algorithm in a spec.
-	Name string
-	// Doc says what the algorithm is, in one line.
-	Doc string
-	// About says what the algorithm is for, and where it comes from.
-	About algorithms.About
-	// Auto is what preset auto has of its own.
-	Auto Sizes
-	// Classes returns the number of different class labels that the Labeller gives, at least
-	// 2. labels is the number of labels of the dataset.
-	Classes func(labels int) int
-	// RowValue, if set, computes a number from the label distribution of a row. A kernel
-	// calls it once for each training row; Labellers find the numbers in
-	// BootstrapSample.RowValues.
-	RowValue func(label []float32) float64
-	// NewLabeller makes the labeller of one grower.
-	NewLabeller func(seed uint64) Labeller
-}
-
 // New returns the algorithm.
 func (v Variant) New() algorithms.Algorithm {
 	return learner.Define(learner.Definition[Config]{

@@ -1,5 +1,7 @@
 package forest
 
+import "math"
+
 // walkNode is a node of a forest in the form that prediction reads. A row whose value is
 // below limit goes to the left child, offset nodes further on; other rows go to the right
 // child, the node after that.
@@ -86,3 +88,28 @@ func addLeavesGo(sums []float64, leaves []float32, reached []uint32, labels int)
 		}
 	}
 }
+
+// ceil32 returns the least float32 that is not below t: x < t and x < ceil32(t)
+// are the same for every float32 x.
+func ceil32(t float64) float32 {
+	f := float32(t)
+	if float64(f) < t {
+		f = nextUp(f)
+	}
+	return f
+}
+
+// nextUp returns the float32 above a finite x.
+func nextUp(x float32) float32 {
+	b := math.Float32bits(x)
+	switch {
+	case x == 0:
+		return math.Float32frombits(1)
+	case b>>31 == 1:
+		return math.Float32frombits(b - 1)
+	}
+	return math.Float32frombits(b + 1)
+}
+
+// clamp returns a value's ordered bits, lowered for NaN to below the limit of every leaf.
+func clamp(x float32) uint32 { return min(orderedBits(x), leafLimit-1) }

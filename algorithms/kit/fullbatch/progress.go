@@ -7,11 +7,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// phaseName is the word for the phase in progress and errors.
-func (t *Training) phaseName() string {
-	return [...]string{"scaling", t.OwnKind, "training", "validation", "done", "unknown"}[min(t.Phase, phases)]
-}
-
 // Progress implements round.Trainer. Steps are iterations. Losses that rounding made negative
 // are told as 0.
 func (t *Training) Progress() round.Progress {

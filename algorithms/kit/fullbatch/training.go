@@ -370,3 +370,8 @@ func (t *Training) occurs() bool {
 	s, staged := t.Optimiser.(Stager)
 	return !t.ended() && !(staged && s.StageDone())
 }
+
+// phaseName is the word for the phase in progress and errors.
+func (t *Training) phaseName() string {
+	return [...]string{"scaling", t.OwnKind, "training", "validation", "done", "unknown"}[min(t.Phase, phases)]
+}

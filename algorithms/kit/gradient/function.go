@@ -170,3 +170,18 @@ func Gather(dst []Sample, rows []uint32, refs []dataset.RowRef, d *dataset.Data)
 	}
 	return dst
 }
+
+// The operations of a Descent's rounds (Round.Op), beside those of scaling.
+const (
+	OpStep     uint8 = iota + 210 // the gradient of one mini-batch
+	OpValidate                    // the loss of the validation rows
+	OpCompare                     // the same, and its difference from the reference's
+)
+
+// The values that rounds carry (Var.ID), beside the scaling: at most maxVectors vectors, of
+// which the first is Θ, and as many of the reference's.
+const (
+	varVectors   = 0xfe10
+	varReference = varVectors + maxVectors
+	maxVectors   = 8
+)

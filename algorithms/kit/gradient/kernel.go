@@ -10,21 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// The operations of a Descent's rounds (Round.Op), beside those of scaling.
-const (
-	OpStep     uint8 = iota + 210 // the gradient of one mini-batch
-	OpValidate                    // the loss of the validation rows
-	OpCompare                     // the same, and its difference from the reference's
-)
-
-// The values that rounds carry (Var.ID), beside the scaling: at most maxVectors vectors, of
-// which the first is Θ, and as many of the reference's.
-const (
-	varVectors   = 0xfe10
-	varReference = varVectors + maxVectors
-	maxVectors   = 8
-)
-
 // Loss is what an algorithm's kernel adds to the rounds of a Descent.
 type Loss interface {
 	// Gradients sets df (len(samples)×outputs) to the derivatives of each sample's loss by

@@ -2,6 +2,9 @@ package lbfgs
 
 import "github.com/coppice-ldl/coppice/internal/num"
 
+// pairs is how many changes of point and gradient the method remembers.
+const pairs = 10
+
 // memory holds the last changes of the point (s) and of the gradient (y), the newest last.
 type memory struct {
 	n     int

@@ -40,9 +40,6 @@ func (r Reason) String() string {
 	}[min(r, reasons)]
 }
 
-// pairs is how many changes of point and gradient the method remembers.
-const pairs = 10
-
 // Minimiser looks for a minimum. Its memory is (2·10 + 4)·n float64 for n variables.
 type Minimiser struct {
 	options Options
@@ -217,8 +214,6 @@ func greatest(v []float64) float64 {
 	}
 	return most
 }
-
-func finite(x float64) bool { return x-x == 0 }
 
 // Bytes is the memory of a Minimiser of n variables; its state is no longer.
 func Bytes(n int) int64 { return 8*(2*pairs+4)*int64(n) + 512 }

@@ -142,3 +142,5 @@ func (s *search) halve() {
 	s.widthBefore = s.width
 	s.width = math.Abs(s.other.step - s.best.step)
 }
+
+func finite(x float64) bool { return x-x == 0 }

@@ -1,10 +1,8 @@
 package maxent
 
 import (
-	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
-	"github.com/coppice-ldl/coppice/algorithms/kit/lbfgs"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -195,19 +193,4 @@ func (s *Settings) Training() fullbatch.Settings {
 		StopRule: gradient.StopRule{Validates: s.ValidationFraction > 0, Patience: uint64(s.Patience)},
 		Scaling:  s.Scaling, Steps: uint64(s.Iterations), Interval: uint64(s.ValidationInterval), Derived: 1,
 	}
-}
-
-// Memory estimates the memory of a fit by L-BFGS whose kernel's terms sum so many values.
-func (s *Settings) Memory(terms int, m *dataset.Manifest) algorithms.Footprint {
-	n := Evaluation(m.Features, m.Labels)
-	return s.MemoryOf(lbfgs.Bytes(n), n+terms, m)
-}
-
-// MemoryOf estimates the memory of a fit whose optimiser keeps so many bytes, and whose evaluations
-// sum so many values beside the rows and their losses.
-func (s *Settings) MemoryOf(optimiser int64, sums int, m *dataset.Manifest) algorithms.Footprint {
-	n, set := Evaluation(m.Features, m.Labels), s.Training()
-	f := fullbatch.Memory(&set, n, optimiser, sums, m)
-	f.Model = 8*int64(n) + 12
-	return f
 }

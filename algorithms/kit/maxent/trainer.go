@@ -40,3 +40,18 @@ func (t *Trainer) Model() (algorithms.Model, error) {
 	}
 	return &Model{t.Objective.Features, t.Objective.Labels, t.Objective.Effective(nil, x)}, nil
 }
+
+// Memory estimates the memory of a fit by L-BFGS whose kernel's terms sum so many values.
+func (s *Settings) Memory(terms int, m *dataset.Manifest) algorithms.Footprint {
+	n := Evaluation(m.Features, m.Labels)
+	return s.MemoryOf(lbfgs.Bytes(n), n+terms, m)
+}
+
+// MemoryOf estimates the memory of a fit whose optimiser keeps so many bytes, and whose evaluations
+// sum so many values beside the rows and their losses.
+func (s *Settings) MemoryOf(optimiser int64, sums int, m *dataset.Manifest) algorithms.Footprint {
+	n, set := Evaluation(m.Features, m.Labels), s.Training()
+	f := fullbatch.Memory(&set, n, optimiser, sums, m)
+	f.Model = 8*int64(n) + 12
+	return f
+}

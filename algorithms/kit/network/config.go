@@ -2,10 +2,8 @@ package network
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
@@ -17,14 +15,6 @@ const (
 	Linear = "linear"
 	MLP    = "mlp"
 	Conv   = "conv"
-)
-
-// The words of other settings.
-const (
-	none    = "none" // no list, no shape
-	row     = "row"  // the shape 1×1×features
-	max2d   = "max"
-	average = "average"
 )
 
 // Config is what a spec says of a feature function. It is a field of an algorithm's Config.
@@ -96,96 +86,6 @@ func kinds(words []string) string {
 		all = append(all, says[w])
 	}
 	return "function of the features: " + strings.Join(all, ", ")
-}
-
-// listForm says what a list looks like.
-const listForm = "whole numbers such as 128 or 256,128, or none"
-
-// mostLayers bounds the numbers of a list.
-const mostLayers = 32
-
-// parseList reads a list of numbers; none has none.
-func parseList(text string) ([]int, error) {
-	if text == none {
-		return nil, nil
-	}
-	parts := strings.Split(text, ",")
-	if len(parts) > mostLayers {
-		return nil, fmt.Errorf("the list has more than %d layers", mostLayers)
-	}
-	numbers := make([]int, len(parts))
-	for i, part := range parts {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 1 || n > maxSide || strconv.Itoa(n) != part {
-			return nil, fmt.Errorf("%q is not a whole number from 1 to %d", part, maxSide)
-		}
-		numbers[i] = n
-	}
-	return numbers, nil
-}
-
-func checkList(text string) error {
-	_, err := parseList(text)
-	return err
-}
-
-func checkShape(text string) error {
-	if text == none || text == row {
-		return nil
-	}
-	_, err := dataset.ParseShape(text)
-	return err
-}
-
-// maxFactor bounds what a layer's learning rate is multiplied by.
-const maxFactor = 1000
-
-// layerFactor is what the learning rate of a layer is multiplied by.
-type layerFactor struct {
-	layer  string
-	factor float64
-}
-
-// parseFactors reads a list of layers: the factor of each follows a colon if the list is rated, else it is 0.
-func parseFactors(text string, rated bool) (list []layerFactor, err error) {
-	if text == none {
-		return nil, nil
-	}
-	for item := range strings.SplitSeq(text, ",") {
-		x := layerFactor{layer: item}
-		value, found := "", !rated
-		if rated {
-			x.layer, value, found = strings.Cut(item, ":")
-		}
-		if x.layer == "" || !found {
-			return nil, errors.New("want LAYER or LAYER:FACTOR, but the name of a layer or its factor is missing")
-		}
-		if rated {
-			x.factor, err = strconv.ParseFloat(value, 64)
-			if err != nil || !(x.factor > 0 && x.factor <= maxFactor) || strings.Trim(value, "0123456789.eE+-") != "" {
-				return nil, fmt.Errorf("%q: want a number above 0 and at most %d", value, maxFactor)
-			}
-		}
-		list = append(list, x)
-	}
-	seen := make(map[string]bool)
-	for _, x := range list {
-		if seen[x.layer] {
-			return nil, fmt.Errorf("the list has %q twice", x.layer)
-		}
-		seen[x.layer] = true
-	}
-	return list, nil
-}
-
-func checkFreeze(text string) error {
-	_, err := parseFactors(text, false)
-	return err
-}
-
-func checkRates(text string) error {
-	_, err := parseFactors(text, true)
-	return err
 }
 
 // The defaults of networks.
@@ -302,45 +202,6 @@ type Output struct {
 	Start Start
 }
 
-// Layers returns the layers of a network for rows of so many features, which Fits has not refused.
-// The feature function is a network.
-func (c *Config) Layers(features int, biased bool, o Output) []Layer {
-	b := &builder{shape: Flat(features), biased: biased}
-	if c.Features == Conv {
-		b.shape = c.image(features)
-		if c.Flip || c.Shift > 0 {
-			b.add(&Augment{Of: b.shape, Flip: c.Flip, Shift: c.Shift})
-		}
-		if c.Crop > 0 {
-			b.add(&Crop{Of: b.shape, Side: c.Crop})
-		}
-		for _, channels := range c.list(c.Channels) {
-			b.convolution(channels, c.Kernel, c.Stride, c.Padding)
-			c.activate(b)
-			if c.Pool > 1 {
-				b.pool(c.Pool, c.Pooling == average)
-			}
-		}
-	}
-	for _, units := range c.list(c.Hidden) {
-		b.dense(units)
-		c.activate(b)
-		if c.Dropout > 0 {
-			b.add(&Dropout{Of: b.shape, Rate: c.Dropout})
-		}
-	}
-	b.output(o.Units, o.Start)
-	return b.layers
-}
-
-// activate adds what follows the weights of a layer.
-func (c *Config) activate(b *builder) {
-	if c.LayerNorm {
-		b.norm()
-	}
-	b.relu()
-}
-
 // list returns the numbers of a list that was checked.
 func (c *Config) list(text string) []int {
 	n, err := parseList(text)
@@ -361,13 +222,6 @@ func (c *Config) image(features int) Shape {
 	}
 	return Shape(s)
 }
-
-// MaxValues bounds Θ: what one value of a round can hold (512 MiB). maxRow bounds what a layer
-// makes of one row, and what a convolution reads for it, position by position (64 MiB).
-const (
-	MaxValues = 1 << 27
-	maxRow    = 1 << 24
-)
 
 // Fits returns a *param.Error where the layers do not go with one another or with the data.
 func (c *Config) Fits(m *dataset.Manifest, biased bool, o Output) error {
@@ -480,10 +334,4 @@ func (c *Config) Factors(layers []Layer) map[string]float64 {
 		}
 	}
 	return by
-}
-
-// layerOf returns the name of a tensor's layer: hidden1 of hidden1.norm.bias.
-func layerOf(tensor string) string {
-	name, _, _ := strings.Cut(tensor, ".")
-	return name
 }

@@ -90,12 +90,6 @@ func (l *Convolution) Forward(v *Values, _ *Pass, ws Space) {
 	}
 }
 
-func fill(v []float32, x float32) {
-	for i := range v {
-		v[i] = x
-	}
-}
-
 // Backward implements Layer: sums of Θ by ascending row and position; DX by ascending output, then
 // by ascending t.
 func (l *Convolution) Backward(v *Values, _ *Pass, ws Space) {

@@ -3,6 +3,7 @@ package network
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -101,6 +102,9 @@ func (s Shape) String() string { return dataset.Shape(s).String() }
 // maxSide bounds each number of a list of units.
 const maxSide = 1 << 16
 
+// mostLayers bounds the numbers of a list.
+const mostLayers = 32
+
 // Start is the law of a layer's first weights. Biases begin at 0.
 type Start uint8
 
@@ -128,5 +132,24 @@ func (s Start) draw(w []float32, outputs int, key num.Key, n uint64) {
 				row[j] = float32(deviation * stream.Normal())
 			}
 		}
+	}
+}
+
+// MaxValues bounds Θ: what one value of a round can hold (512 MiB). maxRow bounds what a layer
+// makes of one row, and what a convolution reads for it, position by position (64 MiB).
+const (
+	MaxValues = 1 << 27
+	maxRow    = 1 << 24
+)
+
+// layerOf returns the name of a tensor's layer: hidden1 of hidden1.norm.bias.
+func layerOf(tensor string) string {
+	name, _, _ := strings.Cut(tensor, ".")
+	return name
+}
+
+func fill(v []float32, x float32) {
+	for i := range v {
+		v[i] = x
 	}
 }

@@ -316,3 +316,42 @@ func describe(l Layer) string {
 	}
 	return fmt.Sprintf("%T", l)
 }
+
+// Layers returns the layers of a network for rows of so many features, which Fits has not refused.
+// The feature function is a network.
+func (c *Config) Layers(features int, biased bool, o Output) []Layer {
+	b := &builder{shape: Flat(features), biased: biased}
+	if c.Features == Conv {
+		b.shape = c.image(features)
+		if c.Flip || c.Shift > 0 {
+			b.add(&Augment{Of: b.shape, Flip: c.Flip, Shift: c.Shift})
+		}
+		if c.Crop > 0 {
+			b.add(&Crop{Of: b.shape, Side: c.Crop})
+		}
+		for _, channels := range c.list(c.Channels) {
+			b.convolution(channels, c.Kernel, c.Stride, c.Padding)
+			c.activate(b)
+			if c.Pool > 1 {
+				b.pool(c.Pool, c.Pooling == average)
+			}
+		}
+	}
+	for _, units := range c.list(c.Hidden) {
+		b.dense(units)
+		c.activate(b)
+		if c.Dropout > 0 {
+			b.add(&Dropout{Of: b.shape, Rate: c.Dropout})
+		}
+	}
+	b.output(o.Units, o.Start)
+	return b.layers
+}
+
+// activate adds what follows the weights of a layer.
+func (c *Config) activate(b *builder) {
+	if c.LayerNorm {
+		b.norm()
+	}
+	b.relu()
+}
