@@ -103,7 +103,7 @@ func (s *Shares) Add(worker string, units int, took time.Duration, now time.Time
 	x.seconds.Add(took.Seconds())
 }
 
-// Expire drops the series of workers that are gone and of which nothing was counted
+// Expire drops the series of workers that are gone, if nothing was counted about them
 // for ten minutes.
 func (s *Shares) Expire(here func(worker string) bool, now time.Time) {
 	s.mu.Lock()

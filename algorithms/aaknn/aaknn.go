@@ -2,9 +2,8 @@
 // training rows that are nearest to it.
 //
 // Distances are Euclidean, of features that may be scaled; all neighbours weigh the same; of rows
-// at the same distance those of lower original row numbers are nearer. With k auto a round finds
-// the number of neighbours with the least K-L of training rows of which each is predicted from
-// the others.
+// at the same distance, rows with lower original numbers are nearer. With k auto, a round predicts
+// each training row from the others, and finds the number of neighbours with the least K-L.
 package aaknn
 
 import (

@@ -33,7 +33,7 @@ func newTrainer(j *learner.Job[Config], members []member) *trainer {
 	return &trainer{job: j, members: members, results: make([]result, j.Config.units(len(members), innerOf(j).folds))}
 }
 
-// result is what a child job ended with, as far as it is needed.
+// result is what is needed of the result of a child job.
 type result struct {
 	head        []byte // numbers in JSON; nil: the job has not ended
 	numbers     numbers

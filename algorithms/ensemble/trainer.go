@@ -36,8 +36,8 @@ func (t *trainer) Next() (*round.Round, error) {
 	return &t.round, nil
 }
 
-// later reports whether a unit waits for the weights: it trains a member on all rows, of which
-// only the best is wanted.
+// later reports whether a unit waits for the weights: it trains a member on all rows, and
+// only the best of these members is wanted.
 func (t *trainer) later(unit int) bool {
 	return t.job.Config.Weights == weightsValidated && unit < len(t.members)
 }

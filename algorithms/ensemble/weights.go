@@ -84,7 +84,7 @@ func without(w []float64) []float64 {
 // where members predict nearly the same; so η doubles as long as f falls, and falls back to a
 // quarter where f would rise. Since f is convex, f(w) is above its minimum by
 // max_m g_m - Σ_m w_m g_m at most (the sum is that of degrees, 1 but for rounding): fit ends once
-// that is below greatestGap, f falls no more, or after mostPasses.
+// that is below greatestGap, f has stopped falling, or mostPasses are over.
 func (s *sample) fit(w []float64) []float64 {
 	g := make([]float64, s.members)
 	next, after := make([]float64, s.members), make([]float64, s.members)
@@ -195,7 +195,7 @@ func least(values []float64) int {
 	return at
 }
 
-// only returns weights of n members of which m has all.
+// only returns the weights of n members if member m has all of the weight.
 func only(m, n int) []float64 {
 	w := make([]float64, n)
 	w[m] = 1

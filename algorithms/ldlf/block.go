@@ -5,7 +5,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
-// A block has up to maxBlock rows, whose values together are no more than blockValues, so
+// A block has up to maxBlock rows, whose values together are at most blockValues, so
 // that a processor's cache holds them. Fewer than fewRows rows are processed row by row;
 // forests too large for the cache use blocks of minBlock rows. The size changes no bits.
 const (

@@ -123,7 +123,7 @@ func (t *trainer) leafRound(r *round.Round) {
 	if !t.tellsLoss() {
 		r.Shape.F64++ // by which kernels know
 	}
-	r.DerivedVersion = t.leafUpdates + 1 // of which Θ and the window are functions
+	r.DerivedVersion = t.leafUpdates + 1 // Θ and the window are functions of it
 }
 
 // tellsLoss reports whether an iteration of Eq. 12 computes the K-L: the last one of an

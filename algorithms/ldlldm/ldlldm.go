@@ -37,7 +37,7 @@ func New() algorithms.Algorithm {
 }
 
 // memory estimates the memory of a job's trainer: the state also has centres and a matrix for each
-// cluster, of which there are copies while they are computed.
+// cluster. There are copies of them while they are computed.
 func memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
 	f := c.Memory(1, m)
 	clusters, labels := int64(c.Clusters), int64(m.Labels)

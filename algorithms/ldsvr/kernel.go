@@ -18,7 +18,7 @@ import (
 
 // The operations of rounds (Round.Op).
 const (
-	opRows  uint8 = iota + 1 // collects rows, of which landmarks are drawn
+	opRows  uint8 = iota + 1 // collects the rows from which landmarks are drawn
 	opPoint                  // sums losses at a point, and the system there where the shape has room for it
 	opFit                    // the exact fit, as an encoded fitted
 )
@@ -254,7 +254,7 @@ func (x *unitSums) scale(i int, k []float64, a float64) {
 	}
 }
 
-// addSystem adds rows to the system, of which so many have weights.
+// addSystem adds rows to the system; so many of them have weights.
 func (x *unitSums) addSystem(k linalg.Matrix, right []float64, weighted int) {
 	for i := range k.Rows {
 		for c := range x.system.bias {

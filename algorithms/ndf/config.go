@@ -41,7 +41,7 @@ type Config struct {
 	SamplingRatio float64 // draws with replacement for each training row
 	Share         float64 // of the features that a network reads
 	Hidden        string  // see topology
-	Starts        int     // random networks, of which the best is trained
+	Starts        int     // random networks; the best is trained
 	Iters         int     // steps of Adam
 	LearningRate  float64
 	L1            float64 // factor of ‖weights‖₁ in Q_Reg

@@ -93,7 +93,7 @@ func (s *source) singleMasses(m *masses, rows []uint32) {
 }
 
 // moments sets mean and square to the means of the features that columns lists, and of the squares
-// of the distances from these means, over rows with their copies, of which there are so many.
+// of the distances from these means, over so many rows with their copies.
 func (s *source) moments(mean, square []float64, columns, rows []uint32, copies float64) {
 	clear(mean)
 	clear(square)

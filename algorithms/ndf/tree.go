@@ -56,7 +56,7 @@ func (s *networks) list() (all []network, weights int) {
 	return all, weights
 }
 
-// check returns an error unless the networks read features of which there are so many, and all
+// check returns an error unless the networks read only features from 0 to features-1, and all
 // numbers are finite. Errors wrap forest.ErrTree.
 func (s *networks) check(features int) error {
 	weights := 0

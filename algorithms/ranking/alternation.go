@@ -104,7 +104,7 @@ func (a *alternation) begin(squares float64, x, right []float64, g linalg.Matrix
 	a.refined, a.stage = 0, next
 }
 
-// note appends the objective, of which squares are the squared residuals, to the trace.
+// note appends the objective to the trace; squares is the sum of its squared residuals.
 func (a *alternation) note(squares float64) {
 	a.trace = append(a.trace, squares+float64(a.cfg.Lambda*(dot(a.now.u, a.now.u)+dot(a.now.v, a.now.v))))
 }

@@ -9,8 +9,8 @@ import (
 // Name is the word that selects the algorithm in a spec.
 const Name = "rf"
 
-// New returns the algorithm: the classes of all nodes are the labels, of which a row has the one
-// of its highest degree.
+// New returns the algorithm: the classes of all nodes are the labels, and the class of a row is the label
+// with its highest degree.
 func New() algorithms.Algorithm {
 	return forest.Variant{
 		Name: Name,

@@ -109,7 +109,7 @@ func changesOf(v round.Vars) []float64 {
 	return nil
 }
 
-// add adds the row that s.inputs has, of which p is the prediction.
+// add adds the row in s.inputs; p is its prediction.
 func (k *kernel) add(to *evaluated, p, changes []float64, s *scratch) {
 	in, n := &s.inputs, k.labels
 	part := len(s.factors) / n

@@ -112,8 +112,8 @@ func (m *minimiser) narrow(i int, step float64) {
 	}
 }
 
-// step returns δ of a weight after a step of Newton's method: within the interval, of which it is the
-// middle where the step leads beyond an end that is no bound of δ.
+// step returns δ of a weight after a step of Newton's method: within the interval, and in its
+// middle if the step leads beyond an end that is no bound of δ.
 func (m *minimiser) step(i int, by float64) float64 {
 	low, high, to := m.low[i], m.high[i], m.changes[i]+by
 	switch {

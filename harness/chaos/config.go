@@ -23,9 +23,8 @@ type Config struct {
 	Seed   uint64
 	Rounds int
 	// Faults lists the faults to inject, each in every round. Empty: all that this
-	// machine can have, those of which recovery is measured in two rounds of five,
-	// those that last or wait for several recoveries in one of twenty, the others in one of
-	// ten, each at least once.
+	// machine can have, each at least once: faults with a measured recovery in two rounds of five,
+	// faults that last or wait for several recoveries in one of twenty, others in one of ten.
 	Faults []string
 	// Algorithm restricts the jobs to those of one of Algorithms; empty: both, and short ones of all others and of networks.
 	Algorithm string

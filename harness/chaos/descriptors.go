@@ -14,8 +14,8 @@ import (
 // noLimits says why a process cannot be given other limits; empty: it can.
 func noLimits(*Config) string { return system.NoLimits() }
 
-// fewDescriptors has a process open no more files and connections than it has, and later
-// as many as before.
+// fewDescriptors keeps a process from opening more files and connections than it has, and later
+// allows as many as before.
 func fewDescriptors(_ context.Context, s *strike) (func(context.Context) error, error) {
 	n := pick(s, []*proc.Node{s.leader, s.follower(), s.worker()})
 	s.on(n)

@@ -51,7 +51,7 @@ func (l *lab) here(address string) string {
 	return net.JoinHostPort(l.clients.Address(), p)
 }
 
-// observer returns what connects whoever looks on.
+// observer returns what connects the observer of the suite.
 func (l *lab) observer() *net.Dialer {
 	if l == nil {
 		return &net.Dialer{}

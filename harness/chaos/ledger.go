@@ -14,7 +14,7 @@ type ledger struct {
 	entries map[uint64]*acknowledged // by job
 }
 
-// acknowledged is a job of which a client has an answer.
+// acknowledged is a job about which a client has an answer.
 type acknowledged struct {
 	name  string
 	task  *task

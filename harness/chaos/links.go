@@ -32,13 +32,13 @@ type links interface {
 	// isolate holds back everything to and from a coordinator.
 	isolate(name string)
 	heal()
-	// watched returns where the coordinators are reached by whoever looks on.
+	// watched returns the addresses at which an observer reaches the coordinators.
 	watched(servers []string) []string
 	close() error
 }
 
-// proxies are those before the coordinators, one for each port: whoever dials a
-// coordinator, dials a proxy.
+// proxies stand in front of the coordinators, one for each port: all connections
+// to a coordinator go through a proxy.
 type proxies struct {
 	before  map[string][]*proxy.Proxy // by coordinator, then by port
 	servers map[string]string         // where HTTP is behind them, by where it is reached

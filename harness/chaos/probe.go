@@ -93,8 +93,8 @@ const (
 	// asked in turns, so that progress is seen within a third of it, or half.
 	pollEvery = 10 * time.Millisecond
 	// slowPoll is that time where more than fewPolls have no answer: a coordinator
-	// that hangs must not hide that it knows more now, and a slow one gets no more
-	// work than it can do.
+	// that hangs must not hide that it knows more now, and a slow one gets only
+	// the work that it can do.
 	slowPoll = 25 * time.Millisecond
 	fewPolls = 2
 	// pollTimeout bounds one question, and maxPolls those that have no answer yet.

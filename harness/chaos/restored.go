@@ -169,7 +169,7 @@ func (d *separate) serves(ctx context.Context, want []string) error {
 // several elections.
 const refusesFor = 5 * time.Second
 
-// refuses watches three coordinators, one of which is of another cluster. None may serve,
+// refuses watches three coordinators; one is a member of another cluster. None may serve,
 // and each must say why.
 func (d *separate) refuses(ctx context.Context, odd string) error {
 	clusters := make(map[string]string)

@@ -50,7 +50,7 @@ type rig struct {
 	links   links                   // between coordinators, of the partitions' leg
 	lab     *lab                    // nil: loopback
 	servers []string                // HTTP addresses of the coordinators
-	watched []string                // the same, past any proxy: whoever looks on is not cut off
+	watched []string                // the same, past any proxy: an observer is not cut off
 	looks   *proc.Observer          // past any link
 	certs   *proc.Certificates      // nil: in the clear
 	exe     string

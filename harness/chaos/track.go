@@ -52,7 +52,7 @@ func stepOf(j *protocol.JobInfo) uint64 {
 	return max(j.Progress.Step, uint64(j.Gathered))
 }
 
-// stepsOf returns where a job ends, as far as it is known.
+// stepsOf returns the step at which a job ends, or 0 if it is not known.
 func stepsOf(j *protocol.JobInfo) uint64 {
 	if j.Tasks > 1 {
 		return uint64(j.Tasks)
@@ -63,7 +63,7 @@ func stepsOf(j *protocol.JobInfo) uint64 {
 	return j.Progress.Steps
 }
 
-// forget makes what was seen before a fault count no more.
+// forget forgets what was seen before a fault.
 func (t *track) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

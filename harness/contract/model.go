@@ -30,7 +30,7 @@ func (j *job) trained(ctx context.Context) (algorithms.Model, error) {
 }
 
 // checkModel writes the model to a file and reads it back: the tensors, the shape, the
-// description and the predictions stay. Tensors of which one is missing are refused.
+// description and the predictions stay. Tensors are refused if one is missing.
 func (j *job) checkModel(ctx context.Context) error {
 	m, err := j.trained(ctx)
 	if err != nil {

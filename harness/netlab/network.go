@@ -85,7 +85,7 @@ func (n *Network) Host(name string) (*Host, error) {
 
 // Attach makes the namespace of this process, which Enter made, a part of the network
 // with two addresses. What it connects has the first by default, and links as all hosts
-// have. From the second, whoever looks on is not in the way: its links pass every packet
+// have. The second is for observers: its links pass every packet
 // at once, and no cut stops them.
 func (n *Network) Attach(name, direct string) (first, second *Host, err error) {
 	if !entered() {

@@ -181,8 +181,8 @@ func (c *Cluster) AddWorker() (*Node, error) {
 	return n, nil
 }
 
-// AddCoordinator starts one more coordinator, which waits to be added to the
-// cluster by whoever asks it to; it is returned with its HTTP address. The
+// AddCoordinator starts one more coordinator, which waits until it is added to the
+// cluster; it is returned with its HTTP address. The
 // cluster's own client knows only the coordinators of the start.
 func (c *Cluster) AddCoordinator() (n *Node, http string, err error) {
 	c.mu.Lock()
@@ -204,8 +204,8 @@ func (c *Cluster) AddCoordinator() (n *Node, http string, err error) {
 }
 
 // ReplaceCoordinator starts a coordinator of another id, with an empty folder, at the
-// address of one that has ended and takes its place from now on. It waits to be added to
-// the cluster by whoever asks it to.
+// address of one that has ended and takes its place from now on. It waits until it is added to
+// the cluster.
 func (c *Cluster) ReplaceCoordinator(old *Node) (*Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/freeport"
 )
 
-// Host is where a process runs: a machine, as far as the network is concerned.
+// Host is where a process runs: for the network, it is a machine.
 type Host interface {
 	Address() string       // without a port
 	Start(*exec.Cmd) error // starts a process there

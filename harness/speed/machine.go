@@ -18,7 +18,7 @@ type Machine struct {
 	Cores     int      `json:"cores"`                  // that this process may use
 	Memory    int64    `json:"memory_bytes,omitempty"` // 0: not known
 	System    string   `json:"system"`                 // "linux/amd64"
-	Features  []string `json:"features"`               // of the processor, as far as they matter here
+	Features  []string `json:"features"`               // of the processor, if they matter here
 	// Kernels is what Coppice's kernels run as here: "AVX2" or "portable Go".
 	Kernels string `json:"kernels"`
 }

@@ -108,7 +108,7 @@ func (p *Peer) hello(ctx context.Context) error {
 	return nil
 }
 
-// Do has the peer do a job and returns its figures, of which there must be so many.
+// Do has the peer do a job and returns its figures. There must be so many.
 func (p *Peer) Do(ctx context.Context, job Job, figures int) (f Figures, err error) {
 	b, err := json.Marshal(job)
 	if err != nil {

@@ -9,7 +9,7 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// SpreadOf summarizes figures, of which there is at least one.
+// SpreadOf summarizes one figure or more.
 func SpreadOf(figures []float64) Spread {
 	f := append([]float64(nil), figures...)
 	sort.Float64s(f)

@@ -1,6 +1,6 @@
 package speed
 
-// Work is what a row's work needs at the least, whoever does it.
+// Work is the least that the work of a row needs in any program.
 type Work struct {
 	// F32 and F64 are arithmetic operations; a multiplication that is added to a sum is
 	// two.

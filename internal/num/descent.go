@@ -77,8 +77,8 @@ func adamGo(x, m, v, g []float32, a *AdamFactors) bool {
 	return finite
 }
 
-// MomentumRows is Momentum with a gradient of rows of width values of which only some are
-// there: row index[k], ascending, is factor·values[k], and each other one is 0. factor is
+// MomentumRows is Momentum with a gradient of rows of width values that has only some of the rows
+// of the parameters: row index[k], ascending, is factor·values[k], and each other one is 0. factor is
 // above 0.
 func MomentumRows(x, v, values []float32, index []uint32, width int, factor, rate, momentum, decay float32) bool {
 	checkSame(len(v), len(x))

@@ -45,7 +45,7 @@ func AddProduct64T(dst, a []float64, b []float32, k, stride int, next []float32,
 }
 
 // Quotients sets r to w·d/g in float32, with g not below floor, which is above 0, and
-// widens it. r, d and g have rows as long as w, each of which takes all of w.
+// widens it. r, d and g have rows as long as w, and each row takes all of w.
 func Quotients(r []float64, w, d, g []float32, floor float32) {
 	n := len(w)
 	checkSame(len(d), len(r))
@@ -73,7 +73,7 @@ func Transpose64(dst, m []float64, n int) {
 }
 
 // MulProduct multiplies dst (m×n), element by element, by the product of a (m×k) and b
-// (k×n), each sum of which is AddProduct's to a zero. n is 1,024 at the most.
+// (k×n). Each sum of the product is AddProduct's to a zero. n is 1,024 at the most.
 func MulProduct(dst, a, b []float32, k, n int) {
 	m := productRows(len(dst), len(a), len(b), k, n)
 	if n > productValues {

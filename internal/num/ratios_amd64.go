@@ -23,8 +23,8 @@ func ratioRowsAVX2(r *float32, sum *float64, d, below *float32, rows, n, columns
 //go:noescape
 func ratioRowsAVX512(r *float32, sum *float64, d, below *float32, rows, n, columns int, floor float32) int
 
-// ratioRows does RatioRows from the column from on, as far as whole vectors without a
-// ratio that is not finite go. It returns the number of columns done, and how many are
+// ratioRows does RatioRows from the column from on, in whole vectors, until one has a
+// ratio that is not finite. It returns the number of columns done, and how many are
 // to be done otherwise before the next vector.
 func ratioRows(r []float32, sum []float64, d, g []float32, floor float32, from int) (done, width int) {
 	if !accelerated {

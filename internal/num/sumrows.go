@@ -236,7 +236,7 @@ func CountBits(words []uint64) (n int) {
 	return n
 }
 
-// Compute sets dst to whole rows, the first of which is from: dst[i,j] is fma(A, X[X,j], ...)
+// Compute sets dst to whole rows, from row from on: dst[i,j] is fma(A, X[X,j], ...)
 // of its terms in order, begun at 0, with +0 in the place of -0.
 func (o *Outers) Compute(dst []float32, from int) {
 	if o.Width <= 0 || len(dst)%o.Width != 0 || len(o.X)%o.Width != 0 {

@@ -225,8 +225,8 @@ func Sum64(v []float32) float64 {
 	return sum
 }
 
-// Dot64 returns Σ a·b: four sums of every fourth product, of which the last takes no more than
-// whole fours; the first takes what is left, and (s0 + s1) + (s2 + s3) is the result. Each product
+// Dot64 returns Σ a·b: four sums of every fourth product. The products after the last whole four
+// go to the first sum, and (s0 + s1) + (s2 + s3) is the result. Each product
 // is rounded. The slices have the same length.
 func Dot64(a, b []float64) float64 {
 	checkSame(len(a), len(b))

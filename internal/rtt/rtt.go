@@ -57,7 +57,7 @@ func (t *Table) Add(name string, d time.Duration) {
 	p.last = time.Now()
 }
 
-// Since returns the estimates of the peers of which a sample came within age, and
+// Since returns the estimates of the peers that gave a sample within age, and
 // forgets the others.
 func (t *Table) Since(age time.Duration) map[string]Estimate {
 	t.mu.Lock()

@@ -31,7 +31,7 @@ type family struct {
 
 // Do implements engine.Executor.
 func (f *family) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	if f.subJobs = nil; r.SubJob != nil { // each task has one child, whoever asks
+	if f.subJobs = nil; r.SubJob != nil { // each task has one child, for all who ask
 		for u := range r.Tasks {
 			f.subJobs = append(f.subJobs, r.SubJob(u))
 		}

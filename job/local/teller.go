@@ -13,7 +13,7 @@ const (
 	reportEvery = 500 * time.Millisecond
 )
 
-// teller tells those who asked how far a job is, no more often than they want to hear. It asks
+// teller tells those who asked how far a job is, at most as often as they want to hear. It asks
 // the trainer only then, so that short rounds stay short.
 type teller struct {
 	o               *Options

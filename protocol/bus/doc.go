@@ -3,8 +3,8 @@
 // pulled in chunks.
 //
 // NATS carries, Raft remembers: core NATS only, delivery at most once. A message
-// may be lost whenever a connection is (Send says so when it knows); whoever
-// needs an answer asks again. Nothing is buffered while there is no connection.
+// may be lost whenever a connection is (Send says so when it knows); a process
+// that needs an answer asks again. Nothing is buffered while there is no connection.
 package bus
 
 import (

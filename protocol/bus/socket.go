@@ -18,7 +18,7 @@ import (
 // and a message takes longer than a server may be silent.
 type dialer struct {
 	within time.Duration             // for a connection to be made
-	ping   time.Duration             // between pings, each of which has an answer
+	ping   time.Duration             // between pings; each ping has an answer
 	source *certs.Source             // nil: in the clear
 	end    atomic.Pointer[time.Time] // of all tries to make the first one; nil: it is made, or they have none
 

@@ -10,8 +10,8 @@
 //
 // No result depends on the number of lanes, on shards or on the machine. Derivatives are
 // whole multiples of 2^-k, so that their sums are exact in any order, and one fixed expression in
-// float64 makes a gain: equal splits have equal gains, of which the lowest feature and the
-// lowest threshold are taken. The sums of leaves are added in the order of the trees.
+// float64 makes a gain: equal splits have equal gains, and
+// the one with the lowest feature, then the lowest threshold, is taken. The sums of leaves are added in the order of the trees.
 //
 // F is no part of the trainer's state: a kernel keeps the sums of its rows with the number of
 // rounds that made them, and adds the trees that are new. A kernel that has no sums, or those of a

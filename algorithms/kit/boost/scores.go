@@ -20,8 +20,8 @@ func roundToInt(x float64) int64 {
 	return int64(math.Float64bits(x+shift)) - 0x4338000000000000
 }
 
-// lossOf returns the K-L divergence, in nats, of a distribution from the prediction, of which f is
-// F and logSum is ln Σ exp F.
+// lossOf returns the K-L divergence, in nats, of a distribution from the prediction. f is
+// F of the prediction, and logSum is ln Σ exp F.
 func lossOf(label []float32, f []float64, logSum float64) (loss float64) {
 	for c, d := range label {
 		if d > 0 {

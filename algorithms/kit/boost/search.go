@@ -30,8 +30,8 @@ func (n *node) rows() int { return n.to - n.from }
 // segment is the part of a sorted column that belongs to a node: entries[from:to].
 type segment struct{ column, from, to uint32 }
 
-// splittable reports whether a node of so many rows may be split by a column, of which it has entries: not
-// where its rows have one value, or too few have another value than 0.
+// splittable reports whether a node of so many rows may be split by a column. entries are the node's entries of the
+// column. It may not if its rows have one value, or if too few have another value than 0.
 func splittable(entries []uint32, rows, leafRows int) bool {
 	return (len(entries) == rows || len(entries) >= leafRows) && forest.Varies(entries, rows)
 }
@@ -99,8 +99,8 @@ func (s *search) try(left Pair, rows int, index uint32) {
 	}
 }
 
-// scan tries the threshold before each new value of entries, the first of which is entry index.
-// left and rows are the sums and the rows before it. It returns the sums before the end.
+// scan tries the threshold before each new value of entries. The first of them has number index,
+// and left and rows are the sums and the rows before it. It returns the sums before the end.
 func (s *search) scan(entries []uint32, index uint32, left Pair, rows int) Pair {
 	from := min(max(0, s.least-rows), len(entries))
 	to := max(from, min(s.rows-s.least-rows+1, len(entries)))

@@ -71,8 +71,8 @@ func (s *search) binaryTry(passed uint64, index uint32) {
 	}
 }
 
-// binaryScan tries the threshold before each new value of entries, the first of which is
-// entry index; passed counts the copies before it. It returns the copies before the end.
+// binaryScan tries the threshold before each new value of entries. The first of them has
+// number index, and passed counts the copies before it. It returns the copies before the end.
 func (s *search) binaryScan(entries []uint32, passed uint64, index uint32) uint64 {
 	t, both := &s.binary.tables, s.binary.both
 	if s.adaptive || !t.prepare(len(entries), s.xlogx, uint32(both), uint32(both>>32)) {

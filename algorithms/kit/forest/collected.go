@@ -34,7 +34,7 @@ type Collected[T Grown] struct {
 	Peek func(b []byte) (samples uint32, loss float64, err error)
 
 	round   round.Round
-	digests []string // of the encoded trees, as far as they are known
+	digests []string // of the encoded trees that are known
 }
 
 // OpGrow is the operation of the round: unit i grows tree i on the whole dataset's training

@@ -29,8 +29,8 @@ func (g *grower) markSides(p *pendingNode, s *split) {
 }
 
 // MarkSides sets side, for each of a node's rows, to 0 where a split sends the row to the left
-// and to 1 where it sends it to the right. entries are those of the split's column in the node,
-// of which index go left; zeroLeft says where rows without an entry go.
+// and to 1 where it sends it to the right. entries are the node's entries of the split's column,
+// and the first index of them go left; zeroLeft says where rows without an entry go.
 func MarkSides(side []uint8, rows, entries []uint32, index int, zeroLeft bool) {
 	if len(entries) < len(rows) {
 		zero := uint8(1)

@@ -45,8 +45,8 @@ func (p *predictor) makeX(values int) {
 }
 
 // EachSums computes, for each row, the sums of the leaves that the row reaches (rows×labels), in
-// the order of the trees. It calls do with the sums of some rows at a time, of which the first is
-// row from; do may change them. scratch is of NewScratch.
+// the order of the trees. It calls do with the sums of some rows at a time, from row
+// from on; do may change them. scratch is of NewScratch.
 func (m *Ensemble) EachSums(refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any, do func(from int, sums []float64)) {
 	p := scratch.(*predictor)
 	for from := 0; from < len(refs); {

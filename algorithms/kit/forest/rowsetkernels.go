@@ -38,7 +38,7 @@ type setSpace struct {
 	slot   [blockHalves][slots]rowSet
 }
 
-// divideSetsGo takes the rows of a block, of which so many blockHalves are used, down a tree. answers has, for each
+// divideSetsGo takes the rows of a block, with so many blockHalves in use, down a tree. answers has, for each
 // question, the rows whose value is far. Planes become the bits of the codes of the rows' leaves:
 // each border is added to its plane (exclusive or).
 func divideSetsGo(s *setSpace, used int, answers [][blockHalves]rowSet, borders []border) {

@@ -48,7 +48,7 @@ const (
 )
 
 // divides tells whether a block of rows goes down the trees as sets of rows. Noting a row's values
-// takes longer than for its walks, so rows have no more values than there are trees.
+// takes longer than for its walks, so rows have at most as many values as there are trees.
 func (m *Ensemble) divides(refs []dataset.RowRef, shard func(uint32) *dataset.Rows) bool {
 	w, work := m.walker(), len(refs)*len(m.trees)
 	if len(refs) < leastRows || !w.fitsSets || w.splits > min(mostSplits, splitsPerRow*work) || storedValues(refs, shard, work) > work {

@@ -33,8 +33,8 @@ func (t *Training) Progress() round.Progress {
 	return p
 }
 
-// Memory estimates the memory of a training of n variables, of which the optimiser keeps so many
-// bytes and an evaluation sums so many values beside the rows and their losses.
+// Memory estimates the memory of a training of n variables. The optimiser keeps so many bytes of them,
+// and an evaluation sums so many values, apart from the rows and their losses.
 func Memory(set *Settings, n int, optimiser int64, sums int, m *dataset.Manifest) algorithms.Footprint {
 	vector := 8 * int64(n)
 	f := algorithms.Footprint{State: optimiser + 2*vector + 256, Node: 8 * int64(max(SumsAt+sums, scaling.MostSums(set.Scaling, m))), Nodes: int64(len(m.Shards))}

@@ -37,11 +37,11 @@ type Function interface {
 	// GradientShape is what Backward fills in a partial, beside the first GradientAt
 	// values of F64.
 	GradientShape() round.Shape
-	// Begin readies dst for the samples of unit u, all of which Backward sees
-	// afterwards, most at a time.
+	// Begin readies dst for the samples of unit u. Backward sees all of them
+	// afterwards, at most most at a time.
 	Begin(dst *round.Partial, u *round.Task, samples []Sample, most int, ws Workspace)
-	// Backward adds Σ df·∂f/∂Θ over the samples to dst, of which Forward has just had
-	// these, with this workspace; df is len(samples)×outputs.
+	// Backward adds Σ df·∂f/∂Θ over the samples to dst. Forward has just had
+	// the same samples, with this workspace; df is len(samples)×outputs.
 	Backward(dst *round.Partial, df []float32, samples []Sample, w *Weights, ws Workspace)
 
 	// GradientRows returns how many parameters, from the first on, have the rows of a sum

@@ -323,7 +323,7 @@ func (f *Linear) Gradient(g []float32, from int, sum *round.Partial, factor floa
 	num.Scale32(g, factor)
 }
 
-// sparseGradient sets g to some of the gradient's rows, the first of which is row.
+// sparseGradient sets g to some of the gradient's rows, from row on.
 func (f *Linear) sparseGradient(g []float32, row int, sum *round.Partial, input *scaling.Values) {
 	n := f.Outputs
 	end := row + len(g)/n

@@ -120,7 +120,7 @@ func NewStopping[T float32 | float64](r StopRule, vectors []VectorOf[T]) *Stoppi
 	return s
 }
 
-// Next makes r, of which Vars has the present vectors, a validation: with a margin also of the
+// Next makes r, whose Vars have the present vectors, a validation: with a margin also of the
 // reference, on the same rows.
 func (s *StoppingOf[T]) Next(r *round.Round) {
 	r.Op, r.Kind, r.Shape.F64 = OpValidate, "validation", 2

@@ -19,8 +19,8 @@ type Terms interface {
 	Sums() int
 	// Begin reads the values of the round.
 	Begin(v round.Vars)
-	// Add adds the derivatives of the row's terms by its scores to r, of which p is the
-	// prediction and d the label distribution, and what they sum to sums.
+	// Add adds the derivatives of the row's terms by its scores to r, and what they sum to sums. p is the
+	// prediction of the row and d its label distribution.
 	Add(r, sums, p []float64, d []float32)
 }
 

@@ -16,7 +16,7 @@ type Objective struct {
 	Summed           bool    // L2 is a weight of the sum over rows, not of the mean
 	Least            float64 // the decay of the mean is this at least
 	Fit              *scaling.Fit
-	// TermSums is Terms.Sums of the kernel's terms, the first of which is the sum of the rows'
+	// TermSums is Terms.Sums of the kernel's terms. The first of them is the sum of the rows'
 	// terms; 0: none.
 	TermSums int
 	// Values, if set, are those that the terms read.

@@ -157,8 +157,8 @@ func encode(layers []Layer) (codes []uint32) {
 // errTable says that a model's table of layers is of no network.
 var errTable = errors.New("the layers of the model do not fit its features and outputs")
 
-// Decode returns the network that a model's tensors are of, the first of which is the table of its
-// layers; nil where it is another one. Whether the tensors are right is for Tensors to say.
+// Decode returns the network of a model's tensors, if the first of them is the table of a network's
+// layers, and otherwise nil. Tensors says whether the tensors are right.
 func Decode(features, outputs int, tensors []algorithms.Tensor) (*Network, error) {
 	if len(tensors) == 0 || tensors[0].Name != tableName {
 		return nil, nil

@@ -1,5 +1,5 @@
 // Package rprop minimises a function by resilient back-propagation (Riedmiller and Braun 1993):
-// each variable has a step of its own, of which the gradient gives the direction alone. The step
+// each variable has a step of its own, and the gradient gives only the direction of the step. The step
 // grows while the derivative keeps its sign, and shrinks where the sign changes; the variable
 // then stays, and its derivative counts as 0 at the next update.
 //

@@ -145,7 +145,7 @@ func (f *Fit) Begin() {
 	}
 }
 
-// Done reports whether there are no more rounds; then the values are those of the rows.
+// Done reports whether all rounds are over; the values are then the values of the rows.
 func (f *Fit) Done() bool { return f.stage == stageDone }
 
 // Values returns the shifts and scales.

@@ -157,7 +157,7 @@ var (
 	fused  = regexp.MustCompile(`\(([^()]*:\d+)\)\t(V?FN?M(?:ADD|SUB)\w*)\t`)
 )
 
-// scan lists the fused instructions of a listing, and the packages of which it has functions.
+// scan lists the fused instructions of a listing, and the packages whose functions it has.
 func scan(listing []byte) (sites []Site, listed []string) {
 	pkg, function := "", ""
 	for line := range bytes.Lines(listing) {
