@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // private is a cluster on which sam has made a dataset, a job with predictions, and an experiment with records and models.
@@ -97,11 +99,33 @@ func (p *private) read(ctx context.Context, who string, allowed bool) {
 			p.answers(ctx, p.users[who], i, http.MethodGet, path, want)
 		}
 	}
-	for _, path := range []string{"/v1/datasets/art", "/v1/jobs/forest", "/v1/jobs/forest/curve", "/v1/jobs/" + p.study.Name + "/runs", "/v1/experiments/e", "/v1/models"} {
-		if who != "model server sam" || path == "/v1/models" {
-			p.answers(ctx, p.users[who], 0, http.MethodGet, path, http.StatusOK) // these stay visible
+	for path, others := range p.visible() {
+		want := http.StatusOK
+		if strings.HasPrefix(who, "model server") && others[rights.Serve] == rights.None && others[rights.Anonymous] == rights.None {
+			want = http.StatusForbidden
+		}
+		p.answers(ctx, p.users[who], 0, http.MethodGet, path, want)
+	}
+}
+
+// visible are the paths of all other requests that all users may make, and what other roles may do. A request that shows what
+// is private must be one of paths.
+func (p *private) visible() map[string]map[rights.Role]rights.Access {
+	all := make(map[string]map[rights.Role]rights.Access)
+	names := map[string]string{"/v1/datasets/{name}": "/v1/datasets/art", "/v1/experiments/{name}": "/v1/experiments/e", "{job}": p.study.Name}
+	for _, r := range rights.Requests {
+		path, get := strings.CutPrefix(r.Pattern, "GET ")
+		if !get || r.Role != rights.Read || r.Kind&rights.Stream != 0 {
+			continue
+		}
+		for pattern, name := range names {
+			path = strings.Replace(path, pattern, name, 1)
+		}
+		if !slices.ContainsFunc(p.paths(), func(private string) bool { return path == private || strings.Contains(path, "{") }) {
+			all[path] = r.Others
 		}
 	}
+	return all
 }
 
 // post sends a request with a certificate, and returns the status of the answer.

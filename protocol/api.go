@@ -9,42 +9,10 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// The HTTP API, version 1. Every coordinator answers; a follower forwards to the
-// leader. Bodies are JSON but for blobs. An error is a Problem with status 400
-// (wrong request), 403 (a quota of jobs), 404, 409 (conflict), 503 (no leader or no
-// majority just now: try again) or 507 (the disk is nearly full, or the quota of
-// blobs).
-//
-//	GET    /v1/cluster                     Cluster
-//	PUT    /v1/blobs/{digest}              body: the bytes; returns once a majority has them
-//	GET    /v1/blobs/{digest}              the bytes
-//	GET    /v1/datasets                    []Dataset
-//	POST   /v1/datasets                    DatasetPut -> Dataset (its blobs were put before)
-//	POST   /v1/datasets/check              DatasetPut: would it be refused? -> DatasetCheck
-//	GET    /v1/datasets/{name}             Dataset
-//	DELETE /v1/datasets/{name}
-//	GET    /v1/jobs?state=&sort=&limit=    JobList (JobQuery says what may be asked)
-//	POST   /v1/jobs                        SubmitRequest -> JobInfo
-//	GET    /v1/jobs/{id or name}           JobInfo
-//	GET    /v1/jobs/{id or name}/changes   a JobInfo a line at each change, until it is final
-//	GET    /v1/experiments/{name}/changes  an ExperimentLine a line at each change, until it is final
-//	GET    /v1/jobs/{id or name}/curve     JobCurve
-//	POST   /v1/jobs/{id or name}/cancel    -> JobInfo
-//	POST   /v1/jobs/{id or name}/pause     -> JobInfo
-//	POST   /v1/jobs/{id or name}/resume    -> JobInfo
-//	POST   /v1/jobs/delete                 DeleteRequest -> Deletion
-//	POST   /v1/jobs/prune                  PruneRequest -> Deletion
-//	POST   /v1/workers/{id}/trust          -> Cluster
-//	GET    /v1/models                      []ModelInfo
-//	GET    /v1/models/{name}               the model file (name: the job's, or job/fold)
-//	DELETE /v1/models/{id or name}         of a job -> JobInfo
-//	GET    /v1/self                        Self, of the coordinator that is asked, also while it starts
-//	GET    /v1/members                     Members
-//	POST   /v1/members                     AddRequest -> Members
-//	DELETE /v1/members/{id}                -> Members
-//	POST   /v1/transfer                    TransferRequest -> Members
-//	GET    /v1/backup                      a backup (internal/archive/BACKUP.md)
-//	GET    /metrics, /healthz, /readyz     /readyz?blobs=any: is it ready, whichever blobs it lacks?
+// The HTTP API, version 1; rights.Requests lists its requests. Every coordinator answers, and a follower forwards to the
+// leader. Bodies are JSON but for blobs, models and backups. An error is a Problem with status 400 (wrong request), 403 (a
+// quota of jobs, or no right), 404, 409 (conflict), 503 (no leader or no majority just now: try again) or 507 (the disk is
+// nearly full, or the quota of blobs).
 
 // ReadyBlobs is the query of /readyz that says which blobs a coordinator needs for being ready; ReadyBlobsAny: none.
 const (

@@ -47,7 +47,7 @@ func TestBashCompletion(t *testing.T) {
 	testkit.WithoutRace(t)
 	wants := map[string]string{
 		"coppice qu":                   "quickstart",
-		"coppice job ":                 "submit list show watch curve predictions share pause resume cancel delete prune",
+		"coppice job p":                "predictions pause prune",
 		"coppice cluster tr":           "transfer trust",
 		"coppice -o json train --test": "--test-fraction",
 		"coppice worker --log-level ":  "debug info warn error",
