@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -150,13 +149,7 @@ type correlations struct {
 	sxy     []float64 // by feature, then label
 	offsets []float64 // scratch: labels less y0
 
-	missing map[int]*labelSums // of features with missing values, over the rows in which they are missing
-}
-
-// labelSums are sums over labels of some rows.
-type labelSums struct {
-	rows    int
-	sy, syy []float64
+	missing []bool // features with missing values, which are not compared
 }
 
 func newCorrelations(r *dataset.Row, features int) *correlations {
@@ -165,7 +158,7 @@ func newCorrelations(r *dataset.Row, features int) *correlations {
 		y0: append([]float64(nil), r.Targets()...),
 		sx: make([]float64, features), sxx: make([]float64, features),
 		sy: make([]float64, labels), syy: make([]float64, labels), sxy: make([]float64, features*labels),
-		offsets: make([]float64, labels), missing: map[int]*labelSums{},
+		offsets: make([]float64, labels), missing: make([]bool, features),
 	}
 	if !r.Sparse {
 		p.x0 = append([]float64(nil), r.Values...)
@@ -201,16 +194,7 @@ func (p *correlations) add(r *dataset.Row) {
 		switch {
 		case at >= len(p.sx) || x == 0 || math.IsInf(x, 0):
 		case math.IsNaN(x):
-			h := p.missing[at]
-			if h == nil {
-				h = &labelSums{sy: make([]float64, len(p.sy)), syy: make([]float64, len(p.sy))}
-				p.missing[at] = h
-			}
-			h.rows++
-			for j, y := range p.offsets {
-				h.sy[j] += y
-				h.syy[j] += float64(y * y)
-			}
+			p.missing[at] = true
 		default:
 			p.sx[at] += x
 			p.sxx[at] += float64(x * x)
@@ -223,21 +207,17 @@ func (p *correlations) add(r *dataset.Row) {
 }
 
 // closest returns the label with the greatest absolute correlation with feature i, and the
-// correlation. It is 0 if one of the two is nearly constant, or if there are few rows.
+// correlation. It is 0 if one of the two is nearly constant, if the feature has missing values, or if there are few rows.
 func (p *correlations) closest(i int) (label int, r float64) {
-	out := p.missing[i]
 	n := float64(p.rows)
-	if out != nil {
-		n -= float64(out.rows)
+	if n < MinRows || p.missing[i] {
+		return 0, 0
 	}
 	vx := float64(n*p.sxx[i]) - float64(p.sx[i]*p.sx[i])
 	for j := range p.sy {
 		sy, syy := p.sy[j], p.syy[j]
-		if out != nil {
-			sy, syy = sy-out.sy[j], syy-out.syy[j]
-		}
 		vy := float64(n*syy) - float64(sy*sy)
-		if n < MinRows || !(vx > 1e-9*n*p.sxx[i]) || !(vy > 1e-9*n*syy) {
+		if !(vx > 1e-9*n*p.sxx[i]) || !(vy > 1e-9*n*syy) {
 			continue
 		}
 		c := (float64(n*p.sxy[i*len(p.sy)+j]) - float64(p.sx[i]*sy)) / math.Sqrt(vx) / math.Sqrt(vy)
@@ -354,49 +334,26 @@ func (f *RoundedFeatures) line(c *roundedColumn) errtext.Text {
 		units.Count(n), s.title(), units.InFull(c.low), units.InFull(c.high), dataset.Counted(len(stored), "number"), advice)
 }
 
-// tinyLine says how many of the values of a feature that are almost 0 are 0 or one number as float32, and which numbers to
-// write instead. It is empty if float32 tells them apart from each other and from 0.
+// tinyLine says how many of the values of a feature that are almost 0 are 0 or one number as float32. It is empty if float32
+// tells them apart from each other and from 0.
 func (f *RoundedFeatures) tinyLine(c *roundedColumn) errtext.Text {
-	stored, n, zeros, low, high, least := map[float32]bool{}, 0, 0, math.Inf(1), math.Inf(-1), leastNormal
+	stored, n, low, high := map[float32]bool{}, 0, math.Inf(1), math.Inf(-1)
 	for v := range c.values {
-		if v == 0 || math.Abs(v) >= leastNormal {
-			continue
-		}
-		n, low, high, least = n+1, min(low, v), max(high, v), min(least, math.Abs(v))
-		if x := float32(v); x == 0 {
-			zeros++
-		} else {
-			stored[x] = true
+		if v != 0 && math.Abs(v) < leastNormal {
+			n, low, high = n+1, min(low, v), max(high, v)
+			stored[float32(v)] = true
 		}
 	}
-	if len(stored) == n {
+	if len(stored) == n && !stored[0] {
 		return ""
 	}
-	advice := errtext.Sprintf("take logarithms of the values, or leave the feature out with {drop}")
-	_, exponent, _ := strings.Cut(strconv.FormatFloat(least, 'e', -1, 64), "e-")
-	power, _ := strconv.Atoi(exponent)
-	factor, err := strconv.ParseFloat(fmt.Sprintf("1e%d", power), 64)
-	if err == nil && max(math.Abs(c.low), math.Abs(c.high))*factor < math.MaxFloat32 {
-		advice = errtext.Sprintf("multiply the feature by 1e%d", power)
-	} else if c.low < 0 {
-		advice = errtext.Sprintf("no factor keeps the values different from 0: leave the feature out with {drop}, or write it in another unit")
-	}
 	s := Suspect{Feature: c.feature, Name: dataset.NameAt(f.info.FeatureNames, c.feature)}
-	what := fmt.Sprintf("%s of %s, %s", dataset.Counted(n, "different value"), s.title(), units.InFull(low))
-	if n > 1 {
-		what += " to " + units.InFull(high)
+	become := dataset.Counted(len(stored), "number")
+	if stored[0] && len(stored) == 1 {
+		become = "0"
 	}
-	switch {
-	case n == 1:
-		what += ", is rounded to 0"
-	case len(stored) == 0:
-		what += ", are rounded to 0"
-	case zeros == 0:
-		what += ", are rounded to " + dataset.Counted(len(stored), "number")
-	default:
-		what += fmt.Sprintf(", are rounded to 0 and %s", dataset.Counted(len(stored), "other number"))
-	}
-	return errtext.Sprintf("%s in float32; %s", what, advice)
+	return errtext.Sprintf("in float32, %s of %s, from %s to %s, would be %s; write the feature in another unit, or take logarithms of its values",
+		dataset.Counted(n, "different value"), s.title(), units.InFull(low), units.InFull(high), become)
 }
 
 // The kinds of suspects.

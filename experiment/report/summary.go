@@ -158,8 +158,6 @@ type Choice struct {
 	// Best has the least mean of logarithms, Chosen is the first within one standard error of it.
 	Best   int `json:"best"`
 	Chosen int `json:"chosen"`
-	// Without has, for each dataset, the choice from the other datasets. It is nil if there is one dataset.
-	Without []Without `json:"without,omitempty"`
 }
 
 // Candidate is one of the settings that a method's runs chose among.
@@ -173,13 +171,6 @@ type Candidate struct {
 	Above number `json:"above_best"`
 	Error number `json:"standard_error"`
 	Runs  int    `json:"chosen_by_runs"`
-}
-
-// Without is what is chosen without a dataset, and what that gives on it.
-type Without struct {
-	Dataset string `json:"dataset"`
-	Chosen  int    `json:"chosen"`
-	Ratio   number `json:"ratio"`
 }
 
 // Learned is the learning curve of a method on a dataset: one loss as a mean over folds, from the first
