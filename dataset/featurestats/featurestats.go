@@ -149,7 +149,13 @@ type correlations struct {
 	sxy     []float64 // by feature, then label
 	offsets []float64 // scratch: labels less y0
 
-	missing []bool // features with missing values, which are not compared
+	missing map[int]*labelSums // of features with missing values, over the rows in which they are missing
+}
+
+// labelSums are sums over labels of some rows.
+type labelSums struct {
+	rows    int
+	sy, syy []float64
 }
 
 func newCorrelations(r *dataset.Row, features int) *correlations {
@@ -158,7 +164,7 @@ func newCorrelations(r *dataset.Row, features int) *correlations {
 		y0: append([]float64(nil), r.Targets()...),
 		sx: make([]float64, features), sxx: make([]float64, features),
 		sy: make([]float64, labels), syy: make([]float64, labels), sxy: make([]float64, features*labels),
-		offsets: make([]float64, labels), missing: make([]bool, features),
+		offsets: make([]float64, labels), missing: map[int]*labelSums{},
 	}
 	if !r.Sparse {
 		p.x0 = append([]float64(nil), r.Values...)
@@ -194,7 +200,16 @@ func (p *correlations) add(r *dataset.Row) {
 		switch {
 		case at >= len(p.sx) || x == 0 || math.IsInf(x, 0):
 		case math.IsNaN(x):
-			p.missing[at] = true
+			h := p.missing[at]
+			if h == nil {
+				h = &labelSums{sy: make([]float64, len(p.sy)), syy: make([]float64, len(p.sy))}
+				p.missing[at] = h
+			}
+			h.rows++
+			for j, y := range p.offsets {
+				h.sy[j] += y
+				h.syy[j] += float64(y * y)
+			}
 		default:
 			p.sx[at] += x
 			p.sxx[at] += float64(x * x)
@@ -207,17 +222,21 @@ func (p *correlations) add(r *dataset.Row) {
 }
 
 // closest returns the label with the greatest absolute correlation with feature i, and the
-// correlation. It is 0 if one of the two is nearly constant, if the feature has missing values, or if there are few rows.
+// correlation. It is 0 if one of the two is nearly constant, or if there are few rows.
 func (p *correlations) closest(i int) (label int, r float64) {
+	out := p.missing[i]
 	n := float64(p.rows)
-	if n < MinRows || p.missing[i] {
-		return 0, 0
+	if out != nil {
+		n -= float64(out.rows)
 	}
 	vx := float64(n*p.sxx[i]) - float64(p.sx[i]*p.sx[i])
 	for j := range p.sy {
 		sy, syy := p.sy[j], p.syy[j]
+		if out != nil {
+			sy, syy = sy-out.sy[j], syy-out.syy[j]
+		}
 		vy := float64(n*syy) - float64(sy*sy)
-		if !(vx > 1e-9*n*p.sxx[i]) || !(vy > 1e-9*n*syy) {
+		if n < MinRows || !(vx > 1e-9*n*p.sxx[i]) || !(vy > 1e-9*n*syy) {
 			continue
 		}
 		c := (float64(n*p.sxy[i*len(p.sy)+j]) - float64(p.sx[i]*sy)) / math.Sqrt(vx) / math.Sqrt(vy)
