@@ -156,7 +156,7 @@ func TestNegativeValues(t *testing.T) {
 		"audit":                                               "--limit -1 --since -1h",
 		"job list":                                            "--limit -1 --server -1",
 		"job prune --older-than 1h":                           "--wait -1s", "job prune": "--older-than -1h", "job watch j": "--timeout -1s",
-		"model show m": "--tree -1", "inspect node --data x.csv": "--tree -1",
+		"model show m":                 "--tree -1",
 		"coordinator --dir @":          "--jobs -1 --max-queue -1 --keep-jobs -1 --max-connections -1 --heartbeat -1s --snapshot-bytes -1",
 		"worker --dir @ --join h:1":    "--slots -1 --cache -1GiB",
 		"cluster add d=h:1":            "--vote-timeout -1s",

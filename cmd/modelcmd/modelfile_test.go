@@ -406,7 +406,7 @@ func TestMeanAsTrained(t *testing.T) {
 	if e := cmdtest.Run(t, "dataset", "import", "--data", data, "--name", "mean", "--missing", "median", "--categories", "word", "--server", c.Servers()); e.Code == cli.ExitOK || !strings.Contains(e.Stderr, "filled with mean") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
-	if e := cmdtest.Run(t, "inspect", "node", "--data", data, "--missing", "mean", "--categories", "word", "--algorithm", "structrf"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--missing mean") {
+	if e := cmdtest.Run(t, "inspect", "node", "--data", data, "--missing", "mean", "--categories", "word"); e.Code != cli.ExitUsage || !strings.Contains(e.Stderr, "--missing mean") {
 		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 }

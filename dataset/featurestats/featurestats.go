@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -354,49 +353,26 @@ func (f *RoundedFeatures) line(c *roundedColumn) errtext.Text {
 		units.Count(n), s.title(), units.InFull(c.low), units.InFull(c.high), dataset.Counted(len(stored), "number"), advice)
 }
 
-// tinyLine says how many of the values of a feature that are almost 0 are 0 or one number as float32, and which numbers to
-// write instead. It is empty if float32 tells them apart from each other and from 0.
+// tinyLine says how many of the values of a feature that are almost 0 are 0 or one number as float32. It is empty if float32
+// tells them apart from each other and from 0.
 func (f *RoundedFeatures) tinyLine(c *roundedColumn) errtext.Text {
-	stored, n, zeros, low, high, least := map[float32]bool{}, 0, 0, math.Inf(1), math.Inf(-1), leastNormal
+	stored, n, low, high := map[float32]bool{}, 0, math.Inf(1), math.Inf(-1)
 	for v := range c.values {
-		if v == 0 || math.Abs(v) >= leastNormal {
-			continue
-		}
-		n, low, high, least = n+1, min(low, v), max(high, v), min(least, math.Abs(v))
-		if x := float32(v); x == 0 {
-			zeros++
-		} else {
-			stored[x] = true
+		if v != 0 && math.Abs(v) < leastNormal {
+			n, low, high = n+1, min(low, v), max(high, v)
+			stored[float32(v)] = true
 		}
 	}
-	if len(stored) == n {
+	if len(stored) == n && !stored[0] {
 		return ""
 	}
-	advice := errtext.Sprintf("take logarithms of the values, or leave the feature out with {drop}")
-	_, exponent, _ := strings.Cut(strconv.FormatFloat(least, 'e', -1, 64), "e-")
-	power, _ := strconv.Atoi(exponent)
-	factor, err := strconv.ParseFloat(fmt.Sprintf("1e%d", power), 64)
-	if err == nil && max(math.Abs(c.low), math.Abs(c.high))*factor < math.MaxFloat32 {
-		advice = errtext.Sprintf("multiply the feature by 1e%d", power)
-	} else if c.low < 0 {
-		advice = errtext.Sprintf("no factor keeps the values different from 0: leave the feature out with {drop}, or write it in another unit")
-	}
 	s := Suspect{Feature: c.feature, Name: dataset.NameAt(f.info.FeatureNames, c.feature)}
-	what := fmt.Sprintf("%s of %s, %s", dataset.Counted(n, "different value"), s.title(), units.InFull(low))
-	if n > 1 {
-		what += " to " + units.InFull(high)
+	become := dataset.Counted(len(stored), "number")
+	if stored[0] && len(stored) == 1 {
+		become = "0"
 	}
-	switch {
-	case n == 1:
-		what += ", is rounded to 0"
-	case len(stored) == 0:
-		what += ", are rounded to 0"
-	case zeros == 0:
-		what += ", are rounded to " + dataset.Counted(len(stored), "number")
-	default:
-		what += fmt.Sprintf(", are rounded to 0 and %s", dataset.Counted(len(stored), "other number"))
-	}
-	return errtext.Sprintf("%s in float32; %s", what, advice)
+	return errtext.Sprintf("in float32, %s of %s, from %s to %s, would be %s; write the feature in another unit, or take logarithms of its values",
+		dataset.Counted(n, "different value"), s.title(), units.InFull(low), units.InFull(high), become)
 }
 
 // The kinds of suspects.

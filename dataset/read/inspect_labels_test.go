@@ -106,10 +106,10 @@ func TestRoundedFeatures(t *testing.T) {
 		{"rounding", func(i int) string { return []string{"0.3", "0.30000000000000004"}[i%2] }, ""},
 		{"exact", func(i int) string { return fmt.Sprint(16777216 + 2*i) }, ""},
 		{"constant", func(i int) string { return "1700000000" }, ""},
-		{"p-values of a screen", func(i int) string { return fmt.Sprintf("%de-%d", i+1, 50+i%7) }, `59 different values of feature "epoch", 7e-56 to 5.7e-49, are rounded to 0 in float32; multiply the feature by 1e56`},
-		{"one of them", func(i int) string { return []string{"0.5", "-1e-50", "0"}[i%3] }, `1 different value of feature "epoch", -1e-50, is rounded to 0 in float32; no factor keeps the values different from 0`},
-		{"among larger ones", func(i int) string { return fmt.Sprintf("1e-%d", i+1) }, `23 different values of feature "epoch", 1e-60 to 1e-38, are rounded to 0 and 8 other numbers in float32; take logarithms of the values`},
-		{"almost 0", func(i int) string { return fmt.Sprintf("1.%de-44", i) }, `different values of feature "epoch", 1e-44 to 1.9e-44, are`},
+		{"p-values of a screen", func(i int) string { return fmt.Sprintf("%de-%d", i+1, 50+i%7) }, `in float32, 59 different values of feature "epoch", from 7e-56 to 5.7e-49, would be 0; write the feature in another unit`},
+		{"one of them", func(i int) string { return []string{"0.5", "-1e-50", "0"}[i%3] }, `in float32, 1 different value of feature "epoch", from -1e-50 to -1e-50, would be 0`},
+		{"among larger ones", func(i int) string { return fmt.Sprintf("1e-%d", i+1) }, `in float32, 23 different values of feature "epoch", from 1e-60 to 1e-38, would be 9 numbers`},
+		{"almost 0", func(i int) string { return fmt.Sprintf("1.%de-44", i) }, `different values of feature "epoch", from 1e-44 to 1.9e-44, would be`},
 		{"near 0, told apart", func(i int) string { return fmt.Sprintf("%de-40", i) }, ""},
 	} {
 		content := file(c.value)

@@ -85,37 +85,27 @@ func (c *Choice) scored(g *grid, d, method int) []float64 {
 	return ratios
 }
 
-// decide computes the means, and what is chosen with all datasets and without each.
+// decide computes the means, and what is chosen.
 func (c *Choice) decide() {
-	all := make([]bool, len(c.Datasets))
-	c.Best, c.Chosen = c.choose(all)
+	c.Best, c.Chosen = c.choose()
 	for i := range c.Candidates {
 		x := &c.Candidates[i]
-		x.Log = number(statistics.MomentsOf(c.logs(i, all)).Mean)
-		above, deviation := c.above(i, c.Best, all)
+		x.Log = number(statistics.MomentsOf(c.logs(i)).Mean)
+		above, deviation := c.above(i, c.Best)
 		x.Above, x.Error = number(above), number(deviation)
-	}
-	if len(c.Datasets) < 2 {
-		return
-	}
-	for d, name := range c.Datasets {
-		without := make([]bool, len(c.Datasets))
-		without[d] = true
-		_, chosen := c.choose(without)
-		c.Without = append(c.Without, Without{name, chosen, c.Candidates[chosen].Ratios[d]})
 	}
 }
 
 // choose returns the candidate with the least mean of logarithms, and the first candidate within one standard error of it.
-// Candidates are sorted, the simplest first. Datasets for which without is true do not count.
-func (c *Choice) choose(without []bool) (best, chosen int) {
+// Candidates are sorted, the simplest first.
+func (c *Choice) choose() (best, chosen int) {
 	var means []float64
 	for i := range c.Candidates {
-		means = append(means, statistics.MomentsOf(c.logs(i, without)).Mean)
+		means = append(means, statistics.MomentsOf(c.logs(i)).Mean)
 	}
 	best = max(0, slices.Index(statistics.Places(means, false), 1))
 	for i := range c.Candidates {
-		if above, deviation := c.above(i, best, without); statistics.Equal(means[i], means[best]) || above <= deviation {
+		if above, deviation := c.above(i, best); statistics.Equal(means[i], means[best]) || above <= deviation {
 			return best, i
 		}
 	}
@@ -124,23 +114,20 @@ func (c *Choice) choose(without []bool) (best, chosen int) {
 
 // above returns the mean over datasets of the difference of two candidates' logarithms, and its
 // standard error (NaN of a single dataset).
-func (c *Choice) above(i, than int, without []bool) (mean, deviation float64) {
-	d := statistics.Differences(c.logs(i, without), c.logs(than, without))
+func (c *Choice) above(i, than int) (mean, deviation float64) {
+	d := statistics.Differences(c.logs(i), c.logs(than))
 	m := statistics.MomentsOf(d)
 	return m.Mean, m.Deviation / math.Sqrt(float64(len(d)))
 }
 
-func (c *Choice) logs(candidate int, without []bool) (list []float64) {
-	for d, r := range c.Candidates[candidate].Ratios {
-		if !without[d] {
-			list = append(list, math.Log(float64(r)))
-		}
+func (c *Choice) logs(candidate int) (list []float64) {
+	for _, r := range c.Candidates[candidate].Ratios {
+		list = append(list, math.Log(float64(r)))
 	}
 	return list
 }
 
-// addChoices adds the tables of each method that chooses its settings: the ratios of its candidates, the criterion, and the
-// choices without one dataset.
+// addChoices adds the tables of each method that chooses its settings: the ratios of its candidates, and the criterion.
 func (d *document) addChoices(choices []Choice) {
 	if len(choices) == 0 {
 		return
@@ -179,14 +166,6 @@ func (d *document) addChoices(choices []Choice) {
 				cell{text: fmt.Sprintf("%s (%s)", fixed(x.Ratios[worst], 4), c.Datasets[worst])}, cell{text: fmt.Sprint(x.Runs)})})
 		}
 		d.add(criterion, paragraph(rule))
-		if len(c.Without) == 0 {
-			continue
-		}
-		t := table{caption: c.Method + ": choice without one dataset, and its K-L on that dataset", header: []string{"without", "chosen", "K-L there", "K-L by the choice from all"}, texts: true}
-		for k, w := range c.Without {
-			t.lines = append(t.lines, line{cells: plain(w.Dataset, c.Candidates[w.Chosen].Name, fixed(w.Ratio, 4), fixed(chosen.Ratios[k], 4))})
-		}
-		d.add(t)
 	}
 }
 

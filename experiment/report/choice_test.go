@@ -54,13 +54,6 @@ func TestChoice(t *testing.T) {
 	if a := c.Candidates[1]; !near(a.Above, .04/3) || !near(a.Error, math.Sqrt(squares/2/3)) || a.Runs != 2 {
 		t.Errorf("%+v, want %v ± %v", a, .04/3, math.Sqrt(squares/2/3))
 	}
-	// Without Movie: -.02 and .05 are .015 ± .035. Without Music: .01 and .05 are .03 ± .02. Without
-	// Faces the second is the best by .005.
-	for d, chosen := range []int{1, 2, 1} {
-		if w := c.Without[d]; w.Chosen != chosen || w.Ratio != c.Candidates[chosen].Ratios[d] {
-			t.Errorf("without %s: %+v, want candidate %d", c.Datasets[d], w, chosen)
-		}
-	}
 }
 
 // TestChoiceOfOneDatasetTwice: a dataset under a second name, or under labels of another type with the same scores, counts once.
@@ -115,7 +108,7 @@ func TestChoiceOfOneDataset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := s.Choices[0]; c.Best != 1 || c.Chosen != 1 || c.Without != nil || c.Candidates[1].Runs != 2 {
+	if c := s.Choices[0]; c.Best != 1 || c.Chosen != 1 || c.Candidates[1].Runs != 2 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -134,7 +127,6 @@ func TestChoiceIsReported(t *testing.T) {
 		for _, want := range []string{
 			"Chosen settings", "candidates: default; trees=100; trees=200", "0.9300 (Faces)",
 			"forest: the best candidate is trees=100, and no simpler candidate is within one standard error.",
-			"forest: choice without one dataset, and its K-L on that dataset",
 		} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("the report has no %q:\n%s", want, b.String())

@@ -33,7 +33,6 @@ func (s *Summary) layout() *document {
 	d.add(heading("Hyperparameters"))
 	d.add(s.Hyperparameters.tables(s)...)
 	d.addTimes(s)
-	d.addGrowths(s.Growths)
 	d.addProblems(&s.Runs)
 	d.makePrintable()
 	return d

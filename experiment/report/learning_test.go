@@ -174,3 +174,19 @@ func TestRecordedFigures(t *testing.T) {
 		}
 	}
 }
+
+// TestParts: figures have a bounded number of lines, and the parts of one list are told apart.
+func TestParts(t *testing.T) {
+	list := make([]Scored, 2*mostLines+3)
+	for i := range list {
+		list[i].Dataset = "long"
+	}
+	list[0].Dataset, list[1].Dataset = "one", "two"
+	var got []string
+	for _, p := range partsOf(list, func(a, b *Scored) bool { return a.Dataset == b.Dataset }) {
+		got = append(got, fmt.Sprint(p.items[0].Dataset, len(p.items), p.text))
+	}
+	if want := "one1; two1; long6, part 1 of 3; long6, part 2 of 3; long1, part 3 of 3"; strings.Join(got, "; ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

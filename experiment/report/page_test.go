@@ -15,13 +15,13 @@ import (
 
 // pageTables are tables whose reports have every kind of figure.
 func pageTables() map[string]*result.Table {
-	long := timed()
+	long := swept()
 	for i := range long.Methods {
 		for _, name := range []string{"batch_size", "leaf_batches", "learning_rate", "outputs", "patience", "steps"} {
 			long.Methods[i].Settings[name] = "1000"
 		}
 	}
-	return map[string]*result.Table{"sample": sample(), "swept": papered(), "timed": timed(), "besides": besides(), "curved": curved(), "long": long}
+	return map[string]*result.Table{"sample": sample(), "swept": papered(), "besides": besides(), "curved": curved(), "long": long}
 }
 
 // TestPageInBrowser: on wide and on narrow screens no page is wider than the window, and in no figure do texts overlap or

@@ -96,7 +96,6 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
 	if !o.NoTimes {
 		s.Times = timesOf(t)
-		s.Growths = s.growths()
 	}
 	return s, nil
 }

@@ -32,7 +32,6 @@ type Summary struct {
 	// Hyperparameters has a list of Used in JSON; empty: not recorded.
 	Hyperparameters hyperparameters    `json:"hyperparameters,omitempty"`
 	Times           []Time             `json:"times,omitempty"` // by method, then by dataset
-	Growths         []Growth           `json:"growths,omitempty"`
 	Published       []result.Published `json:"published,omitempty"`
 	Runs            Runs               `json:"runs"`
 
@@ -159,8 +158,6 @@ type Choice struct {
 	// Best has the least mean of logarithms, Chosen is the first within one standard error of it.
 	Best   int `json:"best"`
 	Chosen int `json:"chosen"`
-	// Without has, for each dataset, the choice from the other datasets. It is nil if there is one dataset.
-	Without []Without `json:"without,omitempty"`
 }
 
 // Candidate is one of the settings that a method's runs chose among.
@@ -174,31 +171,6 @@ type Candidate struct {
 	Above number `json:"above_best"`
 	Error number `json:"standard_error"`
 	Runs  int    `json:"chosen_by_runs"`
-}
-
-// Without is what is chosen without a dataset, and what that gives on it.
-type Without struct {
-	Dataset string `json:"dataset"`
-	Chosen  int    `json:"chosen"`
-	Ratio   number `json:"ratio"`
-}
-
-// Growth is how the seconds of a run grow with a number x: about as x to the power Slope, which is the slope
-// of the line of least squares through the logarithms.
-type Growth struct {
-	// By is what x is: a setting; "leaves", 2^(depth - 1) of a setting depth; or "labels".
-	By string `json:"by"`
-	// Of names the algorithm with the settings that are the same, or, by labels, the method.
-	Of string `json:"of"`
-	// Dataset is empty by labels: then there is a dataset for each x.
-	Dataset string   `json:"dataset,omitempty"`
-	X       []number `json:"x"`
-	Seconds []number `json:"seconds"` // means of a run, for each x
-	Slope   number   `json:"slope"`
-	Error   number   `json:"slope_error"` // the standard error of Slope
-	R2      number   `json:"r2"`          // the share of the variance of the logarithms that the line explains
-
-	title, short string // of its figure; Of with what sets it apart alone
 }
 
 // Learned is the learning curve of a method on a dataset: one loss as a mean over folds, from the first

@@ -285,27 +285,3 @@ func TestRankOfTheBest(t *testing.T) {
 		}
 	}
 }
-
-// TestLineOf: worked out by hand.
-func TestLineOf(t *testing.T) {
-	nan := math.NaN()
-	for _, c := range []struct {
-		x, y []float64
-		want Line
-	}{
-		{[]float64{1, 2, 3}, []float64{2, 3, 5}, Line{1.5, 1. / 3, math.Sqrt(1. / 12), 1 - 1./28}}, // residuals 1/6, -1/3, 1/6
-		{[]float64{0, 2, 4, 6}, []float64{1, 2, 2, 5}, Line{.6, .7, math.Sqrt(.045), .8}},          // residuals .3, .1, -1.1, .7
-		{[]float64{1, 2, 3}, []float64{4, 4, 4}, Line{0, 4, 0, nan}},
-		{[]float64{1, 3}, []float64{1, 1}, Line{0, 1, nan, nan}},
-		{[]float64{.1, 1.1}, []float64{2.9, .3}, Line{-2.6, 3.16, nan, 1}}, // the residuals are rounding errors
-	} {
-		got := LineOf(c.x, c.y)
-		for what, v := range map[string][2]float64{
-			"slope": {got.Slope, c.want.Slope}, "intercept": {got.Intercept, c.want.Intercept}, "error": {got.Error, c.want.Error}, "r²": {got.R2, c.want.R2},
-		} {
-			if !(math.Abs(v[0]-v[1]) <= 1e-12) && !(math.IsNaN(v[0]) && math.IsNaN(v[1])) {
-				t.Errorf("x %v, y %v: %s %v, want %v", c.x, c.y, what, v[0], v[1])
-			}
-		}
-	}
-}

@@ -1,47 +1,25 @@
 package forest
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
-// ErrNode is what errors of ExamineNode about the node or feature that was asked for wrap.
-var ErrNode = errors.New("no such node or feature")
+// ErrLeaf says that the root that was to be examined is a leaf.
+var ErrLeaf = errors.New("the root of the first tree is a leaf: no threshold is tried, or no threshold has a gain")
 
-// The letters of a path.
-const (
-	goLeft  = 'L'
-	goRight = 'R'
-)
-
-// NodeAt names a node of a forest, and a feature.
-type NodeAt struct {
-	Tree int
-	// Path is empty for the root. Of another node it has a letter for each split above the node,
-	// from the root on: L where the node is on the left (rows below the threshold), R on the right.
-	Path string
-	// Feature is the one whose thresholds are listed; below 0: the one that the node's split tests.
-	Feature int
-}
-
-// NodeGains is what the search for the split of a node computes: the gain of each threshold, and
+// RootGains is what the search for the split of a root computes: the gain of each threshold, and
 // which ones the adaptive step visits.
-type NodeGains struct {
-	Rows    int      // different rows that reach the node
-	Samples int      // these rows, copies counted
-	Classes []uint64 // samples of each class label
+type RootGains struct {
+	Rows    int // different rows that the tree drew
 	Split   NodeSplit
 	Best    NodeSplit  // the best of all thresholds (Eq. 3)
 	Visited *NodeSplit // the best of those that the adaptive step visits; nil: none of them has a gain
-	// Features are those that the node tries and that have several values there, ascending.
+	// Features are those that the root tries and that have several values, ascending.
 	Features   []FeatureGains
-	Feature    int         // whose Thresholds are listed
-	Thresholds []Threshold // ascending
+	Thresholds []Threshold // of the feature of Split, ascending
 }
 
 // NodeSplit is a split of a node.
@@ -67,81 +45,38 @@ type Threshold struct {
 	Visited   bool    // by the adaptive step (Eq. 5)
 }
 
-// NodeExaminer is a kernel whose trees have nodes to examine: that of structrf and of rf.
-type NodeExaminer interface {
-	// ExamineNode grows the tree down to a node and returns the gains there. d has all shards.
-	// Errors about what at names wrap ErrNode.
-	ExamineNode(ctx context.Context, d *dataset.Data, at NodeAt) (*NodeGains, error)
+// RootExaminer is a kernel whose trees have roots to examine: that of structrf and of rf.
+type RootExaminer interface {
+	// ExamineRoot returns the gains at the root of the first tree. d has all shards. An error may be ErrLeaf.
+	ExamineRoot(d *dataset.Data) (*RootGains, error)
 }
 
-var _ NodeExaminer = (*kernel)(nil)
+var _ RootExaminer = (*kernel)(nil)
 
-// ExamineNode implements NodeExaminer.
-func (k *kernel) ExamineNode(ctx context.Context, d *dataset.Data, at NodeAt) (*NodeGains, error) {
-	if at.Tree < 0 || at.Tree >= k.cfg.Trees {
-		return nil, fmt.Errorf("%w: tree %d does not exist; the forest has trees 0 to %d", ErrNode, at.Tree, k.cfg.Trees-1)
-	}
-	if at.Feature >= d.Manifest.Features {
-		return nil, fmt.Errorf("%w: feature %d does not exist; the dataset has features 0 to %d", ErrNode, at.Feature, d.Manifest.Features-1)
-	}
-	if strings.Trim(at.Path, string(goLeft)+string(goRight)) != "" {
-		return nil, fmt.Errorf("%w: path %q: want a letter for each split above the node, L (left) or R (right)", ErrNode, at.Path)
-	}
+// ExamineRoot implements RootExaminer.
+func (k *kernel) ExamineRoot(d *dataset.Data) (*RootGains, error) {
 	t, err := k.trainingTable(round.Task{Of: 1, Op: OpGrow, Scope: round.Whole, Roles: dataset.Train}, d)
 	if err != nil {
 		return nil, err
 	}
-	e := examination{grower: k.newGrower(), at: at, feature: at.Feature}
-	if err := e.descend(ctx, t); err != nil {
-		return nil, err
+	e := examination{grower: k.newGrower()}
+	e.node = e.begin(t, 0)
+	if !e.node.splits {
+		return nil, ErrLeaf
 	}
-	return e.examine(), e.err()
+	best, ok := e.bestSplit(&e.node)
+	if !ok {
+		return nil, ErrLeaf
+	}
+	return e.examine(e.splitOf(&best)), nil
 }
 
-// examination is the examination of one node. It repeats the search of the node's split: with
-// the step of the settings, with each threshold tried, and with the adaptive step.
+// examination is the examination of one root. It repeats the search of the root's split, which was found with the step of
+// the settings, with each threshold tried, and with the adaptive step.
 type examination struct {
 	*grower
-	at      NodeAt
-	node    pendingNode
-	split   NodeSplit
-	feature int // whose thresholds are listed
-	gains   *NodeGains
-}
-
-// descend grows the nodes on the path and no others.
-func (e *examination) descend(ctx context.Context, t *Table) error {
-	e.node = e.begin(t, uint32(e.at.Tree))
-	for depth := 0; ; depth++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		best, ok := split{}, false
-		if e.node.splits {
-			best, ok = e.bestSplit(&e.node)
-		}
-		switch {
-		case !ok && depth == len(e.at.Path):
-			return fmt.Errorf("%w: %s of tree %d is a leaf of %d samples, where no threshold is tried or no threshold has a gain", ErrNode, NodeName(e.at.Path), e.at.Tree, e.node.copies)
-		case !ok:
-			return fmt.Errorf("%w: %s of tree %d does not exist: %s is a leaf", ErrNode, NodeName(e.at.Path), e.at.Tree, NodeName(e.at.Path[:depth]))
-		case depth == len(e.at.Path):
-			e.split = e.splitOf(&best)
-			return nil
-		}
-		left, right := e.divide(&e.node, &best)
-		if e.node = left; e.at.Path[depth] == goRight {
-			e.node = right
-		}
-	}
-}
-
-// NodeName is what texts call the node of a path.
-func NodeName(path string) string {
-	if path == "" {
-		return "the root"
-	}
-	return "node " + path
+	node  pendingNode
+	gains *RootGains
 }
 
 // splitOf describes a split of the node.
@@ -149,17 +84,9 @@ func (e *examination) splitOf(s *split) NodeSplit {
 	return NodeSplit{int(s.column), e.threshold(&e.node, s), s.gain(e.node.copies)}
 }
 
-// examine tries every threshold of the node, and then those of the adaptive step.
-func (e *examination) examine() *NodeGains {
-	p := &e.node
-	e.gains = &NodeGains{Rows: p.to - p.from, Samples: p.copies, Classes: make([]uint64, e.classes), Split: e.split}
-	for _, row := range e.rows[p.from:p.to] {
-		e.gains.Classes[e.sample.Class[row]] += uint64(e.sample.Weight[row])
-	}
-	if e.feature < 0 {
-		e.feature = e.split.Feature
-	}
-	e.gains.Feature = e.feature
+// examine tries every threshold of the root, and then those of the adaptive step.
+func (e *examination) examine(found NodeSplit) *RootGains {
+	e.gains = &RootGains{Rows: e.node.to - e.node.from, Split: found}
 	if best := e.repeat(0, e.list); best != nil { // the tree has a split, so that it is there
 		e.gains.Best = *best
 	}
@@ -170,7 +97,7 @@ func (e *examination) examine() *NodeGains {
 			at++
 		}
 		e.gains.Features[at].Visited++
-		if int(s.column) != e.feature {
+		if int(s.column) != found.Feature {
 			return
 		}
 		for e.gains.Thresholds[next].Left != int(left) {
@@ -209,21 +136,10 @@ func (e *examination) list(s *split, left uint32) {
 	f := &g.Features[len(g.Features)-1]
 	f.Thresholds++
 	f.Gain = max(f.Gain, gain)
-	if int(s.column) != e.feature {
+	if int(s.column) != g.Split.Feature {
 		return
 	}
 	c := e.search.trying
 	s.lower, s.upper = Neighbours(e.entries, c.from, c.to, s.index, s.zeroLeft, e.node.to-e.node.from)
 	g.Thresholds = append(g.Thresholds, Threshold{Threshold: e.threshold(&e.node, s), Left: int(left), Gain: gain})
-}
-
-// err returns an error if the feature that was asked for has no threshold.
-func (e *examination) err() error {
-	switch {
-	case len(e.gains.Thresholds) > 0:
-		return nil
-	case !e.features.tries(uint32(e.feature)):
-		return fmt.Errorf("%w: feature %d is not tried at %s (features is %s)", ErrNode, e.feature, NodeName(e.at.Path), e.cfg.Features)
-	}
-	return fmt.Errorf("%w: feature %d has only one value at %s", ErrNode, e.feature, NodeName(e.at.Path))
 }

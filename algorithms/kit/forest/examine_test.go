@@ -1,10 +1,8 @@
 package forest
 
 import (
-	"errors"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -12,9 +10,9 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// TestExaminedNodes holds the gains of nodes against float64 twins, the visits against those of
+// TestExaminedRoots holds the gains of roots against float64 twins, the visits against those of
 // the slow twin, and the splits against the trees'.
-func TestExaminedNodes(t *testing.T) {
+func TestExaminedRoots(t *testing.T) {
 	for name, f := range families {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkExamined(t, f) })
@@ -28,16 +26,21 @@ func checkExamined(t *rapid.T, f Variant) {
 		t.Skip("too few rows")
 	}
 	d := p.data(2, rapid.Bool().Draw(t, "sparse"), dataset.Split{})
-	seed, number := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, c.Trees-1).Draw(t, "tree")
-	s := &slow{p: p, c: c, f: f, seed: seed, tree: uint32(number)}
+	seed := rapid.Uint64().Draw(t, "seed")
+	s := &slow{p: p, c: c, f: f, seed: seed}
 	for i := range p.n {
 		s.rows = append(s.rows, i)
 	}
 	k := newKernel(f, c, seed, d)
-	n, rows, path, order := walkDown(t, s, s.grow(f.NewLabeller(seed)))
-	got, err := k.ExamineNode(t.Context(), d, NodeAt{Tree: number, Path: path, Feature: -1})
+	n := s.grow(f.NewLabeller(seed))
+	var rows []int
+	for row, number := range s.number {
+		rows = append(rows, slices.Repeat([]int{row}, int(s.sample.Weight[number]))...)
+	}
+	slices.Sort(rows)
+	got, err := k.ExamineRoot(d)
 	if n.feature < 0 {
-		if !errors.Is(err, ErrNode) {
+		if err != ErrLeaf {
 			t.Fatalf("a leaf was examined, error %v", err)
 		}
 		return
@@ -50,43 +53,18 @@ func checkExamined(t *rapid.T, f Variant) {
 	if c.Step == stepAdaptive {
 		found = *got.Visited // the tree's split was found so
 	}
-	if got.Split != tree || found != tree || got.Feature != tree.Feature || got.Samples != n.samples {
+	if got.Split != tree || found != tree || got.Rows != len(s.number) {
 		t.Fatalf("%+v, the tree has %+v", got, tree)
 	}
-	s.classify(f.NewLabeller(seed), rows, order)
+	s.classify(f.NewLabeller(seed), rows, 1)
 	s.c.Step, s.visited = stepAdaptive, nil
 	twin := &slowNode{feature: -1}
-	s.split(twin, rows, order)
+	s.split(twin, rows, 1)
 	if none := twin.feature < 0; (got.Visited == nil) != none || !none && (*got.Visited != NodeSplit{twin.feature, twin.threshold, twin.gain}) {
 		t.Fatalf("the best visited is %+v, want %+v", got.Visited, twin)
 	}
-	for _, of := range got.Features {
-		one, err := k.ExamineNode(t.Context(), d, NodeAt{Tree: number, Path: path, Feature: of.Feature})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkGains(t, s, rows, of, one.Thresholds)
-	}
-}
-
-// walkDown goes down a slow tree by drawn sides, and returns the node, its drawn rows, its path
-// and the number of the path.
-func walkDown(t *rapid.T, s *slow, root *slowNode) (n *slowNode, rows []int, path string, order uint64) {
-	for row, number := range s.number {
-		rows = append(rows, slices.Repeat([]int{row}, int(s.sample.Weight[number]))...)
-	}
-	slices.Sort(rows)
-	n, order = root, 1
-	for n.feature >= 0 && rapid.IntRange(0, 3).Draw(t, "deeper") > 0 {
-		left := rapid.Bool().Draw(t, "left")
-		rows = slices.DeleteFunc(rows, func(row int) bool { return (float64(s.p.row(row)[n.feature]) < n.threshold) != left })
-		if left {
-			n, path, order = n.left, path+"L", 2*order
-		} else {
-			n, path, order = n.right, path+"R", 2*order+1
-		}
-	}
-	return n, rows, path, order
+	at := slices.IndexFunc(got.Features, func(f FeatureGains) bool { return f.Feature == tree.Feature })
+	checkGains(t, s, rows, got.Features[at], got.Thresholds)
 }
 
 // classify gives the rows of a node their class labels.
@@ -153,43 +131,4 @@ func (s *slow) entropy(rows []int) float64 {
 		sum -= share * math.Log(share)
 	}
 	return sum
-}
-
-// TestExaminedRefusals: what is no node or feature is named.
-func TestExaminedRefusals(t *testing.T) {
-	p := makeProblem(5, 90, 6, 3, 1)
-	for i := range p.n {
-		p.row(i)[5] = 2
-	}
-	d, c := p.data(2, false, dataset.Split{}), smallConfig()
-	c.MaxDepth, c.Features = 2, "0.5"
-	tried := map[int]bool{}
-	for feature := range 6 {
-		_, err := newKernel(families["two"], c, 1, d).ExamineNode(t.Context(), d, NodeAt{Feature: feature})
-		tried[feature] = err == nil || strings.Contains(err.Error(), "only one value")
-		if !tried[feature] && !strings.Contains(err.Error(), "is not tried at the root (features is 0.5)") {
-			t.Errorf("feature %d: error %v", feature, err)
-		}
-	}
-	if n := len(slices.DeleteFunc([]int{0, 1, 2, 3, 4, 5}, func(f int) bool { return !tried[f] })); n != 3 {
-		t.Errorf("%d features are tried, want 3", n)
-	}
-	c.Features = featuresAll
-	k := newKernel(families["two"], c, 1, d)
-	for _, bad := range []struct {
-		at   NodeAt
-		want string
-	}{
-		{NodeAt{Tree: 3}, "tree 3 does not exist; the forest has trees 0 to 2"},
-		{NodeAt{Tree: -1}, "trees 0 to 2"},
-		{NodeAt{Feature: 6}, "features 0 to 5"},
-		{NodeAt{Path: "LX"}, `path "LX"`},
-		{NodeAt{Path: "LR"}, "node LR of tree 0 is a leaf of"},
-		{NodeAt{Path: "LRL"}, "node LRL of tree 0 does not exist: node LR is a leaf"},
-		{NodeAt{Feature: 5}, "feature 5 has only one value at the root"},
-	} {
-		if _, err := k.ExamineNode(t.Context(), d, bad.at); !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), bad.want) {
-			t.Errorf("%+v: error %v, want %q", bad.at, err, bad.want)
-		}
-	}
 }
