@@ -63,7 +63,7 @@ func (b *addressBook) find(id string) (protocol.MemberEntry, bool) {
 	case given && b.moved(g, m):
 		g.Version = m.Version
 		return g, true
-	case m.Routes == "" && given: // an earlier version wrote the entry without routes
+	case m.Routes == "" && given: // its NATS was external when the entry was written
 		m.Routes = g.Routes
 	}
 	return m, true

@@ -25,10 +25,6 @@ type Heartbeat struct {
 	// Leaving is true if it finishes nothing more and leaves; give its tasks to others now.
 	Leaving bool `json:"leaving,omitempty" bound:"any"`
 	Busy    int  `json:"busy,omitempty" bound:"0..65536"` // tasks that it computes now
-	// Chunks is true if it takes values chunk by chunk, and keeps the results of gather rounds for that.
-	Chunks bool `json:"pieces,omitempty" bound:"any"`
-	// Bundles is true if it takes several messages in one.
-	Bundles bool `json:"bundles,omitempty" bound:"any"`
 	// Problem, if set, is why it takes no tasks just now: its folder cannot be written.
 	Problem string `json:"problem,omitempty" bound:"..65536"`
 	// Full heartbeats carry what follows; others leave what was said before in force.

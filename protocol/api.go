@@ -26,8 +26,6 @@ type DatasetPut struct {
 	Manifest *dataset.Manifest `json:"manifest"`
 	// Shared is true if all users may read the samples. If not, only the caller and admins may, if the caller has a name.
 	Shared bool `json:"shared,omitempty"`
-	// Time is ignored. Clients of earlier versions send it.
-	Time int64 `json:"time,omitempty"`
 }
 
 // DatasetCheck is what is to be sent before a dataset can be put: the digests of its blobs that

@@ -95,8 +95,7 @@ func (m *Value) code(c coder, size *uint64) coder {
 }
 
 // Chunk gives a worker one of several chunks of a value. It may also only name a chunk that the
-// worker made and may still have: the result of a task of a gather round. It is sent only to
-// workers with Heartbeat.Chunks. Greatest size: MaxMessage.
+// worker made and may still have: the result of a task of a gather round. Greatest size: MaxMessage.
 type Chunk struct {
 	Epoch uint64 `bound:"any"`
 	Job   uint64 `bound:"any"`
@@ -231,7 +230,7 @@ func (m *Run) Task(i int) round.Task {
 }
 
 // Bundle is messages for one worker that come as one, to be taken in order: what takes them
-// is woken once. It is sent only to workers with Heartbeat.Bundles. Greatest size: MaxMessage.
+// is woken once. Greatest size: MaxMessage.
 type Bundle struct {
 	Messages [][]byte `bound:"any"` // one at least; none is a Bundle
 }

@@ -390,7 +390,7 @@ func (h *heartbeat) run(s *session) {
 func (h *heartbeat) send(s *session, full, leaving bool) {
 	h.beat = protocol.Heartbeat{
 		Worker: h.id, Version: version.String, Protocol: protocol.Version, Numerics: round.Numerics,
-		Slots: h.cfg.Slots, Metrics: h.http, Leaving: leaving, Full: full, Busy: int(h.jobs.busy.Load()), Chunks: true, Bundles: true,
+		Slots: h.cfg.Slots, Metrics: h.http, Leaving: leaving, Full: full, Busy: int(h.jobs.busy.Load()),
 		Problem: h.disk.trouble(),
 	}
 	if trip := h.link.roundTrip.Load(); trip != nil {

@@ -163,7 +163,7 @@ func TestOwnTreesAreNotSent(t *testing.T) {
 }
 
 // TestOthersTreesAreSent: another worker says that it lacks the trees, and is sent them; so is one that
-// gets some of them damaged, or the whole model from a leader that sends it in one.
+// gets some of them damaged.
 func TestOthersTreesAreSent(t *testing.T) {
 	g := newGrove(t)
 	w := g.start(Config{})
@@ -182,13 +182,6 @@ func TestOthersTreesAreSent(t *testing.T) {
 		t.Errorf("%v messages were malformed", got)
 	}
 	g.send(w, all, nil)
-	g.run(w)
-	g.measures()
-
-	w = g.start(Config{})
-	g.setup(w, groveID, g.job, g.data.manifest)
-	g.send(w, func(i int) bool { return i > 0 }, nil)
-	g.to(w, &protocol.Value{Epoch: g.epoch, Job: groveID, Ref: protocol.Ref{ID: g.model.ID, Version: g.model.Version}, Data: g.model.Whole()})
 	g.run(w)
 	g.measures()
 }

@@ -96,7 +96,7 @@ func (d *Dispatcher) Executor(id uint64, job *round.Job, m *dataset.Manifest, o 
 	if o.Progress.Reporter != nil {
 		x.progress = &progress{ProgressOptions: o.Progress}
 	}
-	x.outbox.peers = make(map[string]*peer)
+	x.outbox.peers = make(map[string]*address)
 	x.results.x, x.results.began = x, time.Now()
 	x.results.background, x.results.cancel = context.WithCancel(context.Background())
 	d.mu.Lock()

@@ -24,11 +24,12 @@ type fake struct {
 
 // order is a message from the leader.
 type order struct {
+	// bundle is the kinds of the messages that came as one with it; nil if it came alone.
+	bundle []protocol.Kind
 	kind   protocol.Kind
 	run    *protocol.Run
 	value  *protocol.Value
 	chunk  *protocol.Chunk
-	bundle *protocol.Bundle
 	setup  *protocol.Setup
 	hold   *protocol.Hold
 	forget *protocol.Forget
@@ -52,19 +53,6 @@ func (l *lab) join(id string, slots int, shards ...int) *fake {
 		}
 		w, known := l.view(id)
 		return known && w.Shards == len(shards)
-	})
-	return f
-}
-
-// joinAble is join for a worker that says that it is able to do something. able returns the field of a heartbeat that says so.
-func (l *lab) joinAble(id string, able func(*protocol.Heartbeat) *bool) *fake {
-	l.t.Helper()
-	f := l.join(id, 1)
-	f.beat(func(b *protocol.Heartbeat) { *able(b) = true })
-	l.until("what worker "+id+" is able to do", func() bool {
-		l.d.mu.Lock()
-		defer l.d.mu.Unlock()
-		return *able(&l.d.said[id].beat)
 	})
 	return f
 }
@@ -107,33 +95,49 @@ func (f *fake) beat(change func(*protocol.Heartbeat)) {
 	}
 }
 
+// take takes a message, or the messages of a bundle.
 func (f *fake) take(m bus.Message) {
-	o := order{reply: m.Reply}
-	o.kind, _ = protocol.KindOf(m.Data)
+	if kind, _ := protocol.KindOf(m.Data); kind != protocol.KindBundle {
+		f.takeOne(m.Data, order{kind: kind, reply: m.Reply})
+		return
+	}
+	var b protocol.Bundle
+	if err := b.Decode(m.Data); err != nil {
+		f.l.t.Errorf("worker %s: %v", f.id, err)
+	}
+	var kinds []protocol.Kind
+	for _, one := range b.Messages {
+		kind, _ := protocol.KindOf(one)
+		kinds = append(kinds, kind)
+	}
+	for i, one := range b.Messages {
+		f.takeOne(one, order{kind: kinds[i], bundle: kinds, reply: m.Reply})
+	}
+}
+
+// takeOne decodes a message for the test.
+func (f *fake) takeOne(message []byte, o order) {
 	var err error
 	switch o.kind {
 	case protocol.KindRun:
 		o.run = new(protocol.Run)
-		err = o.run.Decode(m.Data)
+		err = o.run.Decode(message)
 		o.run.Payload = cloned(o.run.Payload)
 	case protocol.KindValue:
 		o.value = new(protocol.Value)
-		err = o.value.Decode(m.Data)
-	case protocol.KindBundle:
-		o.bundle = new(protocol.Bundle)
-		err = o.bundle.Decode(m.Data)
+		err = o.value.Decode(message)
 	case protocol.KindChunk:
 		o.chunk = new(protocol.Chunk)
-		err = o.chunk.Decode(m.Data)
+		err = o.chunk.Decode(message)
 	case protocol.KindSetup:
 		o.setup = new(protocol.Setup)
-		err = o.setup.Decode(m.Data)
+		err = o.setup.Decode(message)
 	case protocol.KindHold:
 		o.hold = new(protocol.Hold)
-		err = o.hold.Decode(m.Data)
+		err = o.hold.Decode(message)
 	case protocol.KindForget:
 		o.forget = new(protocol.Forget)
-		err = o.forget.Decode(m.Data)
+		err = o.forget.Decode(message)
 	}
 	if err != nil {
 		f.l.t.Errorf("worker %s: %v", f.id, err)

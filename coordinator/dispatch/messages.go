@@ -16,7 +16,7 @@ import (
 // outbox encodes what workers are sent of one job. Messages for a worker that are small travel in one, so that it is woken
 // once.
 type outbox struct {
-	peers map[string]*peer
+	peers map[string]*address // workers that have the job
 	// checkpoints is how far the sub-jobs of the round are, by task. Workers go on from there. The next leader hears of them
 	// again from the workers.
 	checkpoints map[uint32]checkpoint
@@ -25,12 +25,6 @@ type outbox struct {
 	msgs  int    // in buf
 	run   protocol.Run
 	value protocol.Value
-}
-
-// peer is a worker that has the job.
-type peer struct {
-	at      address
-	bundles bool // true if it takes several messages in one
 }
 
 // checkpoint is how far a sub-job is, and which worker said so.
@@ -76,18 +70,13 @@ func (x *Executor) sendOrder(a *schedule.Action) {
 		d.send(&at, (&protocol.Hold{Epoch: d.cfg.Epoch, Shards: a.Shards}).Append(nil))
 		return
 	case schedule.SendSetup:
-		p := &peer{at: d.addressOf(a.Worker)}
-		d.mu.Lock()
-		if s := d.said[a.Worker]; s != nil {
-			p.bundles = s.beat.Bundles
-		}
-		d.mu.Unlock()
-		o.peers[a.Worker] = p
-		d.send(&p.at, (&protocol.Setup{Epoch: d.cfg.Epoch, Start: x.start, ID: x.id, Job: x.job, Manifest: x.manifest}).Append(nil))
+		at := d.addressOf(a.Worker)
+		o.peers[a.Worker] = &at
+		d.send(&at, (&protocol.Setup{Epoch: d.cfg.Epoch, Start: x.start, ID: x.id, Job: x.job, Manifest: x.manifest}).Append(nil))
 		return
 	}
-	p := o.peers[a.Worker]
-	if p == nil {
+	to := o.peers[a.Worker]
+	if to == nil {
 		return
 	}
 	switch a.Kind {
@@ -95,34 +84,31 @@ func (x *Executor) sendOrder(a *schedule.Action) {
 		v := &x.r.Vars[a.Var]
 		m := &o.value
 		*m = protocol.Value{Epoch: d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}
-		if len(v.Chunks) > 0 {
-			m.Data = v.Whole()
-		}
 		if len(m.Data) < longValue {
-			x.post(p, m)
+			x.post(to, m)
 		} else {
-			x.flush(p) // messages keep their order
-			d.publish(p.at.work, p.at.reply, m.AppendHead(nil), m.Data)
+			x.flush(to) // messages keep their order
+			d.publish(to.work, to.reply, m.AppendHead(nil), m.Data)
 		}
 		m.Data = nil
 	case schedule.SendChunks:
 		for i := a.Chunk; i < a.Chunk+a.N; i++ {
-			x.sendChunk(p, &x.r.Vars[a.Var], i, a.Known)
+			x.sendChunk(to, &x.r.Vars[a.Var], i, a.Known)
 		}
 	case schedule.SendRun:
 		x.describe(a.Tasks)
-		x.post(p, &o.run)
-		x.flush(p)
+		x.post(to, &o.run)
+		x.flush(to)
 		d.cfg.Metrics.TasksDispatched.Add(float64(len(a.Tasks)))
 	case schedule.SendStop:
-		d.send(&p.at, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id, Round: x.number, Tasks: []uint32{uint32(a.Task)}}).Append(nil))
+		d.send(to, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id, Round: x.number, Tasks: []uint32{uint32(a.Task)}}).Append(nil))
 	case schedule.SendForget:
-		d.send(&p.at, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id}).Append(nil))
+		d.send(to, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id}).Append(nil))
 	}
 }
 
 // sendChunk sends a worker a chunk of a value, or only its name if the worker has it.
-func (x *Executor) sendChunk(p *peer, v *round.Var, i int, known bool) {
+func (x *Executor) sendChunk(to *address, v *round.Var, i int, known bool) {
 	c := v.Chunks[i]
 	m := protocol.Chunk{
 		Epoch: x.d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Of: uint32(len(v.Chunks)),
@@ -135,7 +121,7 @@ func (x *Executor) sendChunk(p *peer, v *round.Var, i int, known bool) {
 			return
 		}
 	}
-	x.post(p, &m)
+	x.post(to, &m)
 }
 
 // describe fills x.outbox.run for tasks of the round.
@@ -167,25 +153,25 @@ func (x *Executor) describe(tasks []uint32) {
 }
 
 // post sends a message to a worker, by the next flush at the latest. Messages keep their order.
-func (x *Executor) post(p *peer, m interface{ Append([]byte) []byte }) {
+func (x *Executor) post(to *address, m interface{ Append([]byte) []byte }) {
 	o := &x.outbox
 	if o.msgs == 0 {
 		o.buf = protocol.BeginBundle(o.buf[:0])
 	}
 	o.buf = protocol.AddToBundle(o.buf, m)
 	o.msgs++
-	if !p.bundles || len(o.buf) >= maxBundle {
-		x.flush(p)
+	if len(o.buf) >= maxBundle {
+		x.flush(to)
 	}
 }
 
 // flush sends a worker the collected messages.
-func (x *Executor) flush(p *peer) {
+func (x *Executor) flush(to *address) {
 	o := &x.outbox
 	if o.msgs == 1 {
-		x.d.send(&p.at, protocol.OnlyInBundle(o.buf))
+		x.d.send(to, protocol.OnlyInBundle(o.buf))
 	} else if o.msgs > 1 {
-		x.d.send(&p.at, o.buf)
+		x.d.send(to, o.buf)
 	}
 	o.msgs = 0
 }

@@ -18,18 +18,12 @@ func (p labChunk) Bytes() ([]byte, error) { return []byte("result " + p), nil }
 
 // inChunks returns a value of the results of the first n tasks, and of another result that nobody computed.
 func inChunks(n uint32) round.Var {
-	v := round.Var{ID: 9, Version: 1, Whole: func() []byte { return []byte("whole") }}
+	v := round.Var{ID: 9, Version: 1}
 	for u := range n {
 		v.Chunks = append(v.Chunks, labChunk(digestOf(u)))
 	}
 	v.Chunks = append(v.Chunks, labChunk(fmt.Sprintf("%064d", 0)))
 	return v
-}
-
-// joinChunks is join for a worker that takes values in chunks.
-func (l *lab) joinChunks(id string) *fake {
-	l.t.Helper()
-	return l.joinAble(id, func(b *protocol.Heartbeat) *bool { return &b.Chunks })
 }
 
 // takes reads the chunks of a value and checks which come with their bytes.
@@ -49,12 +43,9 @@ func (f *fake) takes(v *round.Var, here ...bool) {
 }
 
 // TestChunks: a worker is only told the names of chunks that it computed, and is sent the others. It is sent all of them once it
-// says that it lacks some, or has begun again. A worker that takes no chunks is sent the whole value at once.
+// says that it lacks some, or has begun again.
 func TestChunks(t *testing.T) {
-	l := newLab(t, never)
-	w1, w2 := l.joinChunks("w1"), l.joinChunks("w2")
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w1, w2, x := withTwo(t)
 	d := l.do(x, 3, gatherRound(2))
 	a, b := w1.first(0), w2.first(0)
 	a.announce(a.task())
@@ -62,14 +53,9 @@ func TestChunks(t *testing.T) {
 	d.gathers()
 
 	v := inChunks(2)
-	old := l.join("w3", 1)
 	d = l.do(x, 4, reduceRound(8, v))
 	w1.takes(&v, a.task() != 0, a.task() != 1, true)
 	w2.takes(&v, b.task() != 0, b.task() != 1, true)
-	old.next(protocol.KindSetup)
-	if m := old.next(protocol.KindValue).value; m.ID != v.ID || string(m.Data) != "whole" {
-		t.Errorf("value %+v", m)
-	}
 	w1.run().need(protocol.Need{Refs: []protocol.Ref{{ID: v.ID, Version: v.Version}}})
 	w1.takes(&v, true, true, true)
 	w1.run().partials()
@@ -77,11 +63,10 @@ func TestChunks(t *testing.T) {
 	w2.next(protocol.KindSetup)
 	w2.takes(&v, true, true, true)
 	w2.run().partials()
-	old.run().partials()
 	d.sums()
 
 	d = l.do(x, 5, reduceRound(8, v)) // all have it
-	for _, w := range []*fake{w1, w2, old} {
+	for _, w := range []*fake{w1, w2} {
 		w.run().partials()
 	}
 	d.sums()
@@ -104,55 +89,39 @@ func TestResultDigests(t *testing.T) {
 	}
 }
 
-// joinBundles is join for a worker that takes several messages in one.
-func (l *lab) joinBundles(id string) *fake {
-	l.t.Helper()
-	return l.joinAble(id, func(b *protocol.Heartbeat) *bool { return &b.Bundles })
-}
-
-// bundle returns the kinds of the messages in the next order, a bundle, and its Run.
-func (f *fake) bundle() (kinds []protocol.Kind, run *assignment) {
-	f.l.t.Helper()
-	o := f.next(protocol.KindBundle)
-	for _, b := range o.bundle.Messages {
-		k, _ := protocol.KindOf(b)
-		kinds = append(kinds, k)
-	}
-	run = &assignment{f, new(protocol.Run), o.reply}
-	if err := run.run.Decode(o.bundle.Messages[len(kinds)-1]); err != nil {
-		f.l.t.Fatal(err)
-	}
-	return kinds, run
-}
-
 // TestBundles: small values of a round and its Run are one message, in order. A message that is alone, or large, travels by
 // itself.
 func TestBundles(t *testing.T) {
-	l := newLab(t, never)
-	w := l.joinBundles("w")
-	x := l.executor(jobID)
-	defer x.Close()
+	l, w, x := withOne(t, 1)
 	d := l.do(x, 1, reduceRound(2, variable(1, 10), variable(2, 20)))
 	w.next(protocol.KindSetup)
-	kinds, run := w.bundle()
-	if want := []protocol.Kind{protocol.KindValue, protocol.KindValue, protocol.KindRun}; !slices.Equal(kinds, want) {
-		t.Errorf("messages of kinds %v", kinds)
+	if kinds, want := w.next(protocol.KindValue).bundle, []protocol.Kind{protocol.KindValue, protocol.KindValue, protocol.KindRun}; !slices.Equal(kinds, want) {
+		t.Errorf("messages of kinds %v in one, want %v", kinds, want)
 	}
-	run.partials()
+	w.next(protocol.KindValue)
+	w.run().partials()
 	d.sums()
 
 	d = l.do(x, 2, reduceRound(2, variable(1, 10), variable(2, 20)))
-	w.run().partials()
+	alone := w.next(protocol.KindRun)
+	if alone.bundle != nil {
+		t.Errorf("a Run came in a bundle of kinds %v, want it alone", alone.bundle)
+	}
+	(&assignment{w, alone.run, alone.reply}).partials()
 	d.sums()
 
 	large := round.Var{ID: 2, Version: 21, Data: bytes.Repeat([]byte("value"), maxBundle/4)}
 	d = l.do(x, 3, reduceRound(2, variable(1, 11), large, variable(3, 30)))
-	if kinds := w.next(protocol.KindBundle).bundle.Messages; len(kinds) != 2 {
-		t.Errorf("%d messages in one that is large", len(kinds))
+	if kinds := w.next(protocol.KindValue).bundle; len(kinds) != 2 {
+		t.Errorf("messages of kinds %v in one that is large", kinds)
 	}
-	kinds, run = w.bundle()
-	if len(kinds) != 2 || run.run.Round != 3 {
-		t.Errorf("messages of kinds %v behind it, of round %d", kinds, run.run.Round)
+	w.next(protocol.KindValue)
+	if kinds, want := w.next(protocol.KindValue).bundle, []protocol.Kind{protocol.KindValue, protocol.KindRun}; !slices.Equal(kinds, want) {
+		t.Errorf("messages of kinds %v behind it, want %v", kinds, want)
+	}
+	run := w.run()
+	if run.run.Round != 3 {
+		t.Errorf("a Run of round %d behind it", run.run.Round)
 	}
 	run.partials()
 	d.sums()

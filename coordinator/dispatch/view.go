@@ -68,7 +68,7 @@ func (d *Dispatcher) hear(b *protocol.Heartbeat, now time.Time) (changed, joined
 	b.RoundTrip, b.Late = min(b.RoundTrip, maxLate.Microseconds()), min(b.Late, maxLate.Microseconds())
 	_, refusal := refusal(b)
 	changed, joined = d.workers.Hear(schedule.Report{
-		Name: b.Worker, Slots: b.Slots, Late: time.Duration(b.Late) * time.Microsecond, Chunks: b.Chunks,
+		Name: b.Worker, Slots: b.Slots, Late: time.Duration(b.Late) * time.Microsecond,
 		Refusal: refusal, Full: b.Full, Shards: b.Holds, Leaving: b.Leaving,
 	}, now)
 	if !d.workers.Has(b.Worker) {

@@ -178,9 +178,6 @@ type Var struct {
 	// Chunks, if set, are the value in place of Data: results of gathered tasks. They travel
 	// one by one, and none to a worker that has it already.
 	Chunks []Chunk
-	// Whole returns, of a value of Chunks in a Round, the Data that says the same, for workers
-	// that know nothing of chunks.
-	Whole func() []byte
 }
 
 // Chunk is a piece of a value. Its methods may be called concurrently.

@@ -383,7 +383,7 @@ func (j *Job) send(name string, tasks ...uint32) {
 		default:
 			s.values[at].Version = v.Version
 		}
-		if len(v.Chunks) == 0 || s.to == nil || !s.to.Chunks {
+		if len(v.Chunks) == 0 {
 			j.do(Action{Kind: SendValue, Worker: name, Var: i})
 			continue
 		}

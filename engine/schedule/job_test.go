@@ -251,7 +251,7 @@ func TestBudgetOfLostResult(t *testing.T) {
 // TestManyChunks: a value of many chunks takes few actions. A step gives it to all workers.
 func TestManyChunks(t *testing.T) {
 	s := newStage(t).job(1, Options{})
-	s.workers.Hear(Report{Name: "w", Slots: 1, Chunks: true}, s.now)
+	s.workers.Hear(Report{Name: "w", Slots: 1}, s.now)
 	v := round.Var{ID: 1, Version: 1}
 	for i := range 1000 {
 		v.Chunks = append(v.Chunks, chunk(i))

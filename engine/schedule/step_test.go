@@ -43,7 +43,7 @@ type worldRound struct {
 var worldNames = []string{"a", "b", "c"}
 
 func (w *world) join(name string) {
-	report := Report{Name: name, Slots: 1 + len(w.jobs)%2, Full: true, Chunks: rapid.Bool().Draw(w.t, "chunks")}
+	report := Report{Name: name, Slots: 1 + len(w.jobs)%2, Full: true}
 	for s := range 4 {
 		if rapid.Bool().Draw(w.t, "has shard") {
 			report.Shards = append(report.Shards, shard(s).Digest)

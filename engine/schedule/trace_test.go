@@ -112,7 +112,7 @@ func (r *tracer) event(line string) {
 	switch what := r.words[0]; what {
 	case "worker":
 		shards := r.list("shards")
-		report := Report{Name: r.words[1], Slots: r.number(r.args["slots"]), Full: true, Chunks: r.has("chunks"), Refusal: reason}
+		report := Report{Name: r.words[1], Slots: r.number(r.args["slots"]), Full: true, Refusal: reason}
 		for _, s := range shards {
 			report.Shards = append(report.Shards, shard(s).Digest)
 		}

@@ -71,8 +71,6 @@ type Report struct {
 	Slots int
 	// Late is how late an answer is for its way through the network alone.
 	Late time.Duration
-	// Chunks is true if the worker takes values in chunks.
-	Chunks bool
 	// Refusal says why the worker cannot be used; empty: it can.
 	Refusal string
 	// Full is true if Shards, the digests of the shards on its disk, are part of the report.

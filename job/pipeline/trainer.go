@@ -191,7 +191,7 @@ func (t *single) evaluateRound() error {
 	switch {
 	case t.shared != nil:
 	case len(t.chunks) > 0:
-		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Chunks: t.chunks, Whole: t.whole})
+		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Chunks: t.chunks})
 	default:
 		t.round.Vars = append(t.round.Vars, round.Var{ID: varModel, Version: 1, Data: t.model})
 	}
@@ -204,18 +204,6 @@ func (t *single) evaluated() dataset.Roles {
 		return dataset.Test
 	}
 	return dataset.Train | dataset.Validation
-}
-
-// whole is Whole of the model's chunks.
-func (t *single) whole() []byte {
-	if t.model == nil {
-		m, err := t.inner.Model()
-		if err != nil {
-			panic("pipeline: " + err.Error()) // evaluateRound had it
-		}
-		t.model = modelfile.EncodeWithRoom(t.job.Algorithm, m.Tensors(), provenanceRoom)
-	}
-	return t.model
 }
 
 // releaseModel frees what only the evaluation of a model needs.
