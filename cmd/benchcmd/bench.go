@@ -24,7 +24,6 @@ import (
 
 // The kinds of reports.
 const (
-	kindKernels = "kernels"
 	kindLDLF    = "ldlf"
 	kindNetwork = "network"
 	kindForest  = "forest"
@@ -60,19 +59,6 @@ func (p *peerFlags) check() error {
 		return cli.Usagef("--data-dir %s: not a folder", p.DataDir)
 	}
 	return nil
-}
-
-type benchKernelsCmd struct {
-	benchFlags
-	Each time.Duration `default:"20ms" help:"Total time of the calls that are timed for one value."`
-}
-
-// Run implements `coppice bench kernels`.
-func (c *benchKernelsCmd) Run(a *cli.App) error {
-	if c.Each <= 0 {
-		return cli.Usagef("--each %v: want more than 0", c.Each)
-	}
-	return c.measure(a, kindKernels, nil, func() ([]speed.Case, []speed.Source, error) { return speed.Kernels(c.Each), nil, nil })
 }
 
 type benchLDLFCmd struct {
@@ -226,7 +212,7 @@ type peerRun struct {
 
 // start starts the peers that can run here.
 func (p *peerRun) start(ctx context.Context, note func(string)) (running []*speed.Peer, skipped []speed.Skipped, err error) {
-	if p == nil || !p.Peers {
+	if !p.Peers {
 		return nil, nil, nil
 	}
 	if err := peers.Write(p.dir); err != nil {
@@ -279,9 +265,6 @@ func (c *benchFlags) measure(a *cli.App, kind string, p *peerRun, open func() ([
 	if err != nil {
 		return err
 	}
-	if kind == kindKernels {
-		cases = c.chosen(cases)
-	}
 	if len(cases) == 0 {
 		return cli.Usagef("--rows %s: no line of bench %s has this text in its name", strings.Join(c.Rows, " --rows "), kind)
 	}
@@ -309,16 +292,6 @@ func (c *benchFlags) measure(a *cli.App, kind string, p *peerRun, open func() ([
 	return a.Print(r, (&benchText{r, c.Runs}).write)
 }
 
-// chosen returns the cases that --rows chooses.
-func (c *benchFlags) chosen(all []speed.Case) (chosen []speed.Case) {
-	for _, one := range all {
-		if c.wants(one.Name) {
-			chosen = append(chosen, one)
-		}
-	}
-	return chosen
-}
-
 // benchText is a report of measurements on one core, for people.
 type benchText struct {
 	*speed.Report
@@ -327,7 +300,6 @@ type benchText struct {
 
 func (t *benchText) write(w io.Writer) {
 	writeMachine(w, t.Report)
-	t.writeRoof(w)
 	for _, s := range t.Data {
 		if s.Generated {
 			fmt.Fprintf(w, "%s: generated\n", s.Name)
@@ -361,30 +333,12 @@ func writeMachine(w io.Writer, r *speed.Report) {
 	fmt.Fprintln(w, strings.Join(versions, ", "))
 }
 
-func (t *benchText) writeRoof(w io.Writer) {
-	r := t.Roof
-	fmt.Fprintf(w, "peak speed of one core: %s in float32, %s in float64 (%s)", flops(r.F32), flops(r.F64), r.Vectors)
-	if r.AVX2F32 > 0 && r.Vectors != "AVX2" {
-		fmt.Fprintf(w, "; %s and %s (AVX2)", flops(r.AVX2F32), flops(r.AVX2F64))
-	}
-	fmt.Fprint(w, "\nmemory bandwidth, as bytes read and written per second:")
-	for i, s := range r.Streams {
-		if i > 0 {
-			fmt.Fprint(w, ",")
-		}
-		fmt.Fprintf(w, " %.0f GB in %s", s.Second/1e9, units.Format(int64(s.Bytes)))
-	}
-	fmt.Fprintln(w)
-}
-
-// rows writes the times of Coppice, and their theoretical minimum.
+// rows writes the times of Coppice.
 func (t *benchText) rows(w io.Writer) {
-	table := cli.NewTable(w, []string{"", "", "Coppice", "theoretical minimum", "times", "rate", "of float32's peak", "K-L"}, 4, 5, 6, 7, 8)
+	table := cli.NewTable(w, []string{"", "", "Coppice", "K-L"}, 4)
 	last := ""
 	for _, r := range t.Rows {
-		rate := r.Rate(r.Seconds.Median)
-		table.AppendRow(cli.Row(once(&last, r.Name), r.Of, spanOf(r.Seconds), span(r.Floor), fmt.Sprintf("%.1f", r.Times),
-			flops(rate), fmt.Sprintf("%.0f %%", 100*rate/t.Roof.F32), loss(r.Loss)))
+		table.AppendRow(cli.Row(once(&last, r.Name), r.Of, spanOf(r.Seconds), loss(r.Loss)))
 	}
 	table.Render()
 }
@@ -450,11 +404,6 @@ func loss(v float64) string {
 		return ""
 	}
 	return cli.Measure(v)
-}
-
-// flops writes operations per second.
-func flops(v float64) string {
-	return strconv.FormatFloat(v/1e9, 'f', 1, 64) + " GFLOP/s"
 }
 
 // span writes seconds with three digits: 1.23 ms.

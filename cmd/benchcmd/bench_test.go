@@ -94,12 +94,10 @@ func TestBenchUsage(t *testing.T) {
 		"--only rf":              "structrf",
 		"cluster --runs 0":       "runs",
 		"experiment --repeats 0": "repeats",
-		"kernels --runs 0":       "runs",
-		"kernels --each 0s":      "each",
-		"kernels --rows nothing": "no line of bench kernels",
+		"forest --runs 0":        "runs",
 		"ldlf --rows sjaffe":     "no line of bench ldlf",
 		"network --rows yeast":   "no line of bench network",
-		"kernels --peers":        "unknown flag",
+		"cluster --peers":        "unknown flag",
 		"nonsense":               "nonsense",
 	} {
 		e := cmdtest.Run(t, append([]string{"bench"}, strings.Fields(args)...)...)
@@ -109,47 +107,7 @@ func TestBenchUsage(t *testing.T) {
 	}
 }
 
-// TestBenchKernels: a report in JSON, and a later run that is compared with it.
-func TestBenchKernels(t *testing.T) {
-	testkit.WithoutRace(t)
-	e := cmdtest.Run(t, "bench", "kernels", "--runs", "2", "--each", "20us", "--rows", "AddOuter64, 64 rows", "--rows", "descend, 63 split nodes, 32", "-o", "json")
-	if e.Code != cli.ExitOK {
-		t.Fatalf("exit code %d: %s", e.Code, e.Stderr)
-	}
-	var r speed.Report
-	if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil {
-		t.Fatal(err)
-	}
-	if r.Kind != "kernels" || r.Runs != 2 || len(r.Rows) != 4 || r.Roof.F32 <= 0 || r.Versions["Go"] == "" {
-		t.Errorf("%+v", r)
-	}
-	r.Machine.Processor, r.Rows[0].Name = "Abacus", "AddOuter64 of old"
-	old := filepath.Join(t.TempDir(), "old.json")
-	b, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(old, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e = cmdtest.Run(t, "bench", "kernels", "--runs", "1", "--each", "20us", "--rows", "addouter64", "--compare", old)
-	for _, says := range []string{"peak speed of one core", "AddOuter64, 64 rows, 18 wide", "compared with " + old, "the machines differ: before Abacus", "not compared: AddOuter64 of old, a call (only in the old report)", "1 run, interleaved"} {
-		if !strings.Contains(e.Stdout, says) {
-			t.Errorf("it does not say %q:\n%s%s", says, e.Stdout, e.Stderr)
-		}
-	}
-	if strings.Contains(e.Stdout, "Descend") { // which --rows left out
-		t.Errorf("it compares what was not measured:\n%s", e.Stdout)
-	}
-	if e = cmdtest.Run(t, "bench", "ldlf", "--compare", old); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "results of bench kernels, want bench ldlf") {
-		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
-	}
-	if e = cmdtest.Run(t, "bench", "cluster", "--compare", old+"x"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "no such file") {
-		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
-	}
-}
-
-// TestBenchNetwork: a layer without a dataset has its row, and no K-L.
+// TestBenchNetwork: a layer without a dataset has its row, and no K-L; a later run is compared with the report in JSON.
 func TestBenchNetwork(t *testing.T) {
 	testkit.WithoutRace(t)
 	e := cmdtest.Run(t, "bench", "network", "--runs", "1", "--rows", "1x32x32", "-o", "json")
@@ -160,8 +118,36 @@ func TestBenchNetwork(t *testing.T) {
 	if err := json.Unmarshal([]byte(e.Stdout), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 1 || r.Rows[0].Of != "forward and backward" || r.Rows[0].Seconds.Median <= 0 || r.Rows[0].Times <= 0 || r.Rows[0].Loss != 0 || len(r.Data) != 0 {
+	if r.Kind != "network" || r.Runs != 1 || r.Versions["Go"] == "" || len(r.Rows) != 1 || r.Rows[0].Of != "forward and backward" || r.Rows[0].Seconds.Median <= 0 || r.Rows[0].Loss != 0 || len(r.Data) != 0 {
 		t.Errorf("%+v", r)
+	}
+	gone := r.Rows[0]
+	gone.Name = "convolution of 1x32x32 of old"
+	leftOut := gone
+	leftOut.Name = "network 243-256-64, batch 128"
+	r.Machine.Processor, r.Rows = "Abacus", append(r.Rows, gone, leftOut)
+	old := filepath.Join(t.TempDir(), "old.json")
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e = cmdtest.Run(t, "bench", "network", "--runs", "1", "--rows", "1X32x32", "--compare", old)
+	for _, says := range []string{"convolution 3x3 of 16 on 1x32x32", "compared with " + old, "the machines differ: before Abacus", "not compared: convolution of 1x32x32 of old, forward and backward (only in the old report)", "1 run, interleaved"} {
+		if !strings.Contains(e.Stdout, says) {
+			t.Errorf("it does not say %q:\n%s%s", says, e.Stdout, e.Stderr)
+		}
+	}
+	if strings.Contains(e.Stdout, "243-256-64") { // which --rows leaves out
+		t.Errorf("it compares what was not measured:\n%s", e.Stdout)
+	}
+	if e = cmdtest.Run(t, "bench", "ldlf", "--compare", old); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "results of bench network, want bench ldlf") {
+		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
+	}
+	if e = cmdtest.Run(t, "bench", "cluster", "--compare", old+"x"); e.Code != cli.ExitFailed || !strings.Contains(e.Stderr, "no such file") {
+		t.Errorf("exit code %d: %s", e.Code, e.Stderr)
 	}
 }
 

@@ -3,7 +3,6 @@ package benchcmd
 
 // Cmd is `coppice bench`.
 type Cmd struct {
-	Kernels benchKernelsCmd `cmd:"" help:"Measure the numeric kernels of Coppice on one core."`
 	LDLF    benchLDLFCmd    `cmd:"" name:"ldlf" help:"Measure gradient steps and leaf updates of ldlf on one core."`
 	Network benchNetworkCmd `cmd:"" help:"Measure network layers, and ldlf on top of a network, on one core."`
 	Forest  benchForestCmd  `cmd:"" help:"Measure training and prediction of structrf on one core."`
@@ -14,8 +13,5 @@ type Cmd struct {
 
 // Help implements kong's longer help.
 func (Cmd) Help() string {
-	return `kernels, ldlf, network and forest measure one core of this machine. Each line of a table has a theoretical minimum: the
-time of its operations at the core's peak speed, or of its bytes at the core's bandwidth. Speed and bandwidth are
-measured in the same rounds. The table also says how many times the theoretical minimum Coppice takes. coppice bench
-alone is coppice bench cluster.`
+	return `ldlf, network and forest measure one core of this machine. coppice bench alone is coppice bench cluster.`
 }

@@ -64,7 +64,7 @@ func TestNetworksSurvive(t *testing.T) {
 // requirePortable checks that the variable has the effect that it should.
 func requirePortable(t *testing.T) {
 	t.Helper()
-	cmd, stdout, stderr := cmdtest.Process(t, t.TempDir(), "bench", "kernels", "--runs", "1", "--each", "20us", "--rows", "Descend, 63", "-o", "json")
+	cmd, stdout, stderr := cmdtest.Process(t, t.TempDir(), "bench", "network", "--runs", "1", "--rows", "1x32x32", "-o", "json")
 	cmd.Env = append(cmd.Env, portable)
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)

@@ -4,9 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/read"
 )
@@ -22,24 +20,8 @@ func open(t *testing.T, s Shape, folder string) *Set {
 	return set
 }
 
-// TestKernels: every entry of the table runs, with positive figures, and has a floor.
-func TestKernels(t *testing.T) {
-	r, err := Measure(t.Context(), "kernels", Kernels(10*time.Microsecond), nil, Options{Runs: 1, quickRoof: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Rows) < len(kernels) {
-		t.Errorf("%d rows", len(r.Rows))
-	}
-	for _, x := range r.Rows {
-		if !(x.Seconds.Median > 0) || !(x.Floor > 0) || x.Bytes == 0 || !(x.Rate(x.Seconds.Median) > 0) {
-			t.Errorf("%+v", x)
-		}
-	}
-}
-
-// TestTraining: a small training has as many steps and leaf updates as it says, its step
-// with leaf updates is the sum of both, and the leaf update's rows are those of its window.
+// TestTraining: a small training has as many steps and leaf updates as it says, and its step
+// with leaf updates is the sum of both.
 func TestTraining(t *testing.T) {
 	linear := Training{Trees: 2, Depth: 3, Outputs: 8, Rate: 1, Momentum: 0.9, Interval: 5, Intervals: 3, Iterations: 4}
 	deep := linear
@@ -69,27 +51,11 @@ func TestTraining(t *testing.T) {
 		if set.standardise() != (s.Density == 1) || set.Manifest.Sparse != (s.Density < 1) {
 			t.Errorf("%s: standardise %v, sparse %v", s.Name, set.standardise(), set.Manifest.Sparse)
 		}
-		work := c.Work()
-		distinct := work[1].Products / (2 * 2 * 2 * 4 * float64(s.Labels) * 4) // two products, operations, trees, leaves, iterations
-		if math.Abs(distinct-math.Round(distinct)) > 1e-9 || distinct < 200 || distinct > 300 {
-			t.Errorf("%s: %v distinct rows of 320 draws from 300", s.Name, distinct)
-		}
-		if got, want := work[0].F64, work[2].F64+work[1].F64/5; math.Abs(got-want) > 1e-6*want {
-			t.Errorf("%s: %v operations of a step with leaf updates, want %v", s.Name, got, want)
-		}
 	}
 }
 
-// TestIssueCount: a leaf update on Yeast_alpha has the 1.14 GFLOP that it is known by.
-func TestIssueCount(t *testing.T) {
-	set := &Set{Manifest: &dataset.Manifest{Rows: 2465, Features: 24, Labels: 18}}
-	if got := PaperTraining.leafWork(set, 2465).Products; math.Round(got/1e6) != 1136 {
-		t.Errorf("%v operations", got)
-	}
-}
-
-// TestGrowing: growing and predicting have figures, a loss below the mean predictor's
-// scale, and a floor.
+// TestGrowing: growing and predicting have figures, and a loss below the mean predictor's
+// scale.
 func TestGrowing(t *testing.T) {
 	set := open(t, tiny, "")
 	g := Growing{Trees: 3, Depth: 4, MinSamples: 5}
@@ -107,13 +73,12 @@ func TestGrowing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		work := c.Work()
-		if len(f.Seconds) != len(c.Of) || len(work) != len(c.Of) {
-			t.Fatalf("%s: %v, %+v", c.Name, f, work)
+		if len(f.Seconds) != len(c.Of) {
+			t.Fatalf("%s: %v", c.Name, f)
 		}
-		for i, w := range work {
-			if !(f.Seconds[i] > 0) || w.Bytes <= 0 || w.F32 <= 0 {
-				t.Errorf("%s, %s: %v s, %+v", c.Name, c.Of[i], f.Seconds[i], w)
+		for i, s := range f.Seconds {
+			if !(s > 0) {
+				t.Errorf("%s, %s: %v s", c.Name, c.Of[i], s)
 			}
 		}
 		losses = append(losses, f.Loss)

@@ -67,12 +67,12 @@ func TestCompare(t *testing.T) {
 // TestReadReport refuses what cannot be compared.
 func TestReadReport(t *testing.T) {
 	for says, v := range map[string]any{
-		"of bench ldlf, want bench kernels": Report{Kind: "ldlf"},
-		"of an unknown kind":                map[string]int{"runs": 1},
-		"is not an output of":               []int{1},
-		"impossible times":                  Report{Kind: "kernels", Rows: []Result{{Name: "x"}}},
+		"of bench ldlf, want bench forest": Report{Kind: "ldlf"},
+		"of an unknown kind":               map[string]int{"runs": 1},
+		"is not an output of":              []int{1},
+		"impossible times":                 Report{Kind: "forest", Rows: []Result{{Name: "x"}}},
 	} {
-		if _, err := ReadReport(saved(t, v), "kernels"); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := ReadReport(saved(t, v), "forest"); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: error %v", says, err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestValueOf(t *testing.T) {
 		}
 	}
 	m := ThisMachine()
-	if m.Cores < 1 || m.System == "" || !m.Same(m) {
+	if m.Cores < 1 || m.System == "" || m.Kernels == "" {
 		t.Errorf("%+v", m)
 	}
 }

@@ -20,12 +20,6 @@ type Growing struct {
 	Trees, Depth, MinSamples int
 }
 
-// The sampling ratio of the paper, and the share of the rows, counted once, that a sample of
-// so many draws has.
-const sampling = 0.8
-
-var distinctShare = 1 - math.Exp(-sampling)
-
 // growAgreement is how far scikit-learn's loss may be off Coppice's, as a share: its trees
 // minimise the squared error of the labels, ours split two clusters of them.
 const growAgreement = 0.5
@@ -71,18 +65,16 @@ func (g Growing) Grow(s *Set, file string) (Case, error) {
 	if err != nil {
 		return Case{}, err
 	}
-	var model algorithms.Model
 	c := Case{
 		Name: fmt.Sprintf("%s, min_samples %d", s.Name, g.MinSamples), Of: []string{fmt.Sprintf("growing %d trees", g.Trees)},
 		Agreement: growAgreement, Cold: true,
 		Run: func(ctx context.Context) (f Figures, err error) {
-			var seconds float64
-			if model, seconds, err = g.grow(ctx, s, j); err != nil {
+			model, seconds, err := g.grow(ctx, s, j)
+			if err != nil {
 				return f, err
 			}
 			return Figures{Seconds: []float64{seconds}, Loss: s.loss(predict(s, model))}, nil
 		},
-		Work: func() []Work { return []Work{growWork(s, model)} },
 	}
 	if file != "" {
 		c.Jobs = map[string]Job{PeerSklearn: g.peerJob("forest", file)}
@@ -113,10 +105,6 @@ func (g Growing) Predict(s *Set, file string) (Case, error) {
 			predicted := predict(s, model)
 			all := time.Since(began).Seconds()
 			return Figures{Seconds: []float64{all, predictOne(s, model)}, Loss: s.loss(predicted)}, nil
-		},
-		Work: func() []Work {
-			all := predictWork(s, model)
-			return []Work{all, all.times(1 / float64(s.Manifest.Rows))}
 		},
 	}
 	if file != "" {
@@ -161,53 +149,4 @@ func (s *Set) loss(predicted []float32) (sum float64) {
 		}
 	}
 	return sum / float64(len(refs))
-}
-
-// growWork is an estimate of what growing needs: in each split node, each row that came
-// there, copies counted once, is held against two clusters, three operations a label, and
-// each of its stored values has an entry of 4 bytes that the search reads.
-func growWork(s *Set, m algorithms.Model) Work {
-	visits, _ := splits(m)
-	rows := visits * distinctShare / sampling
-	values := s.values() / float64(s.Manifest.Rows)
-	return Work{
-		F32: rows * 2 * 3 * float64(s.Manifest.Labels), Bytes: rows * 4 * values,
-		Set: 4 * values * distinctShare * float64(s.Manifest.Rows),
-	}
-}
-
-// predictWork is what predicting all rows needs: nodes of 8 bytes on the way to each
-// tree's leaf, and the sums of the leaves' distributions.
-func predictWork(s *Set, m algorithms.Model) Work {
-	visits, nodes := splits(m)
-	share := float64(s.Manifest.Rows) / math.Floor(sampling*float64(s.Manifest.Rows)) // a tree's sample takes the same ways
-	rows, trees, labels := float64(s.Manifest.Rows), float64(treesOf(m)), float64(s.Manifest.Labels)
-	return Work{F32: rows * trees * labels, Bytes: visits*share*8 + rows*trees*4*labels, Set: nodes * 8}
-}
-
-// splits returns the samples of all split nodes of a forest together, and its nodes.
-func splits(m algorithms.Model) (samples, nodes float64) {
-	features, counts := tensor(m, "feature"), tensor(m, "samples")
-	for i, f := range features {
-		if f != math.MaxUint32 { // not a leaf
-			samples += float64(counts[i])
-		}
-	}
-	return samples, float64(len(features))
-}
-
-func treesOf(m algorithms.Model) int { return len(tensor(m, "nodes")) }
-
-// tensor returns a tensor of whole numbers of a model.
-func tensor(m algorithms.Model, name string) (all []uint32) {
-	for _, t := range m.Tensors() {
-		if t.Name != name {
-			continue
-		}
-		all = append(all, t.U32...)
-		for _, p := range t.Pieces {
-			all = append(all, p.U32...)
-		}
-	}
-	return all
 }

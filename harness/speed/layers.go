@@ -77,7 +77,7 @@ func meanSize(v []float32) (sum float64) {
 }
 
 // passes makes a case of a pass that is repeated; gradient returns the sums of the last one.
-func passes(repeats int, w Work, job Job, pass func(), gradient func() []float32) Case {
+func passes(repeats int, job Job, pass func(), gradient func() []float32) Case {
 	return Case{
 		Of: []string{"forward and backward"}, Agreement: layersAgreement, Unshown: true,
 		Run: func(context.Context) (Figures, error) {
@@ -87,7 +87,6 @@ func passes(repeats int, w Work, job Job, pass func(), gradient func() []float32
 			}
 			return Figures{Seconds: []float64{time.Since(began).Seconds() / float64(repeats)}, Loss: meanSize(gradient())}, nil
 		},
-		Work: func() []Work { return []Work{w} },
 		Jobs: map[string]Job{PeerTorch: job},
 	}
 }
@@ -116,7 +115,7 @@ func (l Layers) Case() Case {
 		return g
 	}
 	job := Job{"kind": "dense", "sides": l.Sides, "batch": l.Batch, "repeats": l.Repeats, "inputs": false}
-	return passes(l.Repeats, l.work(), job, pass, sums)
+	return passes(l.Repeats, job, pass, sums)
 }
 
 // network returns the network and its Θ.
@@ -131,19 +130,6 @@ func (l Layers) network() (f *network.Network, theta []float32) {
 		theta = append(append(theta, weights(i, inputs*outputs, inputs)...), make([]float32, outputs)...)
 	}
 	return network.New(network.Plan{Layers: all}), theta
-}
-
-// work is two products of the first layer and three of the others, and of each weight once read and once written.
-func (l Layers) work() (w Work) {
-	for i, outputs := range l.Sides[1:] {
-		n, products := float64(l.Sides[i]*outputs), 3.0
-		if i == 0 {
-			products = 2
-		}
-		w = w.add(Work{F32: 2 * products * n * float64(l.Batch), Bytes: 2 * 4 * n})
-		w.Set += 2 * 4 * n
-	}
-	return w
 }
 
 // Case measures the convolution.
@@ -174,17 +160,5 @@ func (c Convolved) Case() Case {
 		"kind": "convolution", "channels": c.Channels, "side": c.Side, "outputs": c.Outputs, "kernel": c.Kernel, "batch": c.Batch,
 		"repeats": c.Repeats, "inputs": c.Inputs,
 	}
-	return passes(c.Repeats, c.work(reads, n, m), job, pass, func() []float32 { return v.Sum })
-}
-
-// work is the products, and images read and written once.
-func (c Convolved) work(reads, n, m int) Work {
-	products, values := 2.0, n+2*m
-	if c.Inputs {
-		products, values = 3, 2*n+2*m
-	}
-	rows := float64(c.Batch)
-	return Work{
-		F32: rows * 2 * products * float64(c.Side*c.Side*reads*c.Outputs), Bytes: rows * 4 * float64(values), Set: float64(c.Block) * 4 * float64(values),
-	}
+	return passes(c.Repeats, job, pass, func() []float32 { return v.Sum })
 }

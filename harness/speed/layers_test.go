@@ -73,9 +73,6 @@ func TestLayers(t *testing.T) {
 		}
 	}
 	near(t, "layers", run(t, smallLayers.Case()), sum/(n*h+h+h*m+m))
-	if w := smallLayers.work(); w.F32 != rows*(4*n*h+6*h*m) || w.Bytes != 8*(n*h+h*m) {
-		t.Errorf("%+v", w)
-	}
 }
 
 // TestConvolved: the gradient is that of the convolution, by loops in float64.
@@ -99,9 +96,6 @@ func TestConvolved(t *testing.T) {
 			sum += math.Abs(v)
 		}
 		near(t, "convolution", run(t, c.Case()), sum/float64(len(g)))
-	}
-	if w := LaterImages.Case().Work()[0]; w.F32 != 128*3*2*1024*144*16 {
-		t.Errorf("%+v", w)
 	}
 }
 

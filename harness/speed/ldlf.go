@@ -55,18 +55,10 @@ func (t Training) Case(s *Set, batch int, file string) (Case, error) {
 	if err != nil {
 		return Case{}, err
 	}
-	distinct := 0.0
 	c := Case{
 		Name: fmt.Sprintf("%s, batch %d", s.Name, batch), Of: []string{"a step with leaf updates", "a leaf update", "a step without leaf updates"},
 		Agreement: lossAgreement,
-		Run: func(ctx context.Context) (f Figures, err error) {
-			f, distinct, err = t.run(ctx, s, j)
-			return f, err
-		},
-		Work: func() []Work {
-			step, leaves := t.stepWork(s, batch), t.leafWork(s, distinct)
-			return []Work{step.add(leaves.times(1 / float64(t.Interval))), leaves, step}
-		},
+		Run:       func(ctx context.Context) (Figures, error) { return t.run(ctx, s, j) },
 	}
 	if file != "" {
 		job := Job{
@@ -105,30 +97,29 @@ func (t Training) job(s *Set, batch int) (*round.Job, error) {
 	return &round.Job{Algorithm: "ldlf", Numerics: round.Numerics, Seed: 1, Dataset: s.Manifest.Digest(), Params: r.Params}, nil
 }
 
-// run trains once, one task at a time, as a job in one process does. distinct are the
-// different rows of a leaf update's window.
-func (t Training) run(ctx context.Context, s *Set, j *round.Job) (f Figures, distinct float64, err error) {
+// run trains once, one task at a time, as a job in one process does.
+func (t Training) run(ctx context.Context, s *Set, j *round.Job) (f Figures, err error) {
 	trainer, err := ldlf.New().NewTrainer(j, s.Manifest, nil)
 	if err != nil {
-		return f, 0, err
+		return f, err
 	}
 	k, err := ldlf.New().NewKernel(j, s.Manifest)
 	if err != nil {
-		return f, 0, err
+		return f, err
 	}
 	w := &phases{Trainer: trainer}
 	runtime.GC() // what ran before leaves no garbage to it
 	if err := engine.Drive(ctx, w, 0, engine.NewLocal(k, s.Data, 1, nil), nothing); err != nil {
-		return f, 0, err
+		return f, err
 	}
 	steps, updates := float64(t.Interval*t.Intervals), float64(t.Intervals)
 	if w.steps != int(steps) || w.iterations != t.Intervals*t.Iterations {
-		return f, 0, fmt.Errorf("want %[3]v steps and %[4]d iterations, got %[1]d and %[2]d", w.steps, w.iterations, steps, t.Intervals*t.Iterations)
+		return f, fmt.Errorf("want %[3]v steps and %[4]d iterations, got %[1]d and %[2]d", w.steps, w.iterations, steps, t.Intervals*t.Iterations)
 	}
 	step, leaves := w.stepping.Seconds(), w.updating.Seconds()
 	f.Seconds = []float64{(step + leaves) / steps, leaves / updates, step / steps}
 	f.Loss = trainer.Progress().Loss
-	return f, w.distinct, nil
+	return f, nil
 }
 
 func nothing(uint64, round.Trainer) error { return nil }
@@ -142,7 +133,6 @@ type phases struct {
 
 	steps, iterations  int
 	stepping, updating time.Duration
-	distinct           float64 // rows of the last iteration
 }
 
 // Next implements round.Trainer.
@@ -157,7 +147,6 @@ func (p *phases) Next() (*round.Round, error) {
 
 // Fold implements round.Trainer.
 func (p *phases) Fold(r *round.Result) error {
-	before := p.Progress().Samples
 	err := p.Trainer.Fold(r)
 	spent := time.Since(p.began)
 	switch {
@@ -167,51 +156,6 @@ func (p *phases) Fold(r *round.Result) error {
 	case p.kind == "leaf update" && p.steps > 0:
 		p.iterations++
 		p.updating += spent
-		p.distinct = float64(p.Progress().Samples - before)
 	}
 	return err
-}
-
-// weights returns the weights that a row of the batch is multiplied by, in the first layer and in the one behind it,
-// where there is one; the first takes so many values of the row.
-func (t Training) weights(values float64) (first, behind float64) {
-	outputs, hidden := float64(t.Outputs), float64(t.Hidden)
-	if t.Hidden == 0 {
-		return values * outputs, 0
-	}
-	return values * hidden, hidden * outputs
-}
-
-// stepWork is what a gradient step needs: the two products of the feature function, of a second layer three, and the
-// two of the trees, sigmoids, walks over the nodes, ratios, and the optimiser, which
-// reads gradient, momentum and Θ and writes the last two.
-func (t Training) stepWork(s *Set, batch int) Work {
-	rows, outputs := float64(batch), float64(t.Outputs)
-	values, leaves, labels := s.values()/float64(s.Manifest.Rows), float64(int(1)<<(t.Depth-1)), float64(s.Manifest.Labels)
-	first, behind := t.weights(values)
-	width, rest := t.weights(float64(s.Manifest.Features + 1))
-	trees, theta := float64(t.Trees), width+rest
-	products := rows*(4*first+6*behind) + rows*trees*4*leaves*labels
-	return Work{
-		Products: products,
-		F32:      products + rows*(2*outputs+trees*(7*leaves+labels)) + 4*theta,
-		F64:      rows * outputs * sigmoidOps,
-		Bytes:    5*4*theta + rows*4*(values+labels), Set: 3 * 4 * theta,
-	}
-}
-
-// leafWork is what a leaf update needs: the routing of its distinct rows, and in each
-// iteration g = p·q in float32 and pᵀr in float64, for which p is read once.
-func (t Training) leafWork(s *Set, rows float64) Work {
-	outputs, trees, iterations := float64(t.Outputs), float64(t.Trees), float64(t.Iterations)
-	values, leaves, labels := s.values()/float64(s.Manifest.Rows), float64(int(1)<<(t.Depth-1)), float64(s.Manifest.Labels)
-	first, behind := t.weights(values)
-	product := 2 * rows * trees * leaves * labels
-	p := 4 * rows * trees * leaves
-	return Work{
-		Products: 2 * iterations * product,
-		F32:      iterations*(product+rows*trees*labels) + rows*(2*(first+behind)+2*trees*leaves),
-		F64:      iterations*product + rows*outputs*sigmoidOps,
-		Bytes:    (iterations + 1) * p, Set: p,
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/coppice-ldl/coppice/internal/version"
 )
@@ -41,10 +43,17 @@ func ThisMachine() Machine {
 	return m
 }
 
-// Same reports whether figures of two machines can be compared: all but the memory.
-func (m Machine) Same(o Machine) bool {
-	return m.Processor == o.Processor && m.Cores == o.Cores && m.System == o.System && m.Kernels == o.Kernels &&
-		strings.Join(m.Features, " ") == strings.Join(o.Features, " ")
+// features lists what of the processor matters here.
+func features() (all []string) {
+	for _, f := range []struct {
+		name string
+		has  bool
+	}{{"AVX2", cpu.X86.HasAVX2}, {"FMA", cpu.X86.HasFMA}, {"AVX-512", cpu.X86.HasAVX512F}} {
+		if f.has {
+			all = append(all, f.name)
+		}
+	}
+	return all
 }
 
 // Versions are those of what is measured, by name.

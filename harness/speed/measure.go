@@ -13,8 +13,6 @@ type Case struct {
 	Of   []string // what each of its figures is: "a step"
 	// Run does it once.
 	Run func(ctx context.Context) (Figures, error)
-	// Work returns the work of each figure; it is called after runs.
-	Work func() []Work
 	// Jobs are what peers do beside it, by peer.
 	Jobs map[string]Job
 	// Cold is set where the run that does not count is Coppice's alone: a peer's run is long.
@@ -44,12 +42,7 @@ type Options struct {
 	Limit time.Duration
 	// Note, where set, is told what runs now.
 	Note func(text string)
-
-	quickRoof bool // for tests: a roof of less than a millisecond
 }
-
-// roofFor is how long each loop of the roof's measurement runs in each round.
-const roofFor = 5 * time.Millisecond
 
 // Measure runs all cases in turns, and peers in turns with them.
 func Measure(ctx context.Context, kind string, cases []Case, peers []*Peer, o Options) (*Report, error) {
@@ -59,15 +52,11 @@ func Measure(ctx context.Context, kind string, cases []Case, peers []*Peer, o Op
 			r.Versions[name] = version
 		}
 	}
-	each, sizes := roofFor, streamSizes
-	if o.quickRoof {
-		each, sizes = time.Microsecond, streamSizes[:2]
-	}
-	t := &turns{cases: cases, peers: peers, options: o, began: time.Now(), roof: newRoofMeter(each, sizes)}
+	t := &turns{cases: cases, peers: peers, options: o, began: time.Now()}
 	if err := t.all(ctx); err != nil {
 		return nil, err
 	}
-	r.Runs, r.Roof = t.runs, &t.roof.roof
+	r.Runs = t.runs
 	for i := range cases {
 		r.Rows = append(r.Rows, t.results(i)...)
 	}
@@ -80,7 +69,6 @@ type turns struct {
 	peers   []*Peer
 	options Options
 	began   time.Time
-	roof    *roofMeter
 
 	runs   int
 	ours   [][]Figures   // by case and run
@@ -98,7 +86,6 @@ func (t *turns) all(ctx context.Context) error {
 			break
 		}
 		began := time.Now()
-		t.roof.measure()
 		if err := t.round(ctx, number); err != nil {
 			return err
 		}
@@ -182,14 +169,9 @@ func (c *Case) shown(f Figures) float64 {
 // results makes the rows of a case.
 func (t *turns) results(i int) (rows []Result) {
 	c := &t.cases[i]
-	work := c.Work()
 	for k, of := range c.Of {
 		seconds := column(t.ours[i], k)
-		row := Result{Name: c.Name, Of: of, Seconds: SpreadOf(seconds), Work: work[k], Loss: c.shown(t.ours[i][t.runs-1])}
-		row.Floor = row.Work.Floor(&t.roof.roof)
-		if row.Floor > 0 {
-			row.Times = row.Seconds.Median / row.Floor
-		}
+		row := Result{Name: c.Name, Of: of, Seconds: SpreadOf(seconds), Loss: c.shown(t.ours[i][t.runs-1])}
 		for j, p := range t.peers {
 			if t.theirs[i][j] == nil {
 				continue

@@ -79,7 +79,7 @@ func TestPeersInTurns(t *testing.T) {
 	var order []string
 	with, without := counting("a", &order), counting("b", &order)
 	with.Jobs, with.Agreement = map[string]Job{"torch": {"kind": "ldlf"}, "other": {}}, 0.1
-	r, err := Measure(t.Context(), "ldlf", []Case{with, without}, []*Peer{p}, Options{Runs: 3, Limit: time.Hour, quickRoof: true})
+	r, err := Measure(t.Context(), "ldlf", []Case{with, without}, []*Peer{p}, Options{Runs: 3, Limit: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestColdPeer(t *testing.T) {
 	var order, notes []string
 	c := counting("a", &order)
 	c.Jobs, c.Cold = map[string]Job{"torch": {}}, true
-	_, err = Measure(t.Context(), "forest", []Case{c}, []*Peer{p}, Options{Runs: 1, quickRoof: true, Note: func(s string) { notes = append(notes, s) }})
+	_, err = Measure(t.Context(), "forest", []Case{c}, []*Peer{p}, Options{Runs: 1, Note: func(s string) { notes = append(notes, s) }})
 	if err != nil || strings.Join(notes, "; ") != "a: Coppice, warm-up run, not counted; a: Coppice, run 1 of 1; a: torch, run 1 of 1" {
 		t.Errorf("%q: error %v", notes, err)
 	}
@@ -122,7 +122,7 @@ func TestPeerThatFails(t *testing.T) {
 			var order []string
 			c := counting("a", &order)
 			c.Jobs, c.Agreement = map[string]Job{"torch": {"kind": "ldlf"}}, 0.1
-			_, err = Measure(t.Context(), "ldlf", []Case{c}, []*Peer{p}, Options{Runs: 1, quickRoof: true})
+			_, err = Measure(t.Context(), "ldlf", []Case{c}, []*Peer{p}, Options{Runs: 1})
 			if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %v, want one that says %q", err, says)
 			}

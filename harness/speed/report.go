@@ -2,10 +2,9 @@ package speed
 
 // Report is what a measurement found: a file of it is what a later one is compared with.
 type Report struct {
-	Kind     string            `json:"kind"` // kernels, ldlf, network, forest, cluster
+	Kind     string            `json:"kind"` // ldlf, network, forest, cluster
 	Machine  Machine           `json:"machine"`
 	Versions map[string]string `json:"versions"`
-	Roof     *Roof             `json:"roof,omitempty"`
 	Runs     int               `json:"runs"` // of each row; fewer than were asked for where time was up
 	// Data says of each dataset what it was: a file, or generated.
 	Data    []Source  `json:"data,omitempty"`
@@ -33,10 +32,6 @@ type Result struct {
 	Name    string `json:"name"`
 	Of      string `json:"of"` // what takes the seconds: "a step"
 	Seconds Spread `json:"seconds"`
-	Work
-	Floor float64 `json:"minimum_seconds,omitempty"` // 0: not known
-	// Times is how many times the floor the median is.
-	Times float64 `json:"times_minimum,omitempty"`
 	// Loss is the K-L divergence of the model on its training rows, where there is one.
 	Loss  float64      `json:"loss,omitempty"`
 	Peers []PeerResult `json:"peers,omitempty"`

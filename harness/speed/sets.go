@@ -89,11 +89,3 @@ func (s *Set) ForPeers(folder string) (path string, err error) {
 	}
 	return f.Name(), err
 }
-
-// values returns how many values of features the rows have that are stored.
-func (s *Set) values() float64 {
-	if s.Manifest.Sparse {
-		return float64(s.Manifest.NonZeros)
-	}
-	return float64(s.Manifest.Rows) * float64(s.Manifest.Features)
-}
