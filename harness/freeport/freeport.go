@@ -33,8 +33,8 @@ var next atomic.Uint64
 func init() { next.Store(rand.Uint64N(blocks)) }
 
 // maxLeases bounds the sockets of a process that finds blocks for days. The blocks of older
-// leases are in use by then, or no longer needed.
-const maxLeases = 256
+// leases are in use by then, or no longer needed. Tests of one package need hundreds at once.
+const maxLeases = 1024
 
 // leases holds a UDP socket on the first port of each block that this process found last. Other
 // processes skip the block even if nothing listens on its TCP ports yet.
@@ -43,20 +43,14 @@ var leases struct {
 	sockets []net.PacketConn
 }
 
-// lease takes a block for this process. An error says that another process has it.
-func lease(base int) error {
-	socket, err := net.ListenPacket("udp", address(base))
-	if err != nil {
-		return err
-	}
+// keep keeps a lease.
+func keep(lease net.PacketConn) {
 	leases.Lock()
 	defer leases.Unlock()
-	leases.sockets = append(leases.sockets, socket)
-	if len(leases.sockets) > maxLeases {
+	if leases.sockets = append(leases.sockets, lease); len(leases.sockets) > maxLeases {
 		leases.sockets[0].Close()
 		leases.sockets = leases.sockets[1:]
 	}
-	return nil
 }
 
 // Blocks returns the first ports of n blocks that are free now. An error says that there are
@@ -71,11 +65,17 @@ func Blocks(n int) ([]int, error) {
 	var found []int
 	for i := 0; i < blocks && len(found) < n; i++ {
 		base := lowestPort + int(next.Add(1)%blocks)*BlockPorts
-		block, err := hold(base)
-		held = append(held, block...)
-		if err == nil && lease(base) == nil {
-			found = append(found, base)
+		lease, err := net.ListenPacket("udp", address(base)) // before its TCP ports: the process that has the lease may listen just now
+		if err != nil {
+			continue
 		}
+		block, err := hold(base)
+		if held = append(held, block...); err != nil {
+			lease.Close()
+			continue
+		}
+		keep(lease)
+		found = append(found, base)
 	}
 	if len(found) < n {
 		return nil, errors.New("there are no free ports on " + Host)
