@@ -296,8 +296,8 @@ func TestOutageOfADisk(t *testing.T) {
 	})
 	s := &outageSite{t: t, c: cmdtest.StartWith(t, proc.Config{Dir: dir, Coordinators: 1})}
 	s.fill()
-	s.must(fillUp(filepath.Join(small, "ballast")))
 	testkit.Until(t, "the full disk to be told", func() bool {
+		s.must(fillUp(filepath.Join(small, "ballast"))) // again: the coordinator may have deleted a file meanwhile
 		c, err := s.c.Client().Cluster(t.Context())
 		return err == nil && strings.Contains(c.Problem, "the disk is full")
 	})
@@ -315,9 +315,9 @@ func TestOutageOfADisk(t *testing.T) {
 	s.says("disk full", one, b.Stderr, "nearly full", fmt.Sprintf("%d %%", 5))
 }
 
-// fillUp writes a file until its disk is full.
+// fillUp appends to a file until its disk is full.
 func fillUp(path string) error {
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
