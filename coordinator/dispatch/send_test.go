@@ -113,7 +113,7 @@ func TestBundles(t *testing.T) {
 	large := round.Var{ID: 2, Version: 21, Data: bytes.Repeat([]byte("value"), maxBundle/4)}
 	d = l.do(x, 3, reduceRound(2, variable(1, 11), large, variable(3, 30)))
 	if kinds := w.next(protocol.KindValue).bundle; len(kinds) != 2 {
-		t.Errorf("messages of kinds %v in one that is large", kinds)
+		t.Errorf("a large bundle has messages of kinds %v", kinds)
 	}
 	w.next(protocol.KindValue)
 	if kinds, want := w.next(protocol.KindValue).bundle, []protocol.Kind{protocol.KindValue, protocol.KindRun}; !slices.Equal(kinds, want) {

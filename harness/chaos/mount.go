@@ -44,8 +44,8 @@ func noDisks(*Config) string {
 }
 
 // A block disk is an ext4 in a file, on a loop device. Unlike a file system in memory it can
-// be shut down: from then on every read, write and sync is an input/output error, and what
-// was not synced is gone, until it is unmounted and mounted again.
+// be shut down: from then on every read, write and sync is an input/output error, until it is
+// unmounted and mounted again. Data that was not synced is gone.
 
 // newBlockDisk makes a block disk in a file and mounts it at a folder.
 func newBlockDisk(image, dir string) error {

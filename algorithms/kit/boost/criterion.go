@@ -91,7 +91,7 @@ type Variant struct {
 	PerLabel bool
 	// L2 says that there is a setting l2.
 	L2 bool
-	// Factor returns the factor of the trees' sums beside the learning rate, of so many labels.
+	// Factor returns the factor of the trees' sums for so many labels. The learning rate is another factor.
 	Factor func(labels int) float64
 	// NewCriterion makes the criterion of one grower.
 	NewCriterion func(c *Config) Criterion

@@ -32,8 +32,8 @@ type columns struct {
 
 func (c *columns) column(i int) []uint32 { return c.entries[c.start[i]:c.start[i+1]] }
 
-// Varies reports whether a column has at least two values in a node. entries are those of the
-// node, rows is the number of its rows; a row without an entry has the value 0.
+// Varies reports whether a column has at least two values in a node. entries are the
+// node's entries of the column, and rows is the number of its rows. A row without an entry has the value 0.
 func Varies(entries []uint32, rows int) bool {
 	if len(entries) != rows {
 		return len(entries) > 0

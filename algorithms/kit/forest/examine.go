@@ -45,7 +45,7 @@ type Threshold struct {
 	Visited   bool    // by the adaptive step (Eq. 5)
 }
 
-// RootExaminer is a kernel whose trees have roots to examine: that of structrf and of rf.
+// RootExaminer is a kernel whose trees have roots to examine: the kernel of structrf or of rf.
 type RootExaminer interface {
 	// ExamineRoot returns the gains at the root of the first tree. d has all shards. An error may be ErrLeaf.
 	ExamineRoot(d *dataset.Data) (*RootGains, error)
@@ -84,7 +84,7 @@ func (e *examination) splitOf(s *split) NodeSplit {
 	return NodeSplit{int(s.column), e.threshold(&e.node, s), s.gain(e.node.copies)}
 }
 
-// examine tries every threshold of the root, and then those of the adaptive step.
+// examine tries every threshold of the root, and then the thresholds of the adaptive step.
 func (e *examination) examine(found NodeSplit) *RootGains {
 	e.gains = &RootGains{Rows: e.node.to - e.node.from, Split: found}
 	if best := e.repeat(0, e.list); best != nil { // the tree has a split, so that it is there

@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// TestExaminedRoots holds the gains of roots against float64 twins, the visits against those of
-// the slow twin, and the splits against the trees'.
+// TestExaminedRoots compares the gains of roots with float64 twins, the visits with the visits of
+// the slow twin, and the splits with the splits of trees.
 func TestExaminedRoots(t *testing.T) {
 	for name, f := range families {
 		t.Run(name, func(t *testing.T) {

@@ -125,7 +125,7 @@ func (w *treeWriter) feature(f uint32) string {
 	return fmt.Sprintf("x[%d]", f)
 }
 
-// distribution writes a leaf's labels, those of the greatest degree first.
+// distribution writes a leaf's labels; the labels with the greatest degrees come first.
 func (w *treeWriter) distribution(leaf int) string {
 	degrees := w.tree.leaves[leaf*w.tree.Labels : (leaf+1)*w.tree.Labels]
 	order := make([]int, len(degrees))

@@ -171,15 +171,15 @@ func Gather(dst []Sample, rows []uint32, refs []dataset.RowRef, d *dataset.Data)
 	return dst
 }
 
-// The operations of a Descent's rounds (Round.Op), beside those of scaling.
+// The operations of a Descent's rounds (Round.Op). Package scaling has others.
 const (
 	OpStep     uint8 = iota + 210 // the gradient of one mini-batch
 	OpValidate                    // the loss of the validation rows
 	OpCompare                     // the same, and its difference from the reference's
 )
 
-// The values that rounds carry (Var.ID), beside the scaling: at most maxVectors vectors, of
-// which the first is Θ, and as many of the reference's.
+// The values that rounds carry (Var.ID), apart from the scaling: at most maxVectors vectors, and
+// as many of the reference's. The first vector is Θ.
 const (
 	varVectors   = 0xfe10
 	varReference = varVectors + maxVectors

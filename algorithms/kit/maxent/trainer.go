@@ -48,7 +48,7 @@ func (s *Settings) Memory(terms int, m *dataset.Manifest) algorithms.Footprint {
 }
 
 // MemoryOf estimates the memory of a fit whose optimiser keeps so many bytes, and whose evaluations
-// sum so many values beside the rows and their losses.
+// sum so many values, apart from the rows and their losses.
 func (s *Settings) MemoryOf(optimiser int64, sums int, m *dataset.Manifest) algorithms.Footprint {
 	n, set := Evaluation(m.Features, m.Labels), s.Training()
 	f := fullbatch.Memory(&set, n, optimiser, sums, m)
