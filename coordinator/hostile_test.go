@@ -32,6 +32,7 @@ type hostile struct {
 	*secured
 	folders map[string]string // of certificates, by who; without a folder the caller is anonymous
 	cluster string
+	web     map[string]*http.Client // by who
 }
 
 // everybody lists who tries: a role, and how the docs name it.
@@ -39,7 +40,7 @@ var everybody = []string{"anonymous", "read", "submit", "admin", "coordinator", 
 
 func newHostile(t *testing.T) *hostile {
 	t.Helper()
-	h := &hostile{secured: secure(t, 3), folders: map[string]string{"anonymous": ""}}
+	h := &hostile{secured: secure(t, 3), folders: map[string]string{"anonymous": ""}, web: make(map[string]*http.Client)}
 	h.startAll(1)
 	ctx := deadline(t)
 	h.leader(ctx)
@@ -57,6 +58,13 @@ func newHostile(t *testing.T) *hostile {
 	}
 	for _, role := range certs.NodeRoles {
 		h.folders[string(role)] = h.authority.Folder(role, "eve")
+	}
+	for who, folder := range h.folders {
+		client := browser(t, folder)
+		connections := client.Transport.(*http.Transport)
+		connections.DisableKeepAlives = false // some 1,500 requests need no handshake each
+		t.Cleanup(connections.CloseIdleConnections)
+		h.web[who] = client
 	}
 	return h
 }
@@ -165,7 +173,7 @@ func (h *hostile) ask(ctx context.Context, port int, who, method, path string) (
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	response, err := browser(h.t, h.folders[who]).Do(r)
+	response, err := h.web[who].Do(r)
 	if err != nil {
 		h.t.Fatal(err)
 	}
