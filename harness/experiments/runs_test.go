@@ -150,19 +150,10 @@ func TestRecordedRuns(t *testing.T) {
 	}
 }
 
-// TestManyRuns: a cluster computes 2,000 runs in one job, and 2,000 others of more folds and rows in
-// another, with the table of --local.
-func TestManyRuns(t *testing.T) {
-	testkit.WithoutRace(t)
-	runsOfTwoJobs(t, 2000)
-}
-
-// TestRunsOfTwoJobs: a cluster computes runs in one job, and others of more folds and rows in another.
-func TestRunsOfTwoJobs(t *testing.T) { runsOfTwoJobs(t, 200) }
-
-// runsOfTwoJobs computes n runs, and as many others, and compares them with --local.
-func runsOfTwoJobs(t *testing.T, n int) {
-	t.Helper()
+// TestRunsOfTwoJobs: a cluster computes 400 runs in one job, and as many others of more folds and rows in another, with the
+// table of --local.
+func TestRunsOfTwoJobs(t *testing.T) {
+	n := 400 / testkit.Slowdown
 	dir := t.TempDir()
 	cmdtest.ArtificialFile(t, dir, "tiny.csv", 60, 1)
 	server := cmdtest.Start(t, 1, 2).Servers()

@@ -22,8 +22,8 @@ var (
 )
 
 const (
-	matrixSeeds = 1000 // so many hit each run of the matrix
-	shortSeeds  = 60   // of go test -short
+	matrixSeeds = 700 // so many hit each run of the matrix
+	shortSeeds  = 60  // of go test -short
 )
 
 // directory makes an empty directory for disks, in memory if the system has such a place.
