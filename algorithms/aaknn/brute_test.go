@@ -152,7 +152,7 @@ func TestNeighbours(t *testing.T) {
 	testkit.WithoutRace(t)
 	for name, k := range map[string]int{"SJAFFE": 5, "Yeast_spo5": 32, "Movie": 8} {
 		t.Run(name, func(t *testing.T) {
-			if name == "Movie" && (slowed || testing.Short()) {
+			if name == "Movie" && (testkit.Race || testing.Short()) {
 				t.Skip("takes seconds: not with -short or -race")
 			}
 			y, x := fold(t, name)

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -58,7 +59,7 @@ func TestGoldenDigests(t *testing.T) {
 // TestDefaultsHoldAgainstMembers: over three folds the K-L of the default ensemble is at most 1 %
 // above that of the better of its members alone.
 func TestDefaultsHoldAgainstMembers(t *testing.T) {
-	if slowed || testing.Short() {
+	if testkit.Race || testing.Short() {
 		t.Skip("takes seconds: not with -short or -race")
 	}
 	m, shards := datatest.Shared(t, "SJAFFE.mat")

@@ -32,7 +32,7 @@ func TestAutoTrains(t *testing.T) {
 	testkit.WithoutRace(t)
 	for _, s := range autoSets {
 		t.Run(s.name, func(t *testing.T) {
-			if slowed && s.name != "SJAFFE" || s.large && testing.Short() {
+			if testkit.Race && s.name != "SJAFFE" || s.large && testing.Short() {
 				t.Skip("takes seconds: not with -short or -race")
 			}
 			model, mean := autoFolds(t, s.name, s.folds)

@@ -152,7 +152,7 @@ func accuracy(t testing.TB, sets []*problem, a algorithms.Algorithm, v param.Val
 // TestDigits holds the accuracy on the digits, the mean over three test sets, against that of
 // an independent implementation less what its deviation allows.
 func TestDigits(t *testing.T) {
-	if testing.Short() || slowed {
+	if testing.Short() || testkit.Race {
 		t.Skip("takes seconds")
 	}
 	sets := digits(t)
@@ -213,9 +213,7 @@ func TestDigitsTable(t *testing.T) {
 // Jaccard index that is higher than that of forests of the same number of trees that test features,
 // and three trees of networks have a higher one than eight of the others.
 func TestTextures(t *testing.T) {
-	if testing.Short() || slowed {
-		t.Skip("takes seconds")
-	}
+	testkit.Large(t)
 	seeds := []uint64{1}
 	if *tables {
 		seeds = []uint64{1, 2, 3, 4, 5}

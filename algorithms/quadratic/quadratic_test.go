@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/quadratic"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/harness/testkit/scaletest"
 )
@@ -244,7 +245,7 @@ func TestRefuses(t *testing.T) {
 // TestPersons: leave-one-person-out on FG-Net, beside 6.55 of the paper's Table 1 and 6.662 of an
 // independent implementation.
 func TestPersons(t *testing.T) {
-	if slowed || testing.Short() {
+	if testkit.Race || testing.Short() {
 		t.Skip("takes seconds: not with -short or -race")
 	}
 	mae, floored, cut := scaletest.Persons(t, quadratic.New(), paper)

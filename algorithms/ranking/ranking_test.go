@@ -214,7 +214,7 @@ func collected(t *testing.T, p *scaletest.Problem, j *round.Job, tr algorithms.T
 // TestPersons: three persons of FG-Net, held out one at a time. Their mean absolute errors are
 // those of an independent implementation with QR of [A; √λ I]. All 82 persons take minutes.
 func TestPersons(t *testing.T) {
-	if slowed || testing.Short() {
+	if testkit.Race || testing.Short() {
 		t.Skip("takes seconds: not with -short or -race")
 	}
 	for person, want := range map[int]float64{0: 6.44956, 13: 7.26598, 41: 4.07700} {

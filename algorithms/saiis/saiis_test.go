@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/harness/contract"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 )
 
@@ -119,7 +120,7 @@ func falls(t *testing.T, name string, train func(int, func(algorithms.Trainer) a
 // are found or not.
 func TestLossNeverRises(t *testing.T) {
 	iterations := int64(40)
-	if slowed {
+	if testkit.Race {
 		iterations = 10
 	}
 	for _, density := range []float64{1, 0.1} {
@@ -137,7 +138,7 @@ func TestLossNeverRises(t *testing.T) {
 // TestYeast: on Yeast_spo5 too the loss never rises, and preset paper ends with a cross-entropy that is
 // within 1 % of SA-BFGS's.
 func TestYeast(t *testing.T) {
-	if slowed || testing.Short() {
+	if testkit.Race || testing.Short() {
 		t.Skip("takes seconds: not with -short or -race")
 	}
 	m, shards := datatest.Shared(t, "Yeast_spo5.mat")

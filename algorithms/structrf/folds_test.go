@@ -51,8 +51,8 @@ var reproductions = []reproduction{
 func TestTenFolds(t *testing.T) {
 	for _, r := range reproductions {
 		t.Run(r.name, func(t *testing.T) {
-			if slowed || r.large && testing.Short() {
-				t.Skip("takes seconds: not with -short or -race")
+			if r.large {
+				testkit.Large(t)
 			}
 			forest := runFolds(t, structrf.Name, r.name, "exhaustive")
 			kl, mean := get(t, forest.Measures, "kl"), get(t, forest.MeanPredictor, "kl")
@@ -85,8 +85,8 @@ func TestTenFolds(t *testing.T) {
 func TestAdaptiveStepLosesNothing(t *testing.T) {
 	for _, name := range []string{"Yeast_alpha", "SJAFFE", "Movie"} {
 		t.Run(name, func(t *testing.T) {
-			if slowed || name != "SJAFFE" && testing.Short() {
-				t.Skip("takes seconds: not with -short or -race")
+			if name != "SJAFFE" {
+				testkit.Large(t)
 			}
 			all := runFolds(t, structrf.Name, name, "exhaustive")
 			some := runFolds(t, structrf.Name, name, "adaptive")

@@ -28,6 +28,15 @@ const (
 	longestShare  = 250 * time.Millisecond // after a condition that takes long
 )
 
+// Large skips a test that computes for many seconds on a large dataset, unless COPPICE_TEST_LARGE is set. A smaller dataset
+// goes through the same code in another test.
+func Large(t testing.TB) {
+	t.Helper()
+	if os.Getenv("COPPICE_TEST_LARGE") == "" {
+		t.Skip("it computes for many seconds; COPPICE_TEST_LARGE is not set")
+	}
+}
+
 // Until waits for a condition that nothing notifies of; what names it. If a look at
 // the condition takes long, as a command does, the pause is twice that time: other tests need the processor.
 func Until(t testing.TB, what string, done func() bool) {

@@ -22,8 +22,8 @@ func TestTenFolds(t *testing.T) {
 	}{{"SJAFFE", .79, false}, {"Yeast_spo5", .98, false}, {"Movie", .70, true}} {
 		for _, a := range both {
 			t.Run(c.name+"/"+a.Name(), func(t *testing.T) {
-				if slowed || testing.Short() {
-					t.Skip("takes seconds: not with -short or -race")
+				if c.one {
+					testkit.Large(t)
 				}
 				model, mean := foldLosses(t, a, c.name, c.one)
 				t.Logf("K-L %.4f, %.4f of the mean (ratio %.4f, at most %.2f)", model, mean, model/mean, c.ratio)

@@ -1,5 +1,0 @@
-//go:build !race
-
-package ensemble_test
-
-const slowed = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package boost_test
-
-const slowed = false

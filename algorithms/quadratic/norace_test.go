@@ -1,5 +1,0 @@
-//go:build !race
-
-package quadratic_test
-
-const slowed = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package ranking_test
-
-const slowed = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package saiis
-
-const slowed = false

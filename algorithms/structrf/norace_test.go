@@ -1,5 +1,0 @@
-//go:build !race
-
-package structrf_test
-
-const slowed = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package structrf_test
-
-// slowed tells that the race detector makes everything some ten times slower.
-const slowed = true
