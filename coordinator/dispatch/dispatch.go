@@ -474,16 +474,34 @@ type mailbox struct {
 	ends   []end
 }
 
-// end is the end of something that a goroutine of an executor did.
-type end struct {
-	event   schedule.Event
-	over    error          // if set: the job cannot go on, and event is not used
-	partial *round.Partial // of LeaderComputed, in a reduce round
-	bytes   []byte         // of ResultStored and of LeaderComputed: the result
-	// progress is how far the sub-job is by its result. With before true it is all there is to tell: the result was recorded
-	// before the round began.
+// end is the end of something that a goroutine of an executor did: an event, or a pointer to one of the types below.
+type end any
+
+// storedResult is a result that is on the leader's disk.
+type storedResult struct {
+	event    *schedule.ResultStored
+	bytes    []byte
+	progress *round.Progress // how far the sub-job is by its result
+}
+
+// verifiedResult is what the leader computed itself.
+type verifiedResult struct {
+	event   *schedule.LeaderComputed
+	bytes   []byte         // in a gather round
+	partial *round.Partial // in a reduce round
+}
+
+// knownProgress is how far a sub-job is by its result, which was recorded before the round began.
+type knownProgress struct {
+	round    uint64
+	task     int
 	progress *round.Progress
-	before   bool
+}
+
+// roundOver: the job cannot go on.
+type roundOver struct {
+	round uint64
+	err   error
 }
 
 func newMailbox(room *protocol.Room) *mailbox {

@@ -75,31 +75,30 @@ const (
 	recordPause = 250 * time.Millisecond
 )
 
-// gathered is the message of a worker that has a result.
-func (s *results) gathered(a *schedule.Action) *protocol.Result {
+// gathered is the message of a worker that has the result of a task.
+func (s *results) gathered(worker string, task int, r schedule.Result) *protocol.Result {
 	return &protocol.Result{
 		Stamp:  protocol.Stamp{Epoch: s.x.d.cfg.Epoch, Job: s.x.id, Round: s.x.number},
-		Worker: a.Worker, Task: uint32(a.Task), Compute: uint64(a.Result.Took), Digest: a.Result.Digest.String(), Bytes: a.Result.Bytes,
+		Worker: worker, Task: uint32(task), Compute: uint64(r.Took), Digest: r.Digest.String(), Bytes: r.Bytes,
 	}
 }
 
 // store brings a result here, of a worker or of the leader itself. It is read as it comes: the end of the round does not wait
 // for that.
-func (s *results) store(a *schedule.Action) {
-	c, result, own := s.gathered(a), a.Result, s.own[a.Task]
+func (s *results) store(a *schedule.Store) {
+	c := s.gathered(a.Worker, a.Task, a.Result)
+	e := &storedResult{event: &schedule.ResultStored{Round: c.Round, Task: a.Task, Result: a.Result}, bytes: s.own[a.Task]}
 	delete(s.own, a.Task)
-	leaders := a.Worker == schedule.Verifier
 	s.work.Go(func() {
-		e := end{event: schedule.Event{Kind: schedule.ResultStored, Round: c.Round, Task: int(c.Task), Result: result}, bytes: own}
 		var err error
-		if leaders {
-			_, err = s.x.d.cfg.Results.Keep(own)
+		if c.Worker == schedule.Verifier {
+			_, err = s.x.d.cfg.Results.Keep(e.bytes)
 		} else {
 			e.bytes, err = s.x.d.cfg.Results.Fetch(s.ctx, c)
 		}
 		if err != nil {
 			wait.For(s.ctx, recordPause) // otherwise the worker would announce it again at once
-			s.x.mail.putEnd(end{event: schedule.Event{Kind: schedule.ResultLost, Round: c.Round, Task: int(c.Task), Err: err}})
+			s.x.mail.putEnd(&schedule.ResultLost{Round: c.Round, Task: int(c.Task), Err: err})
 			return
 		}
 		e.progress = s.x.progress.read(e.bytes)
@@ -108,12 +107,12 @@ func (s *results) store(a *schedule.Action) {
 }
 
 // record has a result recorded that is here.
-func (s *results) record(a *schedule.Action) {
+func (s *results) record(a *schedule.Record) {
 	if s.bytes != nil {
-		s.bytes[a.Task] = s.x.mem.in.end.bytes
+		s.bytes[a.Task] = s.x.mem.in.stored.bytes
 	}
-	s.progress[a.Task] = s.x.mem.in.end.progress
-	r := recording{s.gathered(a), s.x.r.Tasks, s.x.progress.failed(s.progress[a.Task]), a.Async}
+	s.progress[a.Task] = s.x.mem.in.stored.progress
+	r := recording{s.gathered("", a.Task, a.Result), s.x.r.Tasks, s.x.progress.failed(s.progress[a.Task]), a.Async}
 	if !a.Async {
 		s.work.Go(func() { s.recordUntilDone(s.ctx, &r) })
 		return
@@ -137,29 +136,26 @@ type recording struct {
 func (s *results) recordUntilDone(ctx context.Context, r *recording) {
 	c, async := r.result, r.async
 	digest, _ := digests.Parse(c.Digest)
-	e := end{event: schedule.Event{
-		Kind: schedule.ResultRecorded, Round: c.Round, Task: int(c.Task),
-		Result: schedule.Result{Digest: digest, Bytes: c.Bytes, Took: time.Duration(c.Compute)},
-	}}
+	late := false
 	for pause := recordPause; ctx.Err() == nil; pause = min(2*pause, schedule.LongestPause) {
 		err := s.x.d.cfg.Results.Record(ctx, c, r.of, r.failed)
 		switch {
 		case errors.Is(err, ErrOver):
-			e.over = fmt.Errorf("task %d: %w", c.Task, err)
+			s.x.mail.putEnd(&roundOver{c.Round, fmt.Errorf("task %d: %w", c.Task, err)})
 		case errors.Is(err, blobs.ErrMissing):
-			e.event.Kind, e.event.Err = schedule.ResultLost, err
+			s.x.mail.putEnd(&schedule.ResultLost{Round: c.Round, Task: int(c.Task), Err: err, Late: late})
 		case err != nil:
-			if async && !e.event.Late {
-				e.event.Late = true
-				s.x.mail.putEnd(end{event: schedule.Event{Kind: schedule.RecordingLate}})
+			if async && !late {
+				late = true
+				s.x.mail.putEnd(&schedule.RecordingLate{})
 			}
 			s.x.d.cfg.Log.Warn("the result of a task could not be recorded; recording is tried again", "job", s.x.id, "unit", c.Task, "error", err)
 			wait.For(ctx, pause)
 			continue
-		case async && !e.event.Late: // nobody waits for it
-			return
+		case !async || late: // otherwise nobody waits for it
+			result := schedule.Result{Digest: digest, Bytes: c.Bytes, Took: time.Duration(c.Compute)}
+			s.x.mail.putEnd(&schedule.ResultRecorded{Round: c.Round, Task: int(c.Task), Result: result, Late: late})
 		}
-		s.x.mail.putEnd(e)
 		return
 	}
 }
@@ -170,12 +166,12 @@ func (s *results) skip(tasks []uint32, took time.Duration) {
 	s.work.Go(func() {
 		for pause := recordPause; s.ctx.Err() == nil; pause = min(2*pause, schedule.LongestPause) {
 			err := s.x.d.cfg.Results.Withhold(s.ctx, s.x.id, n, tasks, took)
-			e := end{event: schedule.Event{Kind: schedule.SkipsRecorded, Round: n, Tasks: tasks}}
-			if errors.Is(err, ErrOver) {
-				e.over = fmt.Errorf("task %d: %w", tasks[0], err)
-			}
-			if err == nil || e.over != nil {
-				s.x.mail.putEnd(e)
+			switch {
+			case err == nil:
+				s.x.mail.putEnd(&schedule.SkipsRecorded{Round: n, Tasks: tasks})
+				return
+			case errors.Is(err, ErrOver):
+				s.x.mail.putEnd(&roundOver{n, fmt.Errorf("task %d: %w", tasks[0], err)})
 				return
 			}
 			s.x.d.cfg.Log.Warn("the list of tasks that are not run could not be recorded; recording is tried again", "job", s.x.id, "units", len(tasks), "error", err)
@@ -184,21 +180,12 @@ func (s *results) skip(tasks []uint32, took time.Duration) {
 	})
 }
 
-// end takes in that tasks have ended.
-func (s *results) end(a *schedule.Action) {
-	for _, task := range a.Tasks {
-		delete(s.x.outbox.checkpoints, task)
-		t := int(task)
-		if a.Skipped {
-			s.x.progress.notRun(t)
-			continue
-		}
-		if !a.Known {
-			s.digests[t], s.took[t] = a.Result.Digest, uint64(a.Result.Took)
-		}
-		s.x.progress.have(t, s.progress[t], time.Duration(s.took[t]), a.Known)
-		delete(s.progress, t)
-	}
+// end takes in that a task has ended.
+func (s *results) end(a *schedule.Ended) {
+	delete(s.x.outbox.checkpoints, uint32(a.Task))
+	s.digests[a.Task], s.took[a.Task] = a.Result.Digest, uint64(a.Result.Took)
+	s.x.progress.have(a.Task, s.progress[a.Task], a.Result.Took, false)
+	delete(s.progress, a.Task)
 }
 
 // readKnown reads, from the results that were recorded before the round, how far their sub-jobs are.
@@ -217,7 +204,7 @@ func (s *results) readKnown() {
 		for t, d := range known {
 			if result, err := s.x.d.cfg.Results.Load(s.ctx, d.String()); err == nil { // an error is found again at the end
 				if p := s.x.progress.read(result); p != nil {
-					s.x.mail.putEnd(end{event: schedule.Event{Round: n, Task: t}, progress: p, before: true})
+					s.x.mail.putEnd(&knownProgress{n, t, p})
 				}
 			}
 		}
@@ -304,7 +291,7 @@ func (x *Executor) verify(ctx context.Context, task int) {
 	}
 	ctx = v.ctx
 	c := &Case{ID: x.id, Job: x.job, Manifest: x.manifest, Round: x.r, Task: task}
-	e := end{event: schedule.Event{Kind: schedule.LeaderComputed, Round: x.number, Task: task}}
+	e := &verifiedResult{event: &schedule.LeaderComputed{Round: x.number, Task: task}}
 	v.work.Go(func() {
 		select {
 		case <-ctx.Done():

@@ -115,7 +115,7 @@ func (d *Dispatcher) workersChanged() {
 const taskWeight = 0.125
 
 // computed counts tasks that a worker says it has computed.
-func (d *Dispatcher) computed(a *schedule.Action, kind string, now time.Time) {
+func (d *Dispatcher) computed(a *schedule.Computed, kind string, now time.Time) {
 	tasks := max(1, a.N)
 	mean := a.Took.Seconds() / float64(tasks)
 	d.cfg.Metrics.Compute.Observe(a.Took.Seconds())

@@ -44,22 +44,22 @@ func (r *reduce) begin([]Known) {
 	r.leaseChecked()
 }
 
-func (r *reduce) step(e *Event) {
-	switch e.Kind {
-	case Tick:
+func (r *reduce) step(e Event) {
+	switch e := e.(type) {
+	case *Tick:
 		r.passOn()
 		r.retryRested()
 		r.hold(false)
 		r.leaseChecked()
-	case PartialArrived:
+	case *PartialArrived:
 		r.partial(e)
-	case WorkerLacks:
+	case *WorkerLacks:
 		r.lacks(e)
-	case TaskFailed:
+	case *TaskFailed:
 		r.taskFailed(e)
-	case LeaderComputed:
+	case *LeaderComputed:
 		r.leaderComputed(e)
-	case ResultAnnounced, CheckpointArrived, ProgressArrived:
+	case *ResultAnnounced, *CheckpointArrived, *ProgressArrived:
 		r.drop(Stale)
 	}
 	switch {
@@ -71,14 +71,14 @@ func (r *reduce) step(e *Event) {
 			r.delay = max(min(r.roundDelay, r.workers.limits.Lost), r.delay-r.delay/delayRounds)
 		}
 		r.hold(false)
-		r.do(Action{Kind: Finish})
+		r.do(&Finish{})
 	case r.assign():
 		r.leaseChecked()
 	}
 }
 
 // partial takes in the partial of a node of the reduction tree. The numbers are not here: actions say what to do with them.
-func (r *reduce) partial(e *Event) {
+func (r *reduce) partial(e *PartialArrived) {
 	r.workers.answered(e.Worker, r.now)
 	if e.Round != r.number || !r.workers.Trusts(e.Worker) {
 		r.drop(Stale)
@@ -93,7 +93,7 @@ func (r *reduce) partial(e *Event) {
 	took := min(e.Took, r.now.Sub(r.began))
 	r.slowest = max(r.slowest, took)
 	r.roundDelay = max(r.roundDelay, r.now.Sub(r.began)-took)
-	r.do(Action{Kind: Computed, Worker: e.Worker, N: to - from, Took: e.Took})
+	r.do(r.computed.put(Computed{Worker: e.Worker, N: to - from, Took: e.Took}))
 	needed := false
 	for t := from; t < to; t++ {
 		s := &r.tasks[t]
@@ -106,7 +106,7 @@ func (r *reduce) partial(e *Event) {
 			return
 		}
 		if s.isOpen() {
-			r.answer(t, e.Worker, e.Result)
+			r.answer(t, e.Worker, Result{Digest: e.Digest})
 			return
 		}
 	}
@@ -115,7 +115,7 @@ func (r *reduce) partial(e *Event) {
 		r.count(TasksWasted, to-from)
 		return
 	}
-	r.do(Action{Kind: UsePartial})
+	r.do(&UsePartial{})
 	for t := from; t < to; t++ {
 		r.done(t)
 	}
@@ -126,10 +126,10 @@ func (r *reduce) partial(e *Event) {
 func (r *reduce) use(t int, worker string, _ Result, quarantined bool) {
 	if quarantined {
 		r.over = true
-		r.do(Action{Kind: Restart})
+		r.do(&Restart{})
 		return
 	}
-	r.do(Action{Kind: UseKept, Task: t, Worker: worker})
+	r.do(&UseKept{Task: t, Worker: worker})
 	r.done(t)
 }
 
@@ -239,7 +239,7 @@ func (r *reduce) hold(all bool) {
 			shards = slices.DeleteFunc(shards, func(s dataset.ShardRef) bool { return w.shards[s.Digest] })
 		}
 		if all || w != nil && len(shards) > 0 {
-			r.do(Action{Kind: SendHold, Worker: name, Shards: shards})
+			r.do(&SendHold{Worker: name, Shards: shards})
 		}
 	}
 }
@@ -364,7 +364,7 @@ func (r *reduce) leaseOne(t, i int) {
 	case r.verifies:
 		*l = Lease{worker: Verifier, task: t}
 		s.state = Leased
-		r.do(Action{Kind: Compute, Task: t})
+		r.do(&Compute{Task: t})
 	case s.check == doubted:
 		r.fail("%w; there is no other worker to check whether that worker or the job is at fault", r.notFiniteError(t, other))
 	}
