@@ -311,3 +311,63 @@ func (c *Client) Prune(ctx context.Context, r protocol.PruneRequest) (*protocol.
 	var v protocol.Deletion
 	return &v, c.json(ctx, http.MethodPost, at("jobs", "prune"), r, &v)
 }
+
+// NewWithToken is NewWith for a user with a token. The source verifies the coordinators, and may be
+// one of certs.Trust. Without a source it returns an error: a token is never sent in the clear.
+func NewWithToken(servers string, source *certs.Source, token string) (*Client, error) {
+	if source == nil {
+		return nil, errClear
+	}
+	c, err := NewWith(servers, source)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range []*http.Client{c.http, c.places.http} {
+		h.Transport = &bearer{h.Transport, token}
+	}
+	return c, nil
+}
+
+// Tokens asks a cluster about the tokens of its users.
+type Tokens struct{ Client *Client }
+
+// List lists the tokens, also expired and revoked ones.
+func (t Tokens) List(ctx context.Context) (list []protocol.Token, err error) {
+	return list, t.Client.json(ctx, http.MethodGet, at("tokens"), nil, &list)
+}
+
+// Create makes a token valid.
+func (t Tokens) Create(ctx context.Context, r protocol.TokenRequest) (*protocol.Token, error) {
+	var v protocol.Token
+	return &v, t.Client.json(ctx, http.MethodPost, at("tokens"), r, &v)
+}
+
+// Revoke ends a token.
+func (t Tokens) Revoke(ctx context.Context, id string) (*protocol.Token, error) {
+	var v protocol.Token
+	return &v, t.Client.json(ctx, http.MethodDelete, at("tokens", id), nil, &v)
+}
+
+// Audit lists the newest audit records that a query asks for, the newest first.
+func Audit(ctx context.Context, c *Client, q protocol.AuditQuery) (list []protocol.AuditRecord, err error) {
+	values := make(url.Values)
+	if q.Limit > 0 {
+		values.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Since > 0 {
+		values.Set("since", strconv.FormatInt(q.Since, 10))
+	}
+	if q.Caller != "" {
+		values.Set("caller", q.Caller)
+	}
+	if q.Refused {
+		values.Set("refused", "true")
+	}
+	return list, c.json(ctx, http.MethodGet, at("audit")+"?"+values.Encode(), nil, &list)
+}
+
+// Revoke revokes a certificate. Time is set by the cluster.
+func Revoke(ctx context.Context, c *Client, r protocol.Revocation) (*protocol.Revocation, error) {
+	var v protocol.Revocation
+	return &v, c.json(ctx, http.MethodPost, at("revocations"), r, &v)
+}

@@ -257,6 +257,15 @@ func (s *sum) releaseKept(task int) {
 	}
 }
 
+// useKept puts a kept partial into the tree, and drops the others of its task.
+func (s *sum) useKept(at result) error {
+	p := s.kept[at]
+	delete(s.kept, at)
+	s.releaseKept(at.task)
+	_, err := s.tree.Put(0, at.task, p)
+	return err
+}
+
 // step applies an event and performs the actions that follow. A partial that the event brought and no action took is released.
 func (x *Executor) step(ctx context.Context, e schedule.Event) error {
 	x.decide(func(dst []schedule.Action, now time.Time) []schedule.Action { return x.schedule.Step(dst, now, e) })
@@ -304,11 +313,7 @@ func (x *Executor) perform(ctx context.Context) error {
 		case *schedule.KeepPartial:
 			x.sum.kept[result{a.Task, a.Worker}] = x.mem.in.takePartial()
 		case *schedule.UseKept:
-			at := result{a.Task, a.Worker}
-			p := x.sum.kept[at]
-			delete(x.sum.kept, at)
-			x.sum.releaseKept(a.Task)
-			if _, err := x.sum.tree.Put(0, a.Task, p); err != nil {
+			if err := x.sum.useKept(result{a.Task, a.Worker}); err != nil {
 				return err
 			}
 		case *schedule.UseCheckpoint:
@@ -332,13 +337,9 @@ func (x *Executor) perform(ctx context.Context) error {
 		case *schedule.Restart:
 			x.restart = true
 		case *schedule.WakeOthers:
-			x.d.wake(x)
+			x.d.wake(func(other *Executor) bool { return other != x })
 		case *schedule.WakeJob:
-			x.d.mu.Lock()
-			if other := x.d.jobs[a.Job]; other != nil {
-				other.mail.wake()
-			}
-			x.d.mu.Unlock()
+			x.d.wake(func(other *Executor) bool { return other.id == a.Job })
 		case *schedule.Ended:
 			x.results.end(a)
 		case *schedule.EndedBefore:

@@ -3,6 +3,7 @@ package schedule
 import (
 	"time"
 
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
@@ -157,4 +158,260 @@ type Known struct {
 	Task   uint32
 	Digest digests.Digest
 	Took   time.Duration
+}
+
+// Action is something to do: a pointer to one of the types below. Actions and their slices are valid until the next Step.
+type Action interface{ isAction() }
+
+// action is embedded in each type of an Action.
+type action struct{}
+
+func (*action) isAction() {}
+
+// SendSetup: send Worker the job.
+type SendSetup struct {
+	action
+	Worker string
+}
+
+// SendValue: send Worker value number Var of the round.
+type SendValue struct {
+	action
+	Worker string
+	Var    int
+}
+
+// SendChunks: send Worker N chunks of value number Var, beginning with chunk From. If Known, send only their names.
+type SendChunks struct {
+	action
+	Worker string
+	Var    int
+	From   int
+	N      int
+	Known  bool
+}
+
+// SendRun: ask Worker to compute Tasks.
+type SendRun struct {
+	action
+	Worker string
+	Tasks  []uint32
+}
+
+// SendStop: tell Worker not to compute Task any longer.
+type SendStop struct {
+	action
+	Worker string
+	Task   int
+}
+
+// SendForget: tell Worker to forget the job.
+type SendForget struct {
+	action
+	Worker string
+}
+
+// SendHold: tell Worker to keep Shards on its disk.
+type SendHold struct {
+	action
+	Worker string
+	Shards []dataset.ShardRef
+}
+
+// UsePartial: put the partial of the event into the reduction tree.
+type UsePartial struct{ action }
+
+// KeepPartial: keep the partial of the event as the one of (Task, Worker): another is compared with it.
+type KeepPartial struct {
+	action
+	Task   int
+	Worker string
+}
+
+// UseKept: put the kept partial of (Task, Worker) into the tree.
+type UseKept struct {
+	action
+	Task   int
+	Worker string
+}
+
+// UseCheckpoint: keep the state of Task that the event brought from Worker.
+type UseCheckpoint struct {
+	action
+	Task   int
+	Worker string
+}
+
+// UseProgress: show what the event says of Task.
+type UseProgress struct {
+	action
+	Task int
+}
+
+// Drop: do not use the message of the event.
+type Drop struct {
+	action
+	Reason DropReason
+}
+
+// DropReason says why a message is not used.
+type DropReason uint8
+
+const (
+	Stale     DropReason = iota // of another round, or not needed any longer
+	Malformed                   // it does not fit the round
+	Duplicate                   // of a task that has a result
+)
+
+// Store: bring Result of Task from Worker to the leader's disk. If Worker is Verifier, the leader has the bytes.
+type Store struct {
+	action
+	Worker string
+	Task   int
+	Result Result
+}
+
+// Record: have a quorum sync Result of Task and commit it. Async is true if the round does not wait for it.
+type Record struct {
+	action
+	Task   int
+	Result Result
+	Async  bool
+}
+
+// RecordSkips: commit that Tasks are not run, after Took of computing each.
+type RecordSkips struct {
+	action
+	Tasks []uint32
+	Took  time.Duration
+}
+
+// Compute: compute Task on the leader.
+type Compute struct {
+	action
+	Task int
+}
+
+// Quarantine: record that the results of Worker, which had tasks of Jobs, are wrong for Reason, before any later action is
+// performed.
+type Quarantine struct {
+	action
+	Worker string
+	Jobs   []uint64
+	Reason string
+}
+
+// Restart: empty the reduction tree and begin the round again. No action follows it.
+type Restart struct{ action }
+
+// WakeOthers: send all other jobs a Woken event.
+type WakeOthers struct{ action }
+
+// WakeJob: send Job a Woken event.
+type WakeJob struct {
+	action
+	Job uint64
+}
+
+// Ended: Task has Result.
+type Ended struct {
+	action
+	Task   int
+	Result Result
+}
+
+// EndedBefore: Tasks had ended before the round began, with the results that are known.
+type EndedBefore struct {
+	action
+	Tasks []uint32
+}
+
+// NotRun: Tasks have ended without results.
+type NotRun struct {
+	action
+	Tasks []uint32
+}
+
+// Retried: Task failed on Worker for Reason, and runs again after Pause. Worker may be Verifier.
+type Retried struct {
+	action
+	Task   int
+	Worker string
+	Reason string
+	Pause  time.Duration
+	Err    error // names the task and has Reason
+}
+
+// RetriedLost: the result of Task could not be stored, for Err, and Task runs again.
+type RetriedLost struct {
+	action
+	Task int
+	Err  error
+}
+
+// RetriedNotFinite: the partial of Task from Worker is not finite, for Reason, and Task runs again elsewhere.
+type RetriedNotFinite struct {
+	action
+	Task   int
+	Worker string
+	Reason string
+}
+
+// Computed: Worker computed N tasks in Took.
+type Computed struct {
+	action
+	Worker string
+	N      int
+	Took   time.Duration
+}
+
+// Count: add N to the counter Metric.
+type Count struct {
+	action
+	Metric Metric
+	N      int
+}
+
+// Metric is a counter that Count adds to.
+type Metric uint8
+
+const (
+	TasksRetried     Metric = iota // given out again
+	TasksWasted                    // computed in vain
+	ResultsCompared                // of audited tasks
+	ResultsDifferent               // of compared tasks
+)
+
+// Finish: the round is complete.
+type Finish struct{ action }
+
+// Fail: the job cannot go on, for Err.
+type Fail struct {
+	action
+	Err error
+}
+
+// output collects the actions of a step. Each partial and each round of a worker needs some of the kinds that have a pool.
+type output struct {
+	actions   []Action
+	computed  pool[Computed]
+	sendValue pool[SendValue]
+	sendRun   pool[SendRun]
+	listed    []uint32 // memory of SendRun.Tasks and NotRun.Tasks
+	// over is true if the round is complete, has failed or begins again: nothing more is given out.
+	over bool
+}
+
+// pool is the memory of the actions of one kind. It serves every step.
+type pool[T any] []T
+
+func (p *pool[T]) put(a T) *T {
+	*p = append(*p, a)
+	return &(*p)[len(*p)-1]
+}
+
+// start begins a step, which appends its actions to dst.
+func (o *output) start(dst []Action) {
+	o.actions, o.listed = dst, o.listed[:0]
+	o.computed, o.sendValue, o.sendRun = o.computed[:0], o.sendValue[:0], o.sendRun[:0]
 }

@@ -278,8 +278,8 @@ func (j *Job) take() []Action {
 		j.freed = false
 		j.do(&WakeOthers{})
 	}
-	list := j.list
-	j.list = nil
+	list := j.actions
+	j.actions = nil
 	return list
 }
 
@@ -289,7 +289,7 @@ func (j *Job) Compares(t int) bool { return t < len(j.tasks) && j.tasks[t].check
 // Computed returns how long the slowest partial of the last reduce round was computed, as workers say.
 func (j *Job) Computed() time.Duration { return j.reduce.slowest }
 
-func (o *output) do(a Action) { o.list = append(o.list, a) }
+func (o *output) do(a Action) { o.actions = append(o.actions, a) }
 
 func (o *output) count(m Metric, n int) { o.do(&Count{Metric: m, N: n}) }
 
