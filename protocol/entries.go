@@ -487,3 +487,11 @@ type AuditQuery struct {
 	Caller  string // the name of the caller; empty: all
 	Refused bool   // true: only requests that were refused
 }
+
+// Params lists the parameters of the query.
+func (q *AuditQuery) Params() []Param {
+	return []Param{
+		{"limit", &q.Limit, "a number of records"}, {"since", &q.Since, "a time in Unix seconds"},
+		{"caller", &q.Caller, ""}, {"refused", &q.Refused, "true or false"},
+	}
+}

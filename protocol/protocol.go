@@ -118,6 +118,12 @@ func (c *coder) fail(format string, args ...any) {
 	}
 }
 
+// decode reads a message that is all fields of its method code.
+func decode(m interface{ code(c coder) coder }, b []byte) error {
+	c := m.code(coder{b: b, reads: true})
+	return bounded(m, c.end())
+}
+
 // end returns the first error of a coder that reads. It is an error if bytes are left.
 func (c *coder) end() error {
 	if len(c.b) > 0 {

@@ -147,7 +147,7 @@ func TestDiskFails(t *testing.T) {
 		if !a.Running() {
 			return true
 		}
-		if err := c.Client().TransferLeadership(ctx, ""); err != nil {
+		if err := c.Client().Members().Transfer(ctx, ""); err != nil {
 			t.Log(err)
 		}
 		return false

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -110,40 +109,23 @@ const defaultRecords = 100
 // then by number. The log may have them in another order, since refusals are counted for a while before they are recorded, and
 // the clocks of coordinators differ.
 func (h *auditHandlers) list(r *http.Request) (any, error) {
-	q := r.URL.Query()
-	number := func(name string, otherwise, most int64) (int64, error) {
-		text := q.Get(name)
-		if text == "" {
-			return otherwise, nil
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 || n > most {
-			return 0, fmt.Errorf("%w: %s: want a number from 0 to %d, got %.80q", errBad, name, most, text)
-		}
-		return n, nil
+	q := protocol.AuditQuery{Limit: defaultRecords}
+	if err := protocol.ReadQuery(r.URL.Query(), "a list of audit records", q.Params()); err != nil {
+		return nil, bad{err}
 	}
-	limit, err := number("limit", defaultRecords, state.MaxAudit)
-	if err != nil {
-		return nil, err
+	if q.Limit < 0 || q.Limit > state.MaxAudit || q.Since < 0 {
+		return nil, fmt.Errorf("%w: want a limit from 0 to %d and a time from 0 on, got %d and %d", errBad, state.MaxAudit, q.Limit, q.Since)
 	}
-	since, err := number("since", 0, 1<<62)
-	if err != nil {
-		return nil, err
-	}
-	refused, err := strconv.ParseBool(cmp.Or(q.Get("refused"), "false"))
-	if err != nil {
-		return nil, fmt.Errorf("%w: refused: want true or false, got %.80q", errBad, q.Get("refused"))
-	}
-	caller, list := q.Get("caller"), []protocol.AuditRecord{}
+	list := []protocol.AuditRecord{}
 	for one := range h.store.State().Audit {
-		if one.Time >= since && (caller == "" || one.Caller == caller) && (!refused || one.Refused != "") {
+		if one.Time >= q.Since && (q.Caller == "" || one.Caller == q.Caller) && (!q.Refused || one.Refused != "") {
 			list = append(list, *one)
 		}
 	}
 	slices.SortFunc(list, func(a, b protocol.AuditRecord) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Number, a.Number))
 	})
-	return list[:min(int64(len(list)), limit)], nil
+	return list[:min(len(list), q.Limit)], nil
 }
 
 // add keeps the refusals that another coordinator has counted.
