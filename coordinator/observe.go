@@ -29,23 +29,16 @@ type observer struct {
 	http    *httpServer
 	blobs   *blobs.Folder
 	metrics *metrics.Coordinator
-	network slowness // only run uses it
+	slowAt  time.Time // when the log last said that the network is too slow; only run uses it
 }
 
 // run sets the gauges until ctx is done.
 func (o *observer) run(ctx context.Context) {
-	tick := time.NewTicker(o.cfg.timeouts.ObserveGauges)
-	defer tick.Stop()
-	for {
+	for range wait.Every(ctx, o.cfg.timeouts.ObserveGauges) {
 		o.metrics.ObserveSecurity(o.cfg.exposed, o.cfg.TLS)
 		o.observeNetwork()
 		o.observeLog()
 		o.observeDisk()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 
@@ -139,11 +132,9 @@ func (o *observer) observeNetwork() {
 	m.Heartbeat.Set(o.cfg.Heartbeat.Seconds())
 	m.HeartbeatNeeded.Set(needed.Seconds())
 	o.health.slow.Store(&text)
-	switch warn, inform := o.network.update(text != "", time.Now()); {
-	case warn:
+	if now := time.Now(); text != "" && now.Sub(o.slowAt) > tellAgain {
+		o.slowAt = now
 		o.cfg.Log.Warn("the network is too slow for the timeouts: leaders may change and tasks may be computed twice", "reason", text)
-	case inform:
-		o.cfg.Log.Info("the network is fast enough for the timeouts again")
 	}
 }
 
@@ -183,40 +174,8 @@ func heartbeatNeeded(list []roundTrip, t *protocol.Timeouts) (needed time.Durati
 	return needed, text + fmt.Sprintf(": start every coordinator with --heartbeat %v", needed)
 }
 
-// slowness decides when the log says that the network is too slow, and that it is fast
-// enough again.
-type slowness struct {
-	logged    bool      // true if the log says that it is slow
-	loggedAt  time.Time // when the log said so last
-	fastSince time.Time // since when it is fast enough; zero while it is slow
-}
-
-const (
-	// tellAgain is how often the log repeats that the network is slow.
-	tellAgain = 10 * time.Minute
-	// fastFor is how long the network must be fast enough before the log says so: round
-	// trips may be close to the limit.
-	fastFor = 30 * time.Second
-)
-
-// update notes whether the network is slow now, and reports what the log should say:
-// that it is slow, or that it is fast enough again.
-func (w *slowness) update(slow bool, now time.Time) (warn, inform bool) {
-	switch {
-	case slow:
-		w.fastSince = time.Time{}
-		warn = !w.logged || now.Sub(w.loggedAt) > tellAgain
-	case w.logged && w.fastSince.IsZero():
-		w.fastSince = now
-	case w.logged:
-		inform = now.Sub(w.fastSince) >= fastFor
-	}
-	if warn {
-		w.loggedAt = now
-	}
-	w.logged = (w.logged || warn) && !inform
-	return warn, inform
-}
+// tellAgain is how often the log repeats that the network is slow.
+const tellAgain = 10 * time.Minute
 
 const (
 	// loadEvery is the time between two measurements of the budget.
@@ -236,17 +195,10 @@ type load struct {
 
 // observeLoad sets the gauges of the budget, and warns of clients that were closed, until ctx is done.
 func (o *observer) observeLoad(ctx context.Context) {
-	tick := time.NewTicker(loadEvery)
-	defer tick.Stop()
 	var before load
 	var unlogged uint64 // clients that were closed or refused since the last warning
 	var loggedAt time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range wait.Every(ctx, loadEvery) {
 		var now load
 		if s := o.nats.server; s != nil {
 			now.nats = s.Load()

@@ -24,6 +24,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -275,9 +276,7 @@ func (s *reports) get(m store.Server) report {
 
 // run asks until ctx is done.
 func (s *reports) run(ctx context.Context) {
-	tick := time.NewTicker(2 * s.peers.cfg.timeouts.ObserveGauges)
-	defer tick.Stop()
-	for {
+	for range wait.Every(ctx, 2*s.peers.cfg.timeouts.ObserveGauges) {
 		last := s.store.Stats().LastIndex // before the questions, so that no coordinator seems to lack newer entries
 		var found map[store.Server]report
 		if s.leading() {
@@ -292,11 +291,6 @@ func (s *reports) run(ctx context.Context) {
 		s.lag.Reset()
 		for m, one := range found {
 			s.lag.WithLabelValues(m.ID).Set(float64(behind(last, one.Last)))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
 		}
 	}
 }
@@ -328,18 +322,14 @@ func (s *reports) ask(ctx context.Context, m store.Member) report {
 	}
 	self, err := s.peers.cfg.asker.askSelf(ctx, at.HTTP)
 	next.other = ""
-	switch peer, refused := errors.AsType[*certs.PeerError](err); {
-	case refused:
+	if peer, refused := errors.AsType[*certs.PeerError](err); refused {
 		next.other = peer.Error()
-	case err != nil:
-	case self.ID != m.ID || self.Cluster != "" && self.Cluster != s.peers.clusterID:
-		next.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.peers.clusterID)
-	case self.Directory == "":
-		next.other = self.Problem // it is starting and does not know its folder yet
-	case self.Directory != m.Directory:
-		next.other = fmt.Sprintf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", self.Directory)
-	default:
-		next = report{Self: self, at: time.Now()}
+	} else if err == nil {
+		if other := members.Other(&self, m, s.peers.clusterID, at.HTTP); other != nil {
+			next.other = other.Error()
+		} else {
+			next = report{Self: self, at: time.Now()}
+		}
 	}
 	return next
 }
@@ -366,9 +356,7 @@ type membership struct {
 // run follows the list until ctx is done. It returns an error that wraps ErrRemoved or
 // ErrDuplicate if this coordinator must end.
 func (m *membership) run(ctx context.Context) error {
-	tick := time.NewTicker(min(membersEvery, 5*m.cfg.Heartbeat))
-	defer tick.Stop()
-	for {
+	for range wait.Every(ctx, min(membersEvery, 5*m.cfg.Heartbeat)) {
 		m.write()
 		m.nats.updateRoutes()
 		if !m.logged && m.joins && m.store.Answer().Phase == store.PhaseJoining {
@@ -379,12 +367,8 @@ func (m *membership) run(ctx context.Context) error {
 		if err := m.doubt(ctx); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 	}
+	return nil
 }
 
 // write writes MEMBERS if the list has changed or the file is missing.

@@ -489,7 +489,7 @@ type TokenRevokeEntry struct {
 // Param is a parameter of a request. Its zero value is left out.
 type Param struct {
 	Name string
-	Into any    // a *string, *bool, *int, *int64, *uint64 or *[]JobState
+	Into any    // a *string, *bool, *int, *int64, *uint64, *float64 or *[]JobState
 	Want string // what the value is, for errors
 }
 
@@ -535,6 +535,8 @@ func ReadQuery(v url.Values, what string, params []Param) (err error) {
 			*into, err = strconv.Atoi(text)
 		case *int64:
 			*into, err = strconv.ParseInt(text, 10, 64)
+		case *float64:
+			*into, err = strconv.ParseFloat(text, 64)
 		case *uint64:
 			*into, err = strconv.ParseUint(text, 10, 64)
 		}

@@ -238,28 +238,17 @@ type CellsRef struct {
 	Count int `json:"count"` // runs
 }
 
-// CancelEntry cancels a job that is queued, running or paused. A job that is
-// cancelled already stays so. The entry is refused if the job has ended otherwise.
-type CancelEntry struct {
+// JobEntry is the body of the entries that a user's wish about one job makes: Cancel, Pause, Resume and ModelDelete.
+//
+// Cancel cancels a job that is queued, running or paused. A job that is
+// cancelled already stays so. Pause pauses a job that is queued or running: its driver stops, and the
+// last commit stays. Resume queues a paused job again, to go on from its last commit. These three are refused if the job has
+// ended otherwise. ModelDelete deletes all models of a done job; the job stays, with its result. It is
+// refused if the job never had a model. An entry whose wish is fulfilled already changes nothing.
+type JobEntry struct {
 	Job    uint64 `json:"job"`
 	Time   int64  `json:"time"`
 	Millis int64  `json:"millis,omitempty"` // of Time
-}
-
-// PauseEntry pauses a job that is queued or running: its driver stops, and the
-// last commit stays. A job that is paused already stays so. The entry is refused if the
-// job has ended.
-type PauseEntry struct {
-	Job    uint64 `json:"job"`
-	Time   int64  `json:"time"`
-	Millis int64  `json:"millis,omitempty"` // of Time
-}
-
-// ResumeEntry queues a paused job again, to go on from its last commit. A job
-// that is queued or runs stays so. The entry is refused if the job has ended.
-type ResumeEntry struct {
-	Job  uint64 `json:"job"`
-	Time int64  `json:"time"`
 }
 
 // SuspectEntry distrusts Worker, which answered with bytes that the leader, as

@@ -338,13 +338,6 @@ type JobsDeleteEntry struct {
 // 128 KiB.
 const MaxDelete = 4096
 
-// ModelDeleteEntry deletes all models of a done job; the job stays, with its result. It is
-// refused if the job never had a model. If the models were deleted before, it changes nothing.
-type ModelDeleteEntry struct {
-	Job  uint64 `json:"job"`
-	Time int64  `json:"time"`
-}
-
 // DeleteRequest deletes jobs by number: all of them, or none if a job has not ended or
 // never was.
 type DeleteRequest struct {

@@ -226,12 +226,9 @@ func (h *changeHandlers) ofJob(w http.ResponseWriter, r *http.Request) {
 // second line on.
 func (h *changeHandlers) ofExperiment(w http.ResponseWriter, r *http.Request) {
 	name, runs := r.PathValue("name"), false
-	if text := r.URL.Query().Get("runs"); text != "" {
-		var err error
-		if runs, err = strconv.ParseBool(text); err != nil {
-			h.jobs.answer(w, nil, fmt.Errorf("%w: runs: want true or false, got %.80q", errBad, text))
-			return
-		}
+	if err := protocol.ReadQuery(r.URL.Query(), "a stream", []protocol.Param{{Name: "runs", Into: &runs, Want: "true or false"}}); err != nil {
+		h.jobs.answer(w, nil, bad{err})
+		return
 	}
 	ended, told := h.open(name), 0
 	defer h.close(name)

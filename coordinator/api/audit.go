@@ -44,13 +44,7 @@ func about(entry any) string {
 		return fmt.Sprintf("a job on dataset %s", e.Dataset)
 	case protocol.ExperimentEntry:
 		return "experiment " + e.Name
-	case protocol.CancelEntry:
-		return fmt.Sprintf("job %d", e.Job)
-	case protocol.PauseEntry:
-		return fmt.Sprintf("job %d", e.Job)
-	case protocol.ResumeEntry:
-		return fmt.Sprintf("job %d", e.Job)
-	case protocol.ModelDeleteEntry:
+	case protocol.JobEntry:
 		return fmt.Sprintf("job %d", e.Job)
 	case protocol.JobsDeleteEntry:
 		return "jobs " + strings.Trim(fmt.Sprint(e.Jobs), "[]")

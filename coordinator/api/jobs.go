@@ -243,63 +243,57 @@ func rankOf(j *state.Job, key string) rank {
 	return r
 }
 
-// change is a request that changes the state of a job that has not ended.
+// change is a request that commits an entry about one job.
 type change struct {
-	kind  protocol.EntryKind
-	entry func(job uint64, now time.Time) any
+	kind protocol.EntryKind
 	// from reports whether a job in a state is changed; otherwise it is in the state already, or has ended.
 	from func(protocol.JobState) bool
 }
 
 var (
-	cancels = change{protocol.EntryCancel, func(job uint64, now time.Time) any {
-		return protocol.CancelEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
-	}, func(s protocol.JobState) bool { return !s.Final() }}
-	pauses = change{protocol.EntryPause, func(job uint64, now time.Time) any {
-		return protocol.PauseEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
-	}, func(s protocol.JobState) bool { return s == protocol.Queued || s == protocol.Running }}
-	resumes = change{protocol.EntryResume, func(job uint64, now time.Time) any {
-		return protocol.ResumeEntry{Job: job, Time: now.Unix()}
-	}, func(s protocol.JobState) bool { return s == protocol.Paused }}
+	cancels = change{protocol.EntryCancel, func(s protocol.JobState) bool { return !s.Final() }}
+	pauses  = change{protocol.EntryPause, func(s protocol.JobState) bool { return s == protocol.Queued || s == protocol.Running }}
+	resumes = change{protocol.EntryResume, func(s protocol.JobState) bool { return s == protocol.Paused }}
 )
 
-// change commits an entry about the job of a request, and answers with the job as the
-// entry left it.
-func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
-		j, err := findJob(h.store.State(), r.PathValue("job"))
-		if err != nil {
-			return nil, err
-		}
-		if err := access.Own(r.Context(), j.String(), j.Owner); err != nil {
-			return nil, err
-		}
-		index, changed, err := commit(r, h.store, c.kind, c.entry(j.ID, time.Now()))
-		if err != nil {
-			return nil, err
-		}
-		return h.info(changed.(*state.Job), index), nil
-	}
+// entry returns the entry about a job.
+func (change) entry(job uint64) protocol.JobEntry {
+	now := time.Now()
+	return protocol.JobEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
 }
 
-// share lets all users read what a job leaves behind.
-func (h *jobHandlers) share(r *http.Request) (any, error) {
-	j, err := findJob(h.store.State(), r.PathValue("job"))
+// changeJob commits an entry about a job that the caller may change, and answers with the job as the
+// entry left it.
+func (v *jobView) changeJob(r *http.Request, key string, kind protocol.EntryKind, entry func(*state.Job) any) (any, error) {
+	j, err := findJob(v.store.State(), key)
 	if err != nil {
 		return nil, err
 	}
 	if err := access.Own(r.Context(), j.String(), j.Owner); err != nil {
 		return nil, err
 	}
-	index, _, err := commit(r, h.store, protocol.EntryShare, protocol.ShareEntry{Jobs: []uint64{j.ID}, Owner: j.Owner})
+	index, changed, err := commit(r, v.store, kind, entry(j))
 	if err != nil {
 		return nil, err
 	}
-	st := h.store.State()
-	if j = st.Job(j.ID); j == nil {
-		return nil, fmt.Errorf("%w: the job was deleted meanwhile", state.ErrNotFound)
+	if shared, ok := changed.([]*state.Job); ok {
+		changed = shared[0]
 	}
-	return h.info(j, max(index, st.Index())), nil
+	return v.info(changed.(*state.Job), index), nil
+}
+
+// change answers a request that changes the state of a job.
+func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		return h.changeJob(r, r.PathValue("job"), c.kind, func(j *state.Job) any { return c.entry(j.ID) })
+	}
+}
+
+// share lets all users read what a job leaves behind.
+func (h *jobHandlers) share(r *http.Request) (any, error) {
+	return h.changeJob(r, r.PathValue("job"), protocol.EntryShare, func(j *state.Job) any {
+		return protocol.ShareEntry{Jobs: []uint64{j.ID}, Owner: j.Owner}
+	})
 }
 
 // delete deletes jobs by id: all of them or none.

@@ -55,15 +55,10 @@ func (t *tokenTable) ValidTokens(now int64) (n int) {
 
 // Token returns the token with an ID, or nil.
 func (t *tokenTable) Token(id string) *Token {
-	if i, ok := t.findToken(id); ok {
-		return t.tokens[i]
-	}
-	return nil
+	return find(t.tokens, id, tokenID)
 }
 
-func (t *tokenTable) findToken(id string) (int, bool) {
-	return search(t.tokens, id, func(t *Token) string { return t.ID })
-}
+func tokenID(t *Token) string { return t.ID }
 
 // WithoutTokens returns the state without tokens.
 func (s *State) WithoutTokens() *State {
@@ -78,7 +73,7 @@ func putToken(s *State, e *protocol.TokenPutEntry) (any, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	i, ok := s.findToken(t.ID)
+	i, ok := search(s.tokens, t.ID, tokenID)
 	if ok {
 		same := *t
 		old := s.tokens[i]
@@ -99,7 +94,7 @@ func putToken(s *State, e *protocol.TokenPutEntry) (any, error) {
 			return nil, fmt.Errorf("%w: %d tokens are valid, and at most %d are possible; revoke some with coppice token revoke", ErrTokens, len(s.tokens), MaxTokens)
 		}
 		s.tokens = removed(s.tokens, first)
-		i, _ = s.findToken(t.ID)
+		i, _ = search(s.tokens, t.ID, tokenID)
 	}
 	s.tokens = inserted(s.tokens, i, t)
 	return t, nil
@@ -107,7 +102,7 @@ func putToken(s *State, e *protocol.TokenPutEntry) (any, error) {
 
 // revokeToken ends a token. A token that was revoked before stays as it is.
 func revokeToken(s *State, e *protocol.TokenRevokeEntry) (any, error) {
-	i, ok := s.findToken(e.ID)
+	i, ok := search(s.tokens, e.ID, tokenID)
 	if !ok {
 		return nil, fmt.Errorf("token %.80q: %w", e.ID, ErrNotFound)
 	}
@@ -145,23 +140,6 @@ func (t *Token) fields(c *wire.Coder) {
 	wire.Numbers(c, "created", &t.Created, &t.Expires, &t.Revoked)
 }
 
-// readToken adds a token of a snapshot.
-func (s *State) readToken(c *wire.Coder) {
-	t := new(Token)
-	if t.fields(c); c.Failed() {
-		return
-	}
-	if err := t.check(); err != nil {
-		c.Failf("%v", err)
-	}
-	if n := len(s.tokens); n > 0 && s.tokens[n-1].ID >= t.ID {
-		c.Failf("tokens are not sorted by ID: %.80q comes too late", t.ID)
-	}
-	if s.tokens = append(s.tokens, t); len(s.tokens) > MaxTokens {
-		c.Failf("want at most %d tokens", MaxTokens)
-	}
-}
-
 const (
 	// MaxRevoked bounds the revoked certificates.
 	MaxRevoked = 10_000
@@ -177,13 +155,11 @@ func (t *revocations) Revocations() []*protocol.Revocation { return t.revoked }
 
 // Revoked reports whether the certificate with a serial number is revoked.
 func (t *revocations) Revoked(serial string) bool {
-	_, ok := t.findRevoked(serial)
+	_, ok := search(t.revoked, serial, revokedSerial)
 	return ok
 }
 
-func (t *revocations) findRevoked(serial string) (int, bool) {
-	return search(t.revoked, serial, func(r *protocol.Revocation) string { return r.Serial })
-}
+func revokedSerial(r *protocol.Revocation) string { return r.Serial }
 
 func revoke(s *State, e *protocol.RevokeEntry) (any, error) {
 	if !protocol.CheckSerial(e.Serial) {
@@ -195,7 +171,7 @@ func revoke(s *State, e *protocol.RevokeEntry) (any, error) {
 	s.revoked = slices.DeleteFunc(slices.Clone(s.revoked), func(r *protocol.Revocation) bool {
 		return r.Until != 0 && r.Until < e.Time-forgetAfter
 	})
-	at, ok := s.findRevoked(e.Serial)
+	at, ok := search(s.revoked, e.Serial, revokedSerial)
 	if ok {
 		return s.revoked[at], nil
 	}
@@ -423,21 +399,17 @@ func (t *memberTable) Members() []protocol.MemberEntry { return t.members }
 
 // Member returns the addresses of a coordinator.
 func (t *memberTable) Member(id string) (protocol.MemberEntry, bool) {
-	if i, ok := t.findMember(id); ok {
-		return t.members[i], true
-	}
-	return protocol.MemberEntry{}, false
+	_, ok := search(t.members, id, memberID)
+	return find(t.members, id, memberID), ok
 }
 
-func (t *memberTable) findMember(id string) (int, bool) {
-	return search(t.members, id, func(m protocol.MemberEntry) string { return m.ID })
-}
+func memberID(m protocol.MemberEntry) string { return m.ID }
 
 func putMember(s *State, e *protocol.MemberEntry) (any, error) {
 	if e.ID == "" {
 		return nil, invalid("the member has no ID")
 	}
-	if i, ok := s.findMember(e.ID); ok {
+	if i, ok := search(s.members, e.ID, memberID); ok {
 		s.members = replaced(s.members, i, *e)
 	} else {
 		s.members = inserted(s.members, i, *e)
@@ -446,7 +418,7 @@ func putMember(s *State, e *protocol.MemberEntry) (any, error) {
 }
 
 func removeMember(s *State, e *protocol.MemberRemoveEntry) (any, error) {
-	if i, ok := s.findMember(e.ID); ok {
+	if i, ok := search(s.members, e.ID, memberID); ok {
 		s.members = removed(s.members, i)
 	}
 	return nil, nil
@@ -484,9 +456,7 @@ func (q *quarantine) QuarantinedWorkers() []protocol.Quarantined {
 	return list
 }
 
-func (q *quarantine) findQuarantined(worker string) (int, bool) {
-	return search(q.workers, worker, func(d quarantinedWorker) string { return d.Worker })
-}
+func quarantinedName(d quarantinedWorker) string { return d.Worker }
 
 // suspect puts a worker in quarantine and marks the jobs that it served, running or ended:
 // their results may be wrong. The first mark of a job and the first reason of a worker
@@ -501,13 +471,13 @@ func suspect(s *State, e *protocol.SuspectEntry) (any, error) {
 	reason := e.Reason[:min(len(e.Reason), protocol.MaxReason)]
 	s.jobs = slices.Clone(s.jobs)
 	for _, id := range e.Jobs {
-		if i, ok := s.findJob(id); ok && s.jobs[i].Suspect == "" {
+		if i, ok := search(s.jobs, id, jobID); ok && s.jobs[i].Suspect == "" {
 			next := *s.jobs[i]
 			next.Suspect = fmt.Sprintf("worker %s: %s", e.Worker, reason)
 			s.jobs[i] = &next
 		}
 	}
-	if i, ok := s.findQuarantined(e.Worker); !ok {
+	if i, ok := search(s.workers, e.Worker, quarantinedName); !ok {
 		d := quarantinedWorker{protocol.Quarantined{Worker: e.Worker, Reason: reason, Time: e.Time}, s.index}
 		s.workers = inserted(s.workers, i, d)
 	}
@@ -524,7 +494,7 @@ func suspect(s *State, e *protocol.SuspectEntry) (any, error) {
 }
 
 func trust(s *State, e *protocol.TrustEntry) (any, error) {
-	i, ok := s.findQuarantined(e.Worker)
+	i, ok := search(s.workers, e.Worker, quarantinedName)
 	if !ok {
 		return nil, fmt.Errorf("quarantined worker %.80q: %w", e.Worker, ErrNotFound)
 	}

@@ -22,15 +22,10 @@ func (t *datasetTable) Datasets() []*protocol.Dataset { return t.datasets }
 
 // Dataset returns the dataset with a name, or nil.
 func (t *datasetTable) Dataset(name string) *protocol.Dataset {
-	if i, ok := t.findDataset(name); ok {
-		return t.datasets[i]
-	}
-	return nil
+	return find(t.datasets, name, datasetName)
 }
 
-func (t *datasetTable) findDataset(name string) (int, bool) {
-	return search(t.datasets, name, func(d *protocol.Dataset) string { return d.Name })
-}
+func datasetName(d *protocol.Dataset) string { return d.Name }
 
 // DatasetBlobs lists the digests of the blobs of a dataset.
 func DatasetBlobs(d *protocol.Dataset) (list []string) {
@@ -81,7 +76,7 @@ func putDataset(s *State, e *protocol.DatasetPutEntry) (any, error) {
 		return nil, err
 	}
 	d := &protocol.Dataset{Name: e.Name, Digest: e.Manifest.Digest(), Manifest: e.Manifest, Ownership: protocol.Ownership{Owner: e.Owner, Private: e.Private}, Time: e.Time}
-	i, ok := s.findDataset(e.Name)
+	i, ok := search(s.datasets, e.Name, datasetName)
 	if ok {
 		if err := differs(s.datasets[i], d); err != nil {
 			return nil, err
@@ -122,7 +117,7 @@ func differs(old, d *protocol.Dataset) error {
 
 // deleteDataset deletes a dataset that no job needs: only jobs that have not ended do.
 func deleteDataset(s *State, e *protocol.DatasetDeleteEntry) (any, error) {
-	i, ok := s.findDataset(e.Name)
+	i, ok := search(s.datasets, e.Name, datasetName)
 	if !ok {
 		return nil, fmt.Errorf("dataset %.80q: %w", e.Name, ErrNotFound)
 	}

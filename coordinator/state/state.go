@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/internal/digests"
@@ -186,6 +187,14 @@ func search[V any, K cmp.Ordered](list []V, key K, of func(V) K) (int, bool) {
 	return slices.BinarySearchFunc(list, key, func(v V, key K) int { return cmp.Compare(of(v), key) })
 }
 
+// find returns the element of a list with a key, as search does, or the zero value.
+func find[V any, K cmp.Ordered](list []V, key K, of func(V) K) (v V) {
+	if i, ok := search(list, key, of); ok {
+		return list[i]
+	}
+	return v
+}
+
 // replaced returns a copy of v with element i set to x.
 func replaced[T any](v []T, i int, x T) []T {
 	v = slices.Clone(v)
@@ -207,7 +216,7 @@ type Result struct {
 	//	DatasetPut                                  the *protocol.Dataset
 	//	Submit, JobState, Commit, Result, Withhold,
 	//	Finish, Cancel, Pause, Resume, ModelDelete  the *Job after the entry
-	//	Experiment                                  its jobs ([]*Job), in its order
+	//	Experiment, Share                           its jobs ([]*Job), in its order
 	//	JobsDelete                                  the jobs that it deleted ([]*Job), by ID
 	//	Condemn                                     the digests that it marked ([]string)
 	//	Revoke                                      the *protocol.Revocation
@@ -490,42 +499,32 @@ func (s *State) read(kind byte, c *wire.Coder) {
 	case recordMember:
 		var m protocol.MemberEntry
 		c.JSON("member", &m)
-		if n := len(s.members); n > 0 && s.members[n-1].ID >= m.ID {
-			c.Failf("members are not sorted by ID: %.80q comes too late", m.ID)
-		}
-		s.members = append(s.members, m)
+		s.members = appended(c, "members", s.members, m, memberID, math.MaxInt)
 	case recordQuarantine:
 		var d quarantinedWorker
 		d.fields(c)
-		if n := len(s.workers); n > 0 && s.workers[n-1].Worker >= d.Worker || d.index > s.index {
-			c.Failf("quarantined workers are not sorted by name, or come from a later log entry: %.80q", d.Worker)
+		if d.index > s.index {
+			c.Failf("quarantined worker %.80q comes from a later log entry", d.Worker)
 		}
-		if s.workers = append(s.workers, d); len(s.workers) > MaxQuarantined {
-			c.Failf("want at most %d quarantined workers", MaxQuarantined)
-		}
+		s.workers = appended(c, "quarantined workers", s.workers, d, quarantinedName, MaxQuarantined)
 	case recordDataset:
 		d := new(protocol.Dataset)
 		datasetFields(c, d)
-		if n := len(s.datasets); n > 0 && s.datasets[n-1].Name >= d.Name {
-			c.Failf("datasets are not sorted by name: %.80q comes too late", d.Name)
-		}
 		if err := checkManifest(d.Manifest); err != nil {
 			c.Failf("dataset %.80q: %v", d.Name, err)
 			return
 		}
 		d.Digest = d.Manifest.Digest()
-		s.datasets = append(s.datasets, d)
+		s.datasets = appended(c, "datasets", s.datasets, d, datasetName, math.MaxInt)
 	case recordJob:
 		s.readJob(c)
 	case recordDeleted:
 		d := new(DeletedJob)
 		d.fields(c)
-		if n := len(s.deleted); n > 0 && s.deleted[n-1].ID >= d.ID || s.Job(d.ID) != nil {
-			c.Failf("deleted jobs are not sorted by number, or still exist: %v", d)
+		if s.Job(d.ID) != nil {
+			c.Failf("deleted job %v still exists", d)
 		}
-		if s.deleted = append(s.deleted, d); len(s.deleted) > MaxDeleted {
-			c.Failf("want at most %d deleted jobs", MaxDeleted)
-		}
+		s.deleted = appended(c, "deleted jobs", s.deleted, d, deletedID, MaxDeleted)
 	case recordMark:
 		var digest string
 		var at uint64
@@ -542,16 +541,21 @@ func (s *State) read(kind byte, c *wire.Coder) {
 	case recordRevocation:
 		r := new(protocol.Revocation)
 		revocationFields(c, r)
-		if n := len(s.revoked); !protocol.CheckSerial(r.Serial) || n > 0 && s.revoked[n-1].Serial >= r.Serial {
-			c.Failf("revoked certificates are not sorted by serial number, or one is not valid: %.80q", r.Serial)
+		if !protocol.CheckSerial(r.Serial) {
+			c.Failf("the serial number of a revoked certificate is not valid: %.80q", r.Serial)
 		}
-		if s.revoked = append(s.revoked, r); len(s.revoked) > MaxRevoked {
-			c.Failf("want at most %d revoked certificates", MaxRevoked)
-		}
+		s.revoked = appended(c, "revoked certificates", s.revoked, r, revokedSerial, MaxRevoked)
 	case recordAudit:
 		s.auditLog.readRecord(c)
 	case recordToken:
-		s.readToken(c)
+		t := new(Token)
+		if t.fields(c); c.Failed() {
+			return
+		}
+		if err := t.check(); err != nil {
+			c.Failf("%v", err)
+		}
+		s.tokens = appended(c, "tokens", s.tokens, t, tokenID, MaxTokens)
 	}
 }
 
@@ -566,9 +570,6 @@ func (s *State) readJob(c *wire.Coder) {
 		return
 	}
 	j.summary = summarize(j.Outcome)
-	if n := len(s.jobs); n > 0 && s.jobs[n-1].ID >= j.ID {
-		c.Failf("%v: jobs are not sorted by number", j)
-	}
 	if !j.State.Final() {
 		d := s.Dataset(j.Dataset)
 		if d == nil || d.Digest != j.Job.Dataset {
@@ -577,7 +578,18 @@ func (s *State) readJob(c *wire.Coder) {
 		}
 		j.Manifest = d.Manifest
 	}
-	s.jobs = append(s.jobs, j)
+	s.jobs = appended(c, "jobs", s.jobs, j, jobID, math.MaxInt)
+}
+
+// appended adds a record of a snapshot to a list that is sorted by key and has at most most elements.
+func appended[V any, K cmp.Ordered](c *wire.Coder, what string, list []V, v V, key func(V) K, most int) []V {
+	if n := len(list); n > 0 && key(list[n-1]) >= key(v) {
+		c.Failf("%s are not sorted: %.80q comes too late", what, fmt.Sprint(key(v)))
+	}
+	if list = append(list, v); len(list) > most {
+		c.Failf("want at most %d %s", most, what)
+	}
+	return list
 }
 
 func damaged(format string, args ...any) error {

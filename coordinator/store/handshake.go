@@ -201,47 +201,39 @@ func note[K comparable](m *map[K]sighting, key K, found party) bool {
 	return tell
 }
 
-// severity returns the level of a log line about a mismatch. An emptied folder is replaced
-// within seconds.
-func severity(self, found party) slog.Level {
-	if self.cluster == found.cluster {
-		return slog.LevelInfo
+// tell records a sighting, and writes a log line if it is new. An emptied folder is replaced within seconds: without a stranger
+// of another cluster it is no warning.
+func tell[K comparable](m *mismatches, in *map[K]sighting, key K, found party, strange bool, text string, args ...any) {
+	m.mu.Lock()
+	isNew := note(in, key, found)
+	m.mu.Unlock()
+	level := slog.LevelInfo
+	if strange {
+		level = slog.LevelWarn
 	}
-	return slog.LevelWarn
+	if isNew {
+		m.log.Log(context.Background(), level, text, args...)
+	}
 }
 
 // answered records that an unexpected party answered for a server that was dialled.
 func (m *mismatches) answered(self, found party, to string) {
-	m.mu.Lock()
-	tell := note(&m.found, to, found)
-	m.mu.Unlock()
-	if tell {
-		m.log.Log(context.Background(), severity(self, found), "an unexpected server answers at the Raft address; no data is exchanged with it",
-			"expected", to, "expected_cluster", self.cluster, "found", found.server, "found_cluster", found.cluster)
-	}
+	tell(m, &m.found, to, found, self.cluster != found.cluster, "an unexpected server answers at the Raft address; no data is exchanged with it",
+		"expected", to, "expected_cluster", self.cluster, "found", found.server, "found_cluster", found.cluster)
 }
 
 // dialled records that a party of another cluster dialled this node, or a party that wanted
 // another server.
 func (m *mismatches) dialled(self, found party, to string) {
-	m.mu.Lock()
-	tell := note(&m.guests, found, found)
-	m.mu.Unlock()
-	if tell {
-		m.log.Log(context.Background(), severity(self, found), "a coordinator that expected another server at this Raft address was refused",
-			"from", found.server, "from_cluster", found.cluster, "expects", to, "this", self.server, "cluster", self.cluster)
-	}
+	tell(m, &m.guests, found, found, self.cluster != found.cluster, "a coordinator that expected another server at this Raft address was refused",
+		"from", found.server, "from_cluster", found.cluster, "expects", to, "this", self.server, "cluster", self.cluster)
 }
 
 // impostor records that a party has a certificate with another name.
 func (m *mismatches) impostor(found party, name string) {
-	m.mu.Lock()
-	tell := note(&m.forged, found, party{server: name})
-	m.mu.Unlock()
-	if tell {
-		m.log.Warn("a connection to Raft was refused: the certificate of the other side has another name than the coordinator that it says to be",
-			"says", found.server, "certificate", name)
-	}
+	tell(m, &m.forged, found, party{server: name}, true,
+		"a connection to Raft was refused: the certificate of the other side has another name than the coordinator that it says to be",
+		"says", found.server, "certificate", name)
 }
 
 // at returns the party that answered lately for a server.

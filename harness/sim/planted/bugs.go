@@ -103,7 +103,7 @@ var Bugs = []Bug{
 		{"coordinator/state/jobs.go", "	if d := s.DeletedByToken(e.Token); d != nil {", "	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
 	}, nil},
 	{"a snapshot without the deleted jobs", []Edit{
-		{"coordinator/state/state.go", "		if s.deleted = append(s.deleted, d); len(s.deleted) > MaxDeleted {", "		if len(s.deleted) > MaxDeleted {"},
+		{"coordinator/state/state.go", "		s.deleted = appended(c, \"deleted jobs\", s.deleted, d, deletedID, MaxDeleted)\n", ""},
 	}, nil},
 	{"a snapshot without the collected parts", []Edit{
 		{"coordinator/state/state.go", "	j.summary = summarize(j.Outcome)\n", "	j.summary, j.gathered = summarize(j.Outcome), recordedList{}\n"},
