@@ -35,7 +35,7 @@ func TestProxyRefuses(t *testing.T) {
 		c := connect(t, at)
 		c.met.Store(true) // the proxy let other requests pass
 		c.Waiting = func(err error) { t.Errorf("status %d: it waits after %v", status, err) }
-		_, err := c.Submit(t.Context(), protocol.Spec{Name: strings.Repeat("x", 3<<20)})
+		_, err := c.Jobs().Submit(t.Context(), protocol.Spec{Name: strings.Repeat("x", 3<<20)})
 		var e *Error
 		if !errors.As(err, &e) || !e.Proxy || e.Status != status || errors.Is(err, ErrStranger) || asked.Load() != 1 {
 			t.Errorf("status %d after %d requests: %v", status, asked.Load(), err)
@@ -49,7 +49,7 @@ func TestProxyRefuses(t *testing.T) {
 		if names := strings.Contains(err.Error(), "The body has 3.0 MiB: raise the limit of the proxy for bodies (client_max_body_size of nginx)"); names != (status == 413) {
 			t.Errorf("status %d: %v", status, err)
 		}
-		if j, err := connect(t, at, well.URL).Submit(t.Context(), protocol.Spec{}); err != nil || j.ID != 7 {
+		if j, err := connect(t, at, well.URL).Jobs().Submit(t.Context(), protocol.Spec{}); err != nil || j.ID != 7 {
 			t.Errorf("status %d and another address: %+v, %v", status, j, err)
 		}
 	}
@@ -57,7 +57,7 @@ func TestProxyRefuses(t *testing.T) {
 		var asked atomic.Int32
 		c := connect(t, refuses(t, status, &asked))
 		c.Patience = firstWait * 2
-		if _, err := c.Submit(t.Context(), protocol.Spec{}); !errors.Is(err, ErrUnavailable) || asked.Load() < 2 {
+		if _, err := c.Jobs().Submit(t.Context(), protocol.Spec{}); !errors.Is(err, ErrUnavailable) || asked.Load() < 2 {
 			t.Errorf("status %d after %d requests: %v", status, asked.Load(), err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestRefusedUpload(t *testing.T) {
 	var asked atomic.Int32
 	c := connect(t, refuses(t, http.StatusRequestEntityTooLarge, &asked))
 	data := make([]byte, 16<<20)
-	_, err := c.PutBlob(t.Context(), data)
+	_, err := c.Blobs().Put(t.Context(), data)
 	var e *Error
 	if !errors.As(err, &e) || !e.Proxy || !strings.Contains(err.Error(), "The body has 16.0 MiB") {
 		t.Errorf("after %d requests: %v", asked.Load(), err)
@@ -92,7 +92,7 @@ func TestWrongPath(t *testing.T) {
 		{moved.URL + "/coppice", "301 Moved Permanently, which redirects it; give --server https://coppice.example.org/coppice"},
 		{moved.URL + "/login", "302 Found, which redirects it to https://sso.example.org/"},
 	} {
-		_, err := connect(t, test.server).Submit(t.Context(), protocol.Spec{})
+		_, err := connect(t, test.server).Jobs().Submit(t.Context(), protocol.Spec{})
 		if !errors.Is(err, ErrStranger) || errors.Is(err, ErrUnavailable) || !strings.HasSuffix(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", test.server, err, test.want)
 		}

@@ -59,11 +59,11 @@ func TestWatchWithoutCluster(t *testing.T) {
 	if _, err := c.Experiments().Watch(t.Context(), "e", false, nil); !errors.Is(err, ErrUnavailable) {
 		t.Error(err)
 	}
-	if _, err := c.Watch(t.Context(), "j", nil); !errors.Is(err, ErrUnavailable) {
+	if _, err := c.Jobs().Watch(t.Context(), "j", nil); !errors.Is(err, ErrUnavailable) {
 		t.Error(err)
 	}
 	stranger := connect(t, serve(t, http.NotFound).URL)
-	if _, err := stranger.Watch(t.Context(), "j", nil); !errors.Is(err, ErrStranger) || errors.Is(err, ErrUnavailable) {
+	if _, err := stranger.Jobs().Watch(t.Context(), "j", nil); !errors.Is(err, ErrStranger) || errors.Is(err, ErrUnavailable) {
 		t.Error(err)
 	}
 }
@@ -82,7 +82,7 @@ func TestWatchWhileItIsSlow(t *testing.T) {
 	})
 	c := connect(t, s.URL)
 	c.watchSilence = 500 * time.Millisecond
-	last, err := c.Watch(t.Context(), "3", func(*protocol.JobInfo) {
+	last, err := c.Jobs().Watch(t.Context(), "3", func(*protocol.JobInfo) {
 		seen <- true
 		time.Sleep(2 * c.watchSilence) // a slow reader
 	})

@@ -3,20 +3,18 @@
 // elects a leader, so that a change of leader is not noticed. Every request may be sent
 // again without harm: submissions carry a token, and the content of a blob is its name.
 //
-// The methods of Client are the requests. transport sends them; places chooses the
-// address.
+// Each resource has a type with its requests, such as Jobs, which a method of Client returns. transport sends the requests;
+// places chooses the address.
 package client
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -105,74 +103,37 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
+// NewWithToken is NewWith for a user with a token. The source verifies the coordinators, and may be
+// one of certs.Trust. Without a source it returns an error: a token is never sent in the clear.
+func NewWithToken(servers string, source *certs.Source, token string) (*Client, error) {
+	if source == nil {
+		return nil, errClear
+	}
+	c, err := NewWith(servers, source)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range []*http.Client{c.http, c.places.http} {
+		h.Transport = &bearer{h.Transport, token}
+	}
+	return c, nil
+}
+
+// send sends a request in JSON and decodes its response.
+func send[T any](ctx context.Context, c *Client, method, path string, in any) (*T, error) {
+	v := new(T)
+	return v, c.json(ctx, method, path, in, v)
+}
+
+// listed is send of a request without a body for a list.
+func listed[T any](ctx context.Context, c *Client, path string) ([]T, error) {
+	list, err := send[[]T](ctx, c, http.MethodGet, path, nil)
+	return *list, err
+}
+
 // Cluster describes the cluster.
 func (c *Client) Cluster(ctx context.Context) (*protocol.Cluster, error) {
-	var v protocol.Cluster
-	return &v, c.json(ctx, http.MethodGet, at("cluster"), nil, &v)
-}
-
-// Members lists the coordinators.
-func (c *Client) Members(ctx context.Context) (*protocol.Members, error) {
-	var v protocol.Members
-	return &v, c.json(ctx, http.MethodGet, at("members"), nil, &v)
-}
-
-// AddMember makes a coordinator a member that runs and waits to be added. It does not
-// vote yet when AddMember returns: Members says when it has caught up.
-func (c *Client) AddMember(ctx context.Context, r protocol.AddRequest) (*protocol.Members, error) {
-	var v protocol.Members
-	return &v, c.json(ctx, http.MethodPost, at("members"), r, &v)
-}
-
-// RemoveMember removes a coordinator from the cluster and returns the members that are
-// left, and the certificates that were revoked. If the coordinator leads, it first hands the leadership over.
-// It is an error if the coordinator was no member when RemoveMember was called.
-func (c *Client) RemoveMember(ctx context.Context, id string) (*protocol.Members, error) {
-	before, err := c.Members(ctx)
-	if err != nil {
-		return nil, err
-	}
-	known, err := Revocations(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	after := new(protocol.Members)
-	if err = c.json(ctx, http.MethodDelete, at("members", id), nil, after); IsNotFound(err) && has(before, id) {
-		// It was a member, so the answer to an earlier try may be lost.
-		refused := err
-		if after, err = c.Members(ctx); err == nil && has(after, id) {
-			return nil, refused
-		}
-		if err == nil {
-			after.Revoked, err = Revocations(ctx, c)
-			after.Revoked = slices.DeleteFunc(after.Revoked, func(r protocol.Revocation) bool {
-				return slices.Contains(known, r) || !strings.HasSuffix(r.Identity, "/coordinator/"+id)
-			})
-		}
-	}
-	if err == nil && has(after, id) {
-		err = fmt.Errorf("%s is still listed as a member, although the cluster says that it was removed; try again", id)
-	}
-	return after, err
-}
-
-// Revocations lists the revoked certificates, by serial number.
-func Revocations(ctx context.Context, c *Client) (list []protocol.Revocation, err error) {
-	return list, c.json(ctx, http.MethodGet, at("revocations"), nil, &list)
-}
-
-func has(m *protocol.Members, id string) bool {
-	for _, one := range m.Members {
-		if one.ID == id {
-			return true
-		}
-	}
-	return false
-}
-
-// TransferLeadership hands the leadership over to a coordinator; empty: to any other.
-func (c *Client) TransferLeadership(ctx context.Context, to string) error {
-	return c.json(ctx, http.MethodPost, at("transfer"), protocol.TransferRequest{To: to}, nil)
+	return send[protocol.Cluster](ctx, c, http.MethodGet, at("cluster"), nil)
 }
 
 // Trust ends the quarantine of a worker. It is an error if the worker is not quarantined.
@@ -197,117 +158,107 @@ func (c *Client) Trust(ctx context.Context, worker string) error {
 	return err
 }
 
-// Submit queues a job. A submission that is sent again because its answer was lost makes
-// no second job.
-func (c *Client) Submit(ctx context.Context, s protocol.Spec) (*protocol.JobInfo, error) {
-	return c.SubmitRequest(ctx, protocol.SubmitRequest{Spec: s})
+// Audit lists the newest audit records that a query asks for, the newest first.
+func (c *Client) Audit(ctx context.Context, q protocol.AuditQuery) ([]protocol.AuditRecord, error) {
+	return listed[protocol.AuditRecord](ctx, c, at("audit")+"?"+protocol.WriteQuery(q.Params()))
 }
 
-// SubmitRequest is Submit with more than a spec. An empty token is drawn. A request with
-// the same token may be sent again at any time, even by another process. It is answered
-// with the job that the first one made.
-func (c *Client) SubmitRequest(ctx context.Context, r protocol.SubmitRequest) (*protocol.JobInfo, error) {
-	if r.Token == "" {
-		r.Token = rand.Text()
-	}
-	var v protocol.JobInfo
-	return &v, c.json(ctx, http.MethodPost, at("jobs"), r, &v)
+// Members asks a cluster about its coordinators.
+type Members struct{ c *Client }
+
+// Members returns the requests about coordinators.
+func (c *Client) Members() Members { return Members{c} }
+
+// List lists the coordinators.
+func (m Members) List(ctx context.Context) (*protocol.Members, error) {
+	return send[protocol.Members](ctx, m.c, http.MethodGet, at("members"), nil)
 }
 
-// AllJobs lists all jobs of a cluster in full, the oldest first.
-func AllJobs(ctx context.Context, c *Client) ([]protocol.JobInfo, error) {
-	list, err := c.ListJobs(ctx, protocol.JobQuery{Sort: "submitted", Full: true})
+// Add makes a coordinator a member that runs and waits to be added. It does not
+// vote yet when Add returns: List says when it has caught up.
+func (m Members) Add(ctx context.Context, r protocol.AddRequest) (*protocol.Members, error) {
+	return send[protocol.Members](ctx, m.c, http.MethodPost, at("members"), r)
+}
+
+// Remove removes a coordinator from the cluster and returns the members that are
+// left, and the certificates that were revoked. If the coordinator leads, it first hands the leadership over.
+// It is an error if the coordinator was no member when Remove was called.
+func (m Members) Remove(ctx context.Context, id string) (*protocol.Members, error) {
+	before, err := m.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return list.Jobs, nil
-}
-
-// ListJobs lists the jobs that a query asks for.
-func (c *Client) ListJobs(ctx context.Context, q protocol.JobQuery) (*protocol.JobList, error) {
-	path := at("jobs")
-	if values := q.Values().Encode(); values != "" {
-		path += "?" + values
-	}
-	var v protocol.JobList
-	return &v, c.json(ctx, http.MethodGet, path, nil, &v)
-}
-
-// Job describes a job, by id or name.
-func (c *Client) Job(ctx context.Context, job string) (*protocol.JobInfo, error) {
-	var v protocol.JobInfo
-	return &v, c.json(ctx, http.MethodGet, at("jobs", job), nil, &v)
-}
-
-// Curve returns the learning curve of a job, by id or name.
-func (c *Client) Curve(ctx context.Context, job string) (*protocol.JobCurve, error) {
-	var v protocol.JobCurve
-	return &v, c.json(ctx, http.MethodGet, at("jobs", job, "curve"), nil, &v)
-}
-
-// Cancel cancels a job. Once it returns, the job will have no model, even after a change
-// of leader.
-func (c *Client) Cancel(ctx context.Context, job string) (*protocol.JobInfo, error) {
-	return c.change(ctx, job, "cancel")
-}
-
-// Pause pauses a job, which keeps its last commit.
-func (c *Client) Pause(ctx context.Context, job string) (*protocol.JobInfo, error) {
-	return c.change(ctx, job, "pause")
-}
-
-// Resume lets a paused job go on.
-func (c *Client) Resume(ctx context.Context, job string) (*protocol.JobInfo, error) {
-	return c.change(ctx, job, "resume")
-}
-
-// Share lets all users read the models and predictions of a job.
-func (c *Client) Share(ctx context.Context, job string) (*protocol.JobInfo, error) {
-	return c.change(ctx, job, "share")
-}
-
-// change finds the job first. So a request that is sent again is about the same job, even
-// if another job gets its name meanwhile.
-func (c *Client) change(ctx context.Context, job, what string) (*protocol.JobInfo, error) {
-	j, err := c.Job(ctx, job)
+	known, err := m.c.Certificates().List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var v protocol.JobInfo
-	return &v, c.json(ctx, http.MethodPost, at("jobs", strconv.FormatUint(j.ID, 10), what), nil, &v)
-}
-
-// jobID returns the id of a job, by id or name. A request that is sent again names the
-// id, as in change.
-func (c *Client) jobID(ctx context.Context, job string) (uint64, error) {
-	if id, err := strconv.ParseUint(job, 10, 64); err == nil { // no name has digits only
-		return id, nil
-	}
-	j, err := c.Job(ctx, job)
-	if err != nil {
-		return 0, err
-	}
-	return j.ID, nil
-}
-
-// DeleteJobs deletes jobs that have ended, by id or name. It deletes none if one of them
-// has not ended or does not exist. The answer says so if a job was deleted before.
-func (c *Client) DeleteJobs(ctx context.Context, jobs ...string) (*protocol.Deletion, error) {
-	var r protocol.DeleteRequest
-	for _, job := range jobs {
-		id, err := c.jobID(ctx, job)
-		if err != nil {
-			return nil, err
+	after := new(protocol.Members)
+	if err = m.c.json(ctx, http.MethodDelete, at("members", id), nil, after); IsNotFound(err) && has(before, id) {
+		// It was a member, so the answer to an earlier try may be lost.
+		refused := err
+		if after, err = m.List(ctx); err == nil && has(after, id) {
+			return nil, refused
 		}
-		r.Jobs = append(r.Jobs, id)
+		if err == nil {
+			after.Revoked, err = m.c.Certificates().List(ctx)
+			after.Revoked = slices.DeleteFunc(after.Revoked, func(r protocol.Revocation) bool {
+				return slices.Contains(known, r) || !strings.HasSuffix(r.Identity, "/coordinator/"+id)
+			})
+		}
 	}
-	var v protocol.Deletion
-	return &v, c.json(ctx, http.MethodPost, at("jobs", "delete"), r, &v)
+	if err == nil && has(after, id) {
+		err = fmt.Errorf("%s is still listed as a member, although the cluster says that it was removed; try again", id)
+	}
+	return after, err
 }
 
-// Prune deletes the jobs that ended before a time. If an answer is lost and the request
-// sent again, the answer is about the last try.
-func (c *Client) Prune(ctx context.Context, r protocol.PruneRequest) (*protocol.Deletion, error) {
-	var v protocol.Deletion
-	return &v, c.json(ctx, http.MethodPost, at("jobs", "prune"), r, &v)
+func has(m *protocol.Members, id string) bool {
+	for _, one := range m.Members {
+		if one.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Transfer hands the leadership over to a coordinator; empty: to any other.
+func (m Members) Transfer(ctx context.Context, to string) error {
+	return m.c.json(ctx, http.MethodPost, at("transfer"), protocol.TransferRequest{To: to}, nil)
+}
+
+// Certificates asks a cluster about revoked certificates.
+type Certificates struct{ c *Client }
+
+// Certificates returns the requests about revoked certificates.
+func (c *Client) Certificates() Certificates { return Certificates{c} }
+
+// List lists the revoked certificates, by serial number.
+func (r Certificates) List(ctx context.Context) ([]protocol.Revocation, error) {
+	return listed[protocol.Revocation](ctx, r.c, at("revocations"))
+}
+
+// Revoke revokes a certificate. Time is set by the cluster.
+func (r Certificates) Revoke(ctx context.Context, one protocol.Revocation) (*protocol.Revocation, error) {
+	return send[protocol.Revocation](ctx, r.c, http.MethodPost, at("revocations"), one)
+}
+
+// Tokens asks a cluster about the tokens of its users.
+type Tokens struct{ c *Client }
+
+// Tokens returns the requests about tokens.
+func (c *Client) Tokens() Tokens { return Tokens{c} }
+
+// List lists the tokens, also expired and revoked ones.
+func (t Tokens) List(ctx context.Context) ([]protocol.Token, error) {
+	return listed[protocol.Token](ctx, t.c, at("tokens"))
+}
+
+// Create makes a token valid.
+func (t Tokens) Create(ctx context.Context, r protocol.TokenRequest) (*protocol.Token, error) {
+	return send[protocol.Token](ctx, t.c, http.MethodPost, at("tokens"), r)
+}
+
+// Revoke ends a token.
+func (t Tokens) Revoke(ctx context.Context, id string) (*protocol.Token, error) {
+	return send[protocol.Token](ctx, t.c, http.MethodDelete, at("tokens", id), nil)
 }

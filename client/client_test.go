@@ -102,7 +102,7 @@ func TestPrefix(t *testing.T) {
 	}
 	proxy := serveAll(t, http.StripPrefix("/coppice", httputil.NewSingleHostReverseProxy(to)).ServeHTTP)
 	c := connect(t, proxy.URL+"/coppice")
-	if _, err := c.Datasets(t.Context()); err != nil {
+	if _, err := c.Datasets().List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if r := c.Survey(t.Context()); len(r) == 0 || r[0].Address != bare(proxy.URL)+"/coppice" {
@@ -132,7 +132,7 @@ func TestRetry(t *testing.T) {
 	c := connect(t, dead(t), s.URL)
 	var waited atomic.Int32
 	c.Waiting = func(error) { waited.Add(1) }
-	j, err := c.Submit(t.Context(), protocol.Spec{Name: "x"})
+	j, err := c.Jobs().Submit(t.Context(), protocol.Spec{Name: "x"})
 	if err != nil || j.ID != 7 || j.Name != "x" {
 		t.Fatalf("got %+v, %v", j, err)
 	}
@@ -150,7 +150,7 @@ func TestRefusal(t *testing.T) {
 		tries.Add(1)
 		answer(w, http.StatusNotFound, protocol.Problem{Error: "there is no dataset \"x\""})
 	})
-	_, err := connect(t, s.URL).Dataset(t.Context(), "x")
+	_, err := connect(t, s.URL).Datasets().Get(t.Context(), "x")
 	if !IsNotFound(err) || err.Error() != "there is no dataset \"x\"" || tries.Load() != 1 {
 		t.Errorf("%v after %d tries", err, tries.Load())
 	}
@@ -160,7 +160,7 @@ func TestUnavailable(t *testing.T) {
 	address := dead(t)
 	c := connect(t, address)
 	c.Patience = 50 * time.Millisecond
-	_, err := AllJobs(t.Context(), c)
+	_, err := c.Jobs().All(t.Context())
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), strings.TrimPrefix(address, "http://")) {
 		t.Errorf("got %v", err)
 	}
@@ -197,7 +197,7 @@ func TestWatch(t *testing.T) {
 		}
 	})
 	var seen, steps []uint64
-	last, err := connect(t, s.URL, dead(t)).Watch(t.Context(), "name", func(j *protocol.JobInfo) {
+	last, err := connect(t, s.URL, dead(t)).Jobs().Watch(t.Context(), "name", func(j *protocol.JobInfo) {
 		seen = append(seen, j.Rounds)
 		if j.Progress != nil {
 			steps = append(steps, j.Progress.Step)
@@ -228,7 +228,7 @@ func TestWatchLeavesWhoHangs(t *testing.T) {
 	})
 	c := connect(t, hangs.URL, good.URL)
 	c.watchSilence = 500 * time.Millisecond
-	last, err := c.Watch(t.Context(), "3", func(*protocol.JobInfo) {})
+	last, err := c.Jobs().Watch(t.Context(), "3", func(*protocol.JobInfo) {})
 	if err != nil || last.Rounds != 2 || hung.Load() != 1 {
 		t.Errorf("got %+v, %v after %d watches that hung", last, err, hung.Load())
 	}
@@ -256,7 +256,7 @@ func TestWatchOverAThinLink(t *testing.T) {
 	c := connect(t, thin.URL)
 	c.watchSilence = 500 * time.Millisecond
 	ctx := testkit.Context(t)
-	last, err := c.Watch(ctx, "3", func(*protocol.JobInfo) {})
+	last, err := c.Jobs().Watch(ctx, "3", func(*protocol.JobInfo) {})
 	if err != nil || last.Rounds != 2 || watches.Load() != 1 {
 		t.Errorf("got %+v, %v after %d watches", last, err, watches.Load())
 	}
@@ -266,7 +266,7 @@ func TestWatchUnknownJob(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusNotFound, protocol.Problem{Error: "there is no job"})
 	})
-	if _, err := connect(t, s.URL).Watch(t.Context(), "3", func(*protocol.JobInfo) {}); !IsNotFound(err) {
+	if _, err := connect(t, s.URL).Jobs().Watch(t.Context(), "3", func(*protocol.JobInfo) {}); !IsNotFound(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -352,7 +352,7 @@ func (c *cluster) blob(w http.ResponseWriter, r *http.Request, digest string) {
 func TestImport(t *testing.T) {
 	fake := &cluster{blobs: make(map[string][]byte), sets: make(map[string]protocol.Dataset)}
 	c := connect(t, serve(t, fake.ServeHTTP).URL)
-	d, err := c.Import(t.Context(), "set", generate.Artificial(200, 1), importer.Options{})
+	d, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func TestImport(t *testing.T) {
 	if d.Digest != want.Digest() || fake.puts != len(want.Shards) {
 		t.Errorf("digest %s, %d blobs", d.Digest, fake.puts)
 	}
-	got, err := c.Shards(t.Context(), d.Manifest)
+	got, err := c.Datasets().Shards(t.Context(), d.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +368,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("the shards came back changed:\n%s", diff)
 	}
 	for _, name := range []string{"set", "other"} {
-		if _, err := c.Import(t.Context(), name, generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != len(want.Shards) {
+		if _, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: name}, generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != len(want.Shards) {
 			t.Errorf("%s: %v, %d blobs", name, err, fake.puts)
 		}
 	}
@@ -376,16 +376,16 @@ func TestImport(t *testing.T) {
 		delete(fake.blobs, want.Shards[i].Digest)
 	}
 	fake.asks = []string{want.Shards[0].Digest, "../../etc/passwd", strings.Repeat("0", 64)} // twice, and what is no shard
-	if _, err := c.Import(t.Context(), "set", generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != len(want.Shards)+2 || len(fake.blobs) != len(want.Shards) {
+	if _, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != len(want.Shards)+2 || len(fake.blobs) != len(want.Shards) {
 		t.Errorf("a repair: %v, %d blobs sent, %d there", err, fake.puts-len(want.Shards), len(fake.blobs))
 	}
 	fake.asks, fake.puts, fake.loses = nil, 0, 1
 	delete(fake.blobs, want.Shards[1].Digest)
-	if _, err := c.Import(t.Context(), "set", generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != 2 || len(fake.blobs) != len(want.Shards) {
+	if _, err := c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{}); err != nil || fake.puts != 2 || len(fake.blobs) != len(want.Shards) {
 		t.Errorf("another leader that lacks a blob: %v, %d blobs sent, %d there", err, fake.puts, len(fake.blobs))
 	}
 	fake.puts = len(want.Shards)
-	_, err = c.Import(t.Context(), "set", generate.Artificial(200, 2), importer.Options{})
+	_, err = c.Datasets().Import(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 2), importer.Options{})
 	if err == nil || !strings.Contains(err.Error(), `"set" exists with other content`) || fake.puts != len(want.Shards) {
 		t.Errorf("got %v, %d blobs", err, fake.puts)
 	}
@@ -408,7 +408,7 @@ func TestImportFree(t *testing.T) {
 			fake.sets[last] = protocol.Dataset{Name: last, Digest: m.Digest(), Manifest: &m}
 		}
 		last = want
-		d, err := ImportFree(t.Context(), c, protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{})
+		d, err := c.Datasets().ImportFree(t.Context(), protocol.DatasetPut{Name: "set"}, generate.Artificial(200, 1), importer.Options{})
 		if err != nil || d.Name != want || d.Digest != m.Digest() || fake.puts != len(m.Shards) || fake.sets["set"].Digest != "other" {
 			t.Fatalf("import %d: %+v, want %s; %d blobs, error %v", i, d, want, fake.puts, err)
 		}
@@ -418,7 +418,7 @@ func TestImportFree(t *testing.T) {
 func TestBlobIsVerified(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "other") })
 	sum := sha256.Sum256([]byte("this"))
-	if _, err := connect(t, s.URL).Blob(t.Context(), hex.EncodeToString(sum[:])); err == nil {
+	if _, err := connect(t, s.URL).Blobs().Get(t.Context(), hex.EncodeToString(sum[:])); err == nil {
 		t.Error("other bytes passed")
 	}
 }
@@ -456,7 +456,7 @@ func TestWatchOfADeletedJob(t *testing.T) {
 		}
 		answer(w, http.StatusNotFound, protocol.Problem{Error: "job 12 (x) was deleted"})
 	})
-	last, err := connect(t, s.URL).Watch(t.Context(), "x", func(*protocol.JobInfo) {})
+	last, err := connect(t, s.URL).Jobs().Watch(t.Context(), "x", func(*protocol.JobInfo) {})
 	if !IsNotFound(err) || !strings.Contains(err.Error(), "was deleted") || last == nil || last.ID != 12 || asked != 2 {
 		t.Errorf("after %d requests: %+v, %v", asked, last, err)
 	}
@@ -479,11 +479,11 @@ func TestListsAndDeletions(t *testing.T) {
 		}
 	})
 	c := connect(t, s.URL)
-	_, err1 := c.DeleteJobs(t.Context(), "x", "7")
-	_, err2 := c.DeleteModel(t.Context(), "x")
-	_, err3 := c.DeleteModel(t.Context(), "x/3")
-	_, err4 := c.ListJobs(t.Context(), protocol.JobQuery{States: []protocol.JobState{protocol.Done, protocol.Failed}, Sort: "-kl", Limit: 5})
-	_, err5 := c.ListJobs(t.Context(), protocol.JobQuery{})
+	_, err1 := c.Jobs().Delete(t.Context(), "x", "7")
+	_, err2 := c.Models().Delete(t.Context(), "x")
+	_, err3 := c.Models().Delete(t.Context(), "x/3")
+	_, err4 := c.Jobs().List(t.Context(), protocol.JobQuery{States: []protocol.JobState{protocol.Done, protocol.Failed}, Sort: "-kl", Limit: 5})
+	_, err5 := c.Jobs().List(t.Context(), protocol.JobQuery{})
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		t.Fatal(err)
 	}

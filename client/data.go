@@ -25,26 +25,36 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Datasets lists the datasets.
-func (c *Client) Datasets(ctx context.Context) (v []protocol.Dataset, err error) {
-	return v, c.json(ctx, http.MethodGet, at("datasets"), nil, &v)
+// Datasets asks a cluster about datasets.
+type Datasets struct{ c *Client }
+
+// Datasets returns the requests about datasets.
+func (c *Client) Datasets() Datasets { return Datasets{c} }
+
+// List lists the datasets.
+func (d Datasets) List(ctx context.Context) ([]protocol.Dataset, error) {
+	return listed[protocol.Dataset](ctx, d.c, at("datasets"))
 }
 
-// Dataset describes one dataset.
-func (c *Client) Dataset(ctx context.Context, name string) (*protocol.Dataset, error) {
-	var v protocol.Dataset
-	return &v, c.json(ctx, http.MethodGet, at("datasets", name), nil, &v)
+// Get describes one dataset.
+func (d Datasets) Get(ctx context.Context, name string) (*protocol.Dataset, error) {
+	return send[protocol.Dataset](ctx, d.c, http.MethodGet, at("datasets", name), nil)
 }
 
-// DeleteDataset deletes the name of a dataset. It is refused while a job needs the
+// Share lets all users read a dataset that is private.
+func (d Datasets) Share(ctx context.Context, name string) (*protocol.Dataset, error) {
+	return send[protocol.Dataset](ctx, d.c, http.MethodPost, at("datasets", name, "share"), nil)
+}
+
+// Delete deletes the name of a dataset. It is refused while a job needs the
 // dataset.
-func (c *Client) DeleteDataset(ctx context.Context, name string) error {
-	if _, err := c.Dataset(ctx, name); err != nil {
+func (d Datasets) Delete(ctx context.Context, name string) error {
+	if _, err := d.Get(ctx, name); err != nil {
 		return err
 	}
-	err := c.json(ctx, http.MethodDelete, at("datasets", name), nil, nil)
+	err := d.c.json(ctx, http.MethodDelete, at("datasets", name), nil, nil)
 	if IsNotFound(err) { // it existed, so the answer to an earlier try may be lost
-		if _, now := c.Dataset(ctx, name); IsNotFound(now) {
+		if _, now := d.Get(ctx, name); IsNotFound(now) {
 			return nil
 		}
 	}
@@ -59,16 +69,29 @@ const (
 	uploadRounds = 3
 )
 
-// Import cuts src into shards in a temporary folder, stores them and gives them the name.
+// Import cuts src into shards in a temporary folder, stores them and gives them the name of put, whose manifest it sets.
 // Importing again sends what the cluster has lost of the dataset, and changes nothing
 // else. A name that exists with other content is refused. o.Progress is told of the
 // upload as phase "upload".
-func (c *Client) Import(ctx context.Context, name string, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
-	return ImportAs(ctx, c, protocol.DatasetPut{Name: name}, src, o)
+func (d Datasets) Import(ctx context.Context, put protocol.DatasetPut, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
+	return d.imported(ctx, put, src, o, d.upload)
 }
 
-// ImportAs imports src as Client.Import does, with a request that says more than the name. It sets the manifest.
-func ImportAs(ctx context.Context, c *Client, put protocol.DatasetPut, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
+// maxFree is how many names ImportFree tries.
+const maxFree = 100
+
+// ImportFree imports src under a name as Import does. If another dataset has the name, the beginning of the digest is added
+// to it, and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and groups are equal.
+// A dataset that the caller may not read is another one.
+func (d Datasets) ImportFree(ctx context.Context, put protocol.DatasetPut, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
+	return d.imported(ctx, put, src, o, d.uploadFree)
+}
+
+// uploader sends a dataset whose blobs are files of dir.
+type uploader func(ctx context.Context, put protocol.DatasetPut, dir string, report func(importer.Progress)) (*protocol.Dataset, error)
+
+// imported cuts src into shards and uploads them.
+func (d Datasets) imported(ctx context.Context, put protocol.DatasetPut, src dataset.Source, o importer.Options, upload uploader) (*protocol.Dataset, error) {
 	dir, err := tempdir.Make("import")
 	if err != nil {
 		return nil, err
@@ -78,35 +101,19 @@ func ImportAs(ctx context.Context, c *Client, put protocol.DatasetPut, src datas
 	if put.Manifest, err = importer.Import(src, dir.Path, o); err != nil {
 		return nil, err
 	}
-	return upload(ctx, c, put, dir.Path, o.Progress)
+	return upload(ctx, put, dir.Path, o.Progress)
 }
 
-// maxFree is how many names ImportFree tries.
-const maxFree = 100
-
-// ImportFree imports src under a name as Import does. If another dataset has the name, the beginning of the digest is added
-// to it, and if need be a number. Two datasets are the same only if their data, names, row numbers, labels and groups are equal.
-// A dataset that the caller may not read is another one.
-func ImportFree(ctx context.Context, c *Client, put protocol.DatasetPut, src dataset.Source, o importer.Options) (*protocol.Dataset, error) {
-	dir, err := tempdir.Make("import")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Remove()
-	o.Context = ctx
-	m, err := importer.Import(src, dir.Path, o)
-	if err != nil {
-		return nil, err
-	}
-	name := put.Name
-	put.Manifest = m
+// uploadFree uploads a dataset under a name that no other dataset has.
+func (d Datasets) uploadFree(ctx context.Context, put protocol.DatasetPut, dir string, report func(importer.Progress)) (*protocol.Dataset, error) {
+	name, m := put.Name, put.Manifest
 	for n := 1; ; n++ {
-		have, err := c.Dataset(ctx, put.Name)
+		have, err := d.Get(ctx, put.Name)
 		switch {
 		case IsNotFound(err), err == nil && have.Digest == m.Digest() && m.Same(have.Manifest) == nil:
-			d, err := upload(ctx, c, put, dir.Path, o.Progress) // of a known dataset it sends what the cluster has lost
+			made, err := d.upload(ctx, put, dir, report) // of a known dataset it sends what the cluster has lost
 			if !IsConflict(err) || n == maxFree {
-				return d, err
+				return made, err
 			}
 		case err != nil:
 			return nil, err
@@ -120,7 +127,7 @@ func ImportFree(ctx context.Context, c *Client, put protocol.DatasetPut, src dat
 // upload stores the blobs of a dataset and gives them its name. They are files of dir that are
 // named by their digests. It sends what the leader lacks, so uploading again repairs a dataset
 // that has lost blobs.
-func upload(ctx context.Context, c *Client, put protocol.DatasetPut, dir string, report func(importer.Progress)) (*protocol.Dataset, error) {
+func (d Datasets) upload(ctx context.Context, put protocol.DatasetPut, dir string, report func(importer.Progress)) (*protocol.Dataset, error) {
 	m := put.Manifest
 	own := make(map[string]bool, len(m.Shards)) // so that no server makes a client send other files
 	for _, s := range m.Shards {
@@ -130,26 +137,26 @@ func upload(ctx context.Context, c *Client, put protocol.DatasetPut, dir string,
 		own[m.Groups.Digest] = true
 	}
 	for n := 1; ; n++ {
-		var check protocol.DatasetCheck
-		if err := c.json(ctx, http.MethodPost, at("datasets", "check"), put, &check); err != nil {
+		check, err := send[protocol.DatasetCheck](ctx, d.c, http.MethodPost, at("datasets", "check"), put)
+		if err != nil {
 			return nil, err
 		}
 		lacking := slices.Compact(slices.Sorted(slices.Values(check.Lacking)))
 		lacking = slices.DeleteFunc(lacking, func(d string) bool { return !own[d] })
-		if err := c.putFiles(ctx, lacking, dir, report); err != nil {
+		if err := d.putFiles(ctx, lacking, dir, report); err != nil {
 			return nil, err
 		}
-		var d protocol.Dataset
+		var made protocol.Dataset
 		// A new leader may have to fetch blobs first.
-		err := c.do(ctx, &call{method: http.MethodPost, path: at("datasets"), in: put, out: &d, timeout: blobTimeout})
+		err = d.c.do(ctx, &call{method: http.MethodPost, path: at("datasets"), in: put, out: &made, timeout: blobTimeout})
 		if err == nil || n == uploadRounds || len(check.Lacking) == 0 && !NeedsBlobs(err) {
-			return &d, err
+			return &made, err
 		}
 	}
 }
 
 // putFiles stores files of dir that are named by their digests.
-func (c *Client) putFiles(ctx context.Context, digests []string, dir string, report func(importer.Progress)) error {
+func (d Datasets) putFiles(ctx context.Context, digests []string, dir string, report func(importer.Progress)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelBlobs)
 	var done atomic.Int64
@@ -161,7 +168,7 @@ func (c *Client) putFiles(ctx context.Context, digests []string, dir string, rep
 			if err != nil {
 				return err
 			}
-			err = c.do(ctx, &call{
+			err = d.c.do(ctx, &call{
 				method: http.MethodPut, path: at("blobs", digest), size: info.Size(), timeout: blobTimeout,
 				body: func() (io.ReadCloser, error) { return os.Open(path) },
 			})
@@ -181,13 +188,13 @@ func (c *Client) putFiles(ctx context.Context, digests []string, dir string, rep
 }
 
 // Shards fetches the shards of an imported dataset into memory.
-func (c *Client) Shards(ctx context.Context, m *dataset.Manifest) ([]*dataset.Rows, error) {
+func (d Datasets) Shards(ctx context.Context, m *dataset.Manifest) ([]*dataset.Rows, error) {
 	shards := make([]*dataset.Rows, len(m.Shards))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelBlobs)
 	for i, s := range m.Shards {
 		g.Go(func() error {
-			b, err := c.Blob(ctx, s.Digest)
+			b, err := d.c.Blobs().Get(ctx, s.Digest)
 			if err != nil {
 				return err
 			}
@@ -202,15 +209,15 @@ func (c *Client) Shards(ctx context.Context, m *dataset.Manifest) ([]*dataset.Ro
 	return shards, g.Wait()
 }
 
-// ShareDataset lets all users read a dataset that is private.
-func ShareDataset(ctx context.Context, c *Client, name string) (*protocol.Dataset, error) {
-	var v protocol.Dataset
-	return &v, c.json(ctx, http.MethodPost, at("datasets", name, "share"), nil, &v)
-}
+// Blobs asks a cluster about blobs.
+type Blobs struct{ c *Client }
 
-// Blob returns a blob after it has checked the digest.
-func (c *Client) Blob(ctx context.Context, digest string) ([]byte, error) {
-	b, err := c.bytes(ctx, at("blobs", digest))
+// Blobs returns the requests about blobs.
+func (c *Client) Blobs() Blobs { return Blobs{c} }
+
+// Get returns a blob after it has checked the digest.
+func (s Blobs) Get(ctx context.Context, digest string) ([]byte, error) {
+	b, err := s.c.bytes(ctx, at("blobs", digest))
 	if err != nil {
 		return nil, err
 	}
@@ -238,10 +245,10 @@ func Withheld(err error, kind, name string, of protocol.Ownership) error {
 
 // Sending sends blobs, and then a request that refers to them. It does so again, at most three times, if the leader of the
 // request does not know that this caller has sent them: another coordinator led before.
-func Sending(ctx context.Context, c *Client, blobs [][]byte, request func() error) error {
+func (s Blobs) Sending(ctx context.Context, blobs [][]byte, request func() error) error {
 	for n := 1; ; n++ {
 		for _, b := range blobs {
-			if _, err := c.PutBlob(ctx, b); err != nil {
+			if _, err := s.Put(ctx, b); err != nil {
 				return err
 			}
 		}
@@ -257,30 +264,36 @@ func NeedsBlobs(err error) bool {
 	return errors.As(err, &refused) && refused.Status == protocol.StatusSendBlob
 }
 
-// PutBlob stores bytes on a quorum of the coordinators and returns their digest.
-func (c *Client) PutBlob(ctx context.Context, b []byte) (digest string, err error) {
+// Put stores bytes on a quorum of the coordinators and returns their digest.
+func (s Blobs) Put(ctx context.Context, b []byte) (digest string, err error) {
 	sum := sha256.Sum256(b)
 	digest = hex.EncodeToString(sum[:])
-	return digest, c.do(ctx, &call{
+	return digest, s.c.do(ctx, &call{
 		method: http.MethodPut, path: at("blobs", digest), size: int64(len(b)), timeout: blobTimeout,
 		body: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
 	})
 }
 
-// Models lists the models.
-func (c *Client) Models(ctx context.Context) (v []protocol.ModelInfo, err error) {
-	return v, c.json(ctx, http.MethodGet, at("models"), nil, &v)
+// Models asks a cluster about models.
+type Models struct{ c *Client }
+
+// Models returns the requests about models.
+func (c *Client) Models() Models { return Models{c} }
+
+// List lists the models.
+func (m Models) List(ctx context.Context) ([]protocol.ModelInfo, error) {
+	return listed[protocol.ModelInfo](ctx, m.c, at("models"))
 }
 
-// NewestModels lists the last n models in the order of their jobs, or all if there are
+// Newest lists the last n models in the order of their jobs, or all if there are
 // fewer; n is 1 or more.
-func (c *Client) NewestModels(ctx context.Context, n int) (v []protocol.ModelInfo, err error) {
-	return v, c.json(ctx, http.MethodGet, at("models")+"?newest="+strconv.Itoa(n), nil, &v)
+func (m Models) Newest(ctx context.Context, n int) ([]protocol.ModelInfo, error) {
+	return listed[protocol.ModelInfo](ctx, m.c, at("models")+"?newest="+strconv.Itoa(n))
 }
 
-// Model returns a model file: of a job by its name, or of job/fold.
-func (c *Client) Model(ctx context.Context, name string) ([]byte, error) {
-	return c.bytes(ctx, modelAt(name))
+// Get returns a model file: of a job by its name, or of job/fold.
+func (m Models) Get(ctx context.Context, name string) ([]byte, error) {
+	return m.c.bytes(ctx, modelAt(name))
 }
 
 // modelAt returns the path of a model. Its name may have several elements.
@@ -288,18 +301,17 @@ func modelAt(name string) string {
 	return at(append([]string{"models"}, strings.Split(name, "/")...)...)
 }
 
-// DeleteModel deletes the models of a done job, by id or name, and keeps the job.
+// Delete deletes the models of a done job, by id or name, and keeps the job.
 // Deleting twice does no harm. The model of one fold is refused.
-func (c *Client) DeleteModel(ctx context.Context, job string) (*protocol.JobInfo, error) {
+func (m Models) Delete(ctx context.Context, job string) (*protocol.JobInfo, error) {
 	if !strings.Contains(job, "/") {
-		id, err := c.jobID(ctx, job)
+		id, err := m.c.Jobs().id(ctx, job)
 		if err != nil {
 			return nil, err
 		}
 		job = strconv.FormatUint(id, 10)
 	}
-	var v protocol.JobInfo
-	return &v, c.json(ctx, http.MethodDelete, modelAt(job), nil, &v)
+	return send[protocol.JobInfo](ctx, m.c, http.MethodDelete, modelAt(job), nil)
 }
 
 const (

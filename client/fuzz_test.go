@@ -59,19 +59,19 @@ func FuzzAnswers(f *testing.F) {
 		ctx := context.Background()
 		for what, call := range map[string]func() error{
 			"cluster":  func() error { _, err := c.Cluster(ctx); return err },
-			"datasets": func() error { _, err := c.Datasets(ctx); return err },
-			"dataset":  func() error { _, err := c.Dataset(ctx, "d"); return err },
-			"delete":   func() error { return c.DeleteDataset(ctx, "d") },
-			"submit":   func() error { _, err := c.Submit(ctx, protocol.Spec{}); return err },
-			"jobs":     func() error { _, err := AllJobs(ctx, c); return err },
-			"job":      func() error { _, err := c.Job(ctx, "j"); return err },
-			"end":      func() error { _, err := c.DeleteJobs(ctx, "7", "8"); return err },
-			"prune":    func() error { _, err := c.Prune(ctx, protocol.PruneRequest{}); return err },
-			"unmodel":  func() error { _, err := c.DeleteModel(ctx, "7"); return err },
-			"curve":    func() error { _, err := c.Curve(ctx, "j"); return err },
-			"models":   func() error { _, err := c.Models(ctx); return err },
-			"blob":     func() error { _, err := c.Blob(ctx, strings.Repeat("0", 64)); return err },
-			"model":    func() error { _, err := c.Model(ctx, "m"); return err },
+			"datasets": func() error { _, err := c.Datasets().List(ctx); return err },
+			"dataset":  func() error { _, err := c.Datasets().Get(ctx, "d"); return err },
+			"delete":   func() error { return c.Datasets().Delete(ctx, "d") },
+			"submit":   func() error { _, err := c.Jobs().Submit(ctx, protocol.Spec{}); return err },
+			"jobs":     func() error { _, err := c.Jobs().All(ctx); return err },
+			"job":      func() error { _, err := c.Jobs().Get(ctx, "j"); return err },
+			"end":      func() error { _, err := c.Jobs().Delete(ctx, "7", "8"); return err },
+			"prune":    func() error { _, err := c.Jobs().Prune(ctx, protocol.PruneRequest{}); return err },
+			"unmodel":  func() error { _, err := c.Models().Delete(ctx, "7"); return err },
+			"curve":    func() error { _, err := c.Jobs().Curve(ctx, "j"); return err },
+			"models":   func() error { _, err := c.Models().List(ctx); return err },
+			"blob":     func() error { _, err := c.Blobs().Get(ctx, strings.Repeat("0", 64)); return err },
+			"model":    func() error { _, err := c.Models().Get(ctx, "m"); return err },
 		} {
 			allocs.AtMost(t, 128*len(body)+callSlack, what, func() {
 				if err := call(); err == nil && status >= 300 {
@@ -104,7 +104,7 @@ func FuzzWatch(f *testing.F) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			stop = cancel
-			c.Watch(ctx, "3", see)
+			c.Jobs().Watch(ctx, "3", see)
 		})
 	})
 }
@@ -153,8 +153,8 @@ func TestEndlessAnswers(t *testing.T) {
 	c.maxJSON, c.maxBytes = 1<<20, 1<<20
 	ctx := testkit.Context(t)
 	for what, call := range map[string]func() error{
-		"JSON":  func() error { _, err := AllJobs(ctx, c); return err },
-		"bytes": func() error { _, err := c.Model(ctx, "m"); return err },
+		"JSON":  func() error { _, err := c.Jobs().All(ctx); return err },
+		"bytes": func() error { _, err := c.Models().Get(ctx, "m"); return err },
 	} {
 		sent.Store(0)
 		var err error

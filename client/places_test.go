@@ -73,7 +73,7 @@ func TestClientLearnsTheOthers(t *testing.T) {
 	cluster := newTold("c1")
 	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
 	c := connect(t, a.URL)
-	if _, err := c.Datasets(t.Context()); err != nil {
+	if _, err := c.Datasets().List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	learns(t, c, 2)
@@ -82,7 +82,7 @@ func TestClientLearnsTheOthers(t *testing.T) {
 	}
 	a.Close()
 	for range 2 {
-		if _, err := c.Datasets(t.Context()); err != nil {
+		if _, err := c.Datasets().List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestClientStaysWithItsCluster(t *testing.T) {
 	a, _ := cluster.tell(t, "a", list), cluster.tell(t, "b", list)
 	c := connect(t, a.URL)
 	c.Patience = 0
-	if _, err := c.Datasets(t.Context()); err != nil {
+	if _, err := c.Datasets().List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	learns(t, c, 2)
@@ -110,7 +110,7 @@ func TestClientStaysWithItsCluster(t *testing.T) {
 	cluster.id = "c2"
 	cluster.mu.Unlock()
 	var e *Unavailable
-	if _, err := c.Datasets(t.Context()); !errors.As(err, &e) || !strings.Contains(e.Last.Error(), "refused") {
+	if _, err := c.Datasets().List(t.Context()); !errors.As(err, &e) || !strings.Contains(e.Last.Error(), "refused") {
 		t.Errorf("got %v", err)
 	}
 	if cluster.count("b") != 0 {
@@ -141,13 +141,13 @@ func TestToldAddressesMayBeUnreachable(t *testing.T) {
 	})
 	cluster.members = append(cluster.members, protocol.MemberEntry{ID: "b", HTTP: bare(hanging(t).URL)}, protocol.MemberEntry{ID: "c", HTTP: "0.0.0.0:7100"})
 	c := connect(t, a.URL)
-	if _, err := c.Datasets(t.Context()); err != nil {
+	if _, err := c.Datasets().List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	learns(t, c, 2)
 	away.Store(true)
 	c.Waiting = func(error) { away.Store(false) }
-	if _, err := c.Datasets(t.Context()); err != nil {
+	if _, err := c.Datasets().List(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if got := c.places.current; got != "" {
@@ -183,7 +183,7 @@ func TestNothingIsLearntBehindAProxy(t *testing.T) {
 	})
 	c := connect(t, proxy.URL)
 	c.Patience = 0
-	if _, err := c.Datasets(t.Context()); err != nil {
+	if _, err := c.Datasets().List(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the client to ask for the others", func() bool {
@@ -193,7 +193,7 @@ func TestNothingIsLearntBehindAProxy(t *testing.T) {
 	})
 	down.Store(true)
 	var e *Unavailable
-	if _, err := c.Datasets(t.Context()); !errors.As(err, &e) || len(c.places.all()) != 1 || cluster.count("b") > 0 {
+	if _, err := c.Datasets().List(t.Context()); !errors.As(err, &e) || len(c.places.all()) != 1 || cluster.count("b") > 0 {
 		t.Errorf("got %v; it knows %v, and b had %d requests", err, c.places.all(), cluster.count("b"))
 	}
 }
@@ -268,7 +268,7 @@ func TestWatchGoesOnElsewhere(t *testing.T) {
 	}
 	ended := make(chan end, 1)
 	go func() {
-		last, err := c.Watch(testkit.Context(t), "3", func(*protocol.JobInfo) {})
+		last, err := c.Jobs().Watch(testkit.Context(t), "3", func(*protocol.JobInfo) {})
 		ended <- end{last, err}
 	}()
 	learns(t, c, 2)

@@ -132,7 +132,7 @@ func TestRemovedMeansNotInTheList(t *testing.T) {
 			}
 			answer(w, http.StatusOK, list)
 		})
-		m, err := connect(t, s.URL).RemoveMember(t.Context(), "c/d")
+		m, err := connect(t, s.URL).Members().Remove(t.Context(), "c/d")
 		if test.says == "" && (err != nil || has(m, "c/d")) || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
@@ -155,7 +155,7 @@ func TestNotFoundIsLookedAtAgain(t *testing.T) {
 		}
 	})
 	c := connect(t, s.URL)
-	if err := c.DeleteDataset(t.Context(), "set"); !IsNotFound(err) {
+	if err := c.Datasets().Delete(t.Context(), "set"); !IsNotFound(err) {
 		t.Errorf("a dataset that stays: %v", err)
 	}
 	if err := c.Trust(t.Context(), "w1"); !IsNotFound(err) {

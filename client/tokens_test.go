@@ -63,7 +63,7 @@ func TestToken(t *testing.T) {
 		}
 		defer c.Close()
 		c.Patience = 0
-		tokens, err := Tokens{c}.List(t.Context())
+		tokens, err := c.Tokens().List(t.Context())
 		if err == nil && len(tokens) != 1 {
 			t.Errorf("%v", tokens)
 		}

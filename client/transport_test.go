@@ -37,7 +37,7 @@ func TestSilentCoordinatorIsLeft(t *testing.T) {
 	c := connect(t, hanging(t).URL, well.URL)
 	c.silent = 100 * time.Millisecond
 	start := time.Now()
-	j, err := c.Submit(t.Context(), protocol.Spec{})
+	j, err := c.Jobs().Submit(t.Context(), protocol.Spec{})
 	if err != nil || j.ID != 7 {
 		t.Fatalf("%+v, %v", j, err)
 	}
@@ -62,7 +62,7 @@ func TestSlowCoordinatorIsWaitedFor(t *testing.T) {
 	})
 	c := connect(t, slow.URL)
 	c.silent = 300 * time.Millisecond
-	if jobs, err := AllJobs(t.Context(), c); err != nil || len(jobs) != 1 || asked.Load() != 1 {
+	if jobs, err := c.Jobs().All(t.Context()); err != nil || len(jobs) != 1 || asked.Load() != 1 {
 		t.Errorf("%v, %v after %d requests", jobs, err, asked.Load())
 	}
 }
@@ -92,7 +92,7 @@ func TestPatienceBoundsTries(t *testing.T) {
 		c.Patience = 0
 		c.Faithful = true // of a cluster that it has not met
 		start := time.Now()
-		_, err := AllJobs(t.Context(), c)
+		_, err := c.Jobs().All(t.Context())
 		var e *Unavailable
 		var waited silent
 		if !errors.Is(err, ErrUnavailable) || !errors.As(err, &e) || !errors.As(e.Last, &waited) || waited.Duration > test.most || waited.Duration < test.most/2 {
@@ -124,9 +124,9 @@ func TestUnknownOutcome(t *testing.T) {
 	} {
 		c := connect(t, test.servers...)
 		c.Patience = 0
-		_, err := c.Submit(t.Context(), protocol.Spec{})
+		_, err := c.Jobs().Submit(t.Context(), protocol.Spec{})
 		if test.reads {
-			_, err = AllJobs(t.Context(), c)
+			_, err = c.Jobs().All(t.Context())
 		}
 		var e *Unavailable
 		if !errors.As(err, &e) || e.Unknown != test.want {
@@ -162,13 +162,13 @@ func TestLostAnswer(t *testing.T) {
 	})
 	c := connect(t, s.URL)
 	for want := range uint64(2) {
-		j, err := c.SubmitRequest(t.Context(), protocol.SubmitRequest{Audit: 0.5})
+		j, err := c.Jobs().SubmitRequest(t.Context(), protocol.SubmitRequest{Audit: 0.5})
 		if err != nil || j.ID != want+1 {
 			t.Fatalf("got %+v, %v", j, err)
 		}
 	}
-	j, err := c.SubmitRequest(t.Context(), protocol.SubmitRequest{Token: "kept", Audit: 0.5})
-	again, err2 := c.SubmitRequest(t.Context(), protocol.SubmitRequest{Token: "kept", Audit: 0.5})
+	j, err := c.Jobs().SubmitRequest(t.Context(), protocol.SubmitRequest{Token: "kept", Audit: 0.5})
+	again, err2 := c.Jobs().SubmitRequest(t.Context(), protocol.SubmitRequest{Token: "kept", Audit: 0.5})
 	if err != nil || err2 != nil || j.ID != again.ID || len(jobs) != 3 {
 		t.Errorf("a kept token makes jobs %+v and %+v of %d, %v, %v", j, again, len(jobs), err, err2)
 	}
@@ -237,7 +237,7 @@ func TestWishesAreOfOneJob(t *testing.T) {
 		}
 	})
 	c := connect(t, s.URL)
-	for want, wish := range map[string]func(context.Context, string) (*protocol.JobInfo, error){"cancel": c.Cancel, "pause": c.Pause, "resume": c.Resume} {
+	for want, wish := range map[string]func(context.Context, string) (*protocol.JobInfo, error){"cancel": c.Jobs().Cancel, "pause": c.Jobs().Pause, "resume": c.Jobs().Resume} {
 		posts.Store(0)
 		if j, err := wish(t.Context(), "name"); err != nil || j.Name != want || posts.Load() != 2 {
 			t.Errorf("%s: %+v, %v after %d tries", want, j, err, posts.Load())
@@ -319,7 +319,7 @@ func TestStrangers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := connect(t, test.address)
 			start := time.Now()
-			_, err := AllJobs(t.Context(), c)
+			_, err := c.Jobs().All(t.Context())
 			if !errors.Is(err, ErrStranger) || !strings.Contains(err.Error(), test.says) || strings.ContainsAny(err.Error(), "\n{<") {
 				t.Errorf("got %v", err)
 			}
@@ -342,12 +342,12 @@ func TestStrangerAmongOthers(t *testing.T) {
 		answer(w, http.StatusOK, protocol.JobList{Jobs: []protocol.JobInfo{{ID: 7}}})
 	})
 	c := connect(t, plain.URL, real.URL)
-	if jobs, err := AllJobs(t.Context(), c); err != nil || len(jobs) != 1 {
+	if jobs, err := c.Jobs().All(t.Context()); err != nil || len(jobs) != 1 {
 		t.Errorf("%v, %v", jobs, err)
 	}
 	dark := connect(t, plain.URL, dead(t))
 	dark.Patience = 50 * time.Millisecond
-	_, err := AllJobs(t.Context(), dark)
+	_, err := dark.Jobs().All(t.Context())
 	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, ErrStranger) {
 		t.Errorf("a stranger and a dead address: %v", err)
 	}
@@ -360,7 +360,7 @@ func TestStrangerAmongOthers(t *testing.T) {
 		answer(w, http.StatusOK, protocol.JobList{})
 	}).URL)
 	for range 2 {
-		if _, err := AllJobs(t.Context(), flaky); err != nil {
+		if _, err := flaky.Jobs().All(t.Context()); err != nil {
 			t.Errorf("a proxy without a coordinator behind it for a moment: %v", err)
 		}
 	}
@@ -370,7 +370,7 @@ func TestStrangerAmongOthers(t *testing.T) {
 func TestRefusedConnection(t *testing.T) {
 	c := connect(t, dead(t))
 	c.Patience = 50 * time.Millisecond
-	_, err := AllJobs(t.Context(), c)
+	_, err := c.Jobs().All(t.Context())
 	want := "no coordinator answers at " + bare(c.Servers()[0]) + ": connection refused"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -26,10 +25,10 @@ func TestAuditNamesCallers(t *testing.T) {
 	s.startAll(0)
 	s.leader(ctx)
 	users := map[string]*certs.Source{"sam": s.authority.User("sam", "submit"), "eve": s.authority.User("eve", "submit"), "rita": s.authority.User("rita", "read")}
-	if _, err := s.clientOf(users["sam"]).Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.clientOf(users["sam"]).Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	job, err := s.clientOf(users["sam"]).Submit(ctx, eventful())
+	job, err := s.clientOf(users["sam"]).Jobs().Submit(ctx, eventful())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +55,7 @@ func TestAuditNamesCallers(t *testing.T) {
 	}
 	var list []protocol.AuditRecord
 	testkit.Until(t, "the refusals of all coordinators", func() bool {
-		if list, err = client.Audit(ctx, s.client, protocol.AuditQuery{}); err != nil {
+		if list, err = s.client.Audit(ctx, protocol.AuditQuery{}); err != nil {
 			t.Fatal(err)
 		}
 		return count(list, "-", "identity") >= 3 && count(list, "rita", "role") >= 6 && count(list, "eve", "owner") >= 3
@@ -81,11 +80,11 @@ func TestAuditNamesCallers(t *testing.T) {
 	if !slices.Equal(changes, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(changes, "\n"), strings.Join(want, "\n"))
 	}
-	if _, err := client.Audit(ctx, s.clientOf(users["sam"]), protocol.AuditQuery{}); err == nil || !strings.Contains(err.Error(), "needs the role admin") {
+	if _, err := s.clientOf(users["sam"]).Audit(ctx, protocol.AuditQuery{}); err == nil || !strings.Contains(err.Error(), "needs the role admin") {
 		t.Errorf("a user who is no admin: %v", err)
 	}
 	s.restartAll(ctx)
-	again, err := client.Audit(ctx, s.client, protocol.AuditQuery{})
+	again, err := s.client.Audit(ctx, protocol.AuditQuery{})
 	if err != nil || len(again) < len(list) {
 		t.Errorf("after a restart there are %d records, want at least %d: %v", len(again), len(list), err)
 	}

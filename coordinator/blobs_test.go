@@ -57,7 +57,7 @@ func TestReplacedFoldersLoseNothing(t *testing.T) {
 			c := start(t, 3, 1)
 			sets := make(map[string]*protocol.Dataset)
 			for i := range 4 {
-				d, err := c.client.Import(ctx, fmt.Sprint("set", i), generate.Artificial(20_000, uint64(i+1)), importer.Options{})
+				d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: fmt.Sprint("set", i)}, generate.Artificial(20_000, uint64(i+1)), importer.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,11 +86,11 @@ func TestReplacedFoldersLoseNothing(t *testing.T) {
 				}
 			}
 			for name, want := range sets {
-				got, err := c.client.Dataset(ctx, name)
+				got, err := c.client.Datasets().Get(ctx, name)
 				if err != nil || got.Digest != want.Digest {
 					t.Fatalf("%s: %+v, %v", name, got, err)
 				}
-				if _, err := c.client.Shards(ctx, got.Manifest); err != nil {
+				if _, err := c.client.Datasets().Shards(ctx, got.Manifest); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -105,7 +105,7 @@ func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 0)
-	d, err := c.client.Import(ctx, "set", generate.Artificial(600, 1), importer.Options{})
+	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "set"}, generate.Artificial(600, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
 		return status == http.StatusServiceUnavailable && strings.Contains(text, "the folder of blobs cannot be read")
 	})
 	testkit.Until(t, "the leader to tell how it is", func() bool {
-		list, err := c.client.Members(ctx)
+		list, err := c.client.Members().List(ctx)
 		if err != nil {
 			return false
 		}
@@ -143,7 +143,7 @@ func TestALeaderWithoutItsBlobsHandsOver(t *testing.T) {
 		})
 	}
 	testkit.Until(t, "a transfer to it to be refused", func() bool {
-		err := c.client.TransferLeadership(ctx, old)
+		err := c.client.Members().Transfer(ctx, old)
 		return err != nil && strings.Contains(err.Error(), "lacks")
 	})
 	if err := os.Remove(folder); err != nil {
@@ -167,7 +167,7 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	s := testSpec(map[string]string{"steps": "50", "trees": "2"})
 	want := localDigest(t, s)
 	c := start(t, 3, 0)
-	d, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{})
+	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,12 +178,12 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 		}
 	}
 	c.startAll(1)
-	job, err := c.client.Submit(ctx, s)
+	job, err := c.client.Jobs().Submit(ctx, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the job to say which blobs it waits for", func() bool {
-		j, err := c.client.Job(ctx, job.Name)
+		j, err := c.client.Jobs().Get(ctx, job.Name)
 		return err == nil && j.State == protocol.Running && j.WaitingFor == protocol.WaitBlobs && strings.Contains(j.Waiting, d.Manifest.Shards[0].Digest[:12])
 	})
 	leader := c.leader(ctx)
@@ -205,10 +205,10 @@ func TestAJobWhoseBlobsAreLost(t *testing.T) {
 	if got := c.epoch(ctx); got != epoch {
 		t.Errorf("the leadership moved from epoch %d to %d though nobody has all blobs", epoch, got)
 	}
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	done, err := c.client.Watch(ctx, job.Name, func(*protocol.JobInfo) {})
+	done, err := c.client.Jobs().Watch(ctx, job.Name, func(*protocol.JobInfo) {})
 	if err != nil || done.State != protocol.Done || done.Models[0].Digest != want {
 		t.Fatalf("%v, %+v, want %s", err, done, want)
 	}
@@ -228,7 +228,7 @@ func TestLostBlobsStopNoOtherHandOver(t *testing.T) {
 	c := prepare(t, 3)
 	small := c.smallDisk()
 	c.startAll(0)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	c.stopAll()
@@ -253,7 +253,7 @@ func TestLostBlobsStopNoOtherHandOver(t *testing.T) {
 
 // transfersTo reports whether a coordinator leads, and else has it lead.
 func (c *cluster) transfersTo(ctx context.Context, id string) bool {
-	return c.leader(ctx) == id || c.client.TransferLeadership(ctx, id) == nil
+	return c.leader(ctx) == id || c.client.Members().Transfer(ctx, id) == nil
 }
 
 // tiny is a job that ends at once.
@@ -290,7 +290,7 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	// While a shard is stored, it may count twice: as a file and as an upload.
 	c.tune = func(cfg *coordinator.Config) { cfg.Quotas.BlobBytes, cfg.BlobGrace = bytes+6<<10, 3*time.Second }
 	c.startAll(1)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	a, b := c.train(ctx, tiny("a"), nil), c.train(ctx, tiny("b"), nil)
@@ -302,26 +302,26 @@ func TestDeletionFreesTheDisk(t *testing.T) {
 	other.Seed = &seed
 	third := c.train(ctx, other, nil)
 	more := func() error {
-		_, err := c.client.Import(ctx, "more", generate.Artificial(500, 2), importer.Options{})
+		_, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "more"}, generate.Artificial(500, 2), importer.Options{})
 		return err
 	}
 	if err := more(); err == nil || !strings.Contains(err.Error(), "--max-blob-bytes") {
 		t.Fatalf("an import over the quota: %v", err)
 	}
-	if _, err := c.client.DeleteModel(ctx, "c"); err != nil {
+	if _, err := c.client.Models().Delete(ctx, "c"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.client.DeleteJobs(ctx, "a"); err != nil {
+	if _, err := c.client.Jobs().Delete(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the end of a model that was deleted", func() bool { return c.gone(third.Models[0].Blob) })
-	if _, err := c.client.Model(ctx, "b"); err != nil || c.gone(b.Models[0].Blob) || c.gone(third.Predictions.Blob) {
+	if _, err := c.client.Models().Get(ctx, "b"); err != nil || c.gone(b.Models[0].Blob) || c.gone(third.Predictions.Blob) {
 		t.Errorf("what job b refers to as well went with job a: %v", err)
 	}
-	if got, err := c.client.Prune(ctx, protocol.PruneRequest{}); err != nil || len(got.Jobs) != 2 || got.Frees < got.Jobs[0].Bytes {
+	if got, err := c.client.Jobs().Prune(ctx, protocol.PruneRequest{}); err != nil || len(got.Jobs) != 2 || got.Frees < got.Jobs[0].Bytes {
 		t.Fatalf("pruned: %+v, %v", got, err)
 	}
-	if err := c.client.DeleteDataset(ctx, "art"); err != nil {
+	if err := c.client.Datasets().Delete(ctx, "art"); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the end of all blobs", func() bool {
@@ -343,7 +343,7 @@ func TestKeepJobs(t *testing.T) {
 	c := prepare(t, 1)
 	c.tune = func(cfg *coordinator.Config) { cfg.KeepJobs = 2 }
 	c.startAll(1)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(100, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(100, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var ids []uint64
@@ -352,7 +352,7 @@ func TestKeepJobs(t *testing.T) {
 	}
 	testkit.Until(t, "the end of the first two", func() bool { return len(c.jobs(ctx)) == 2 })
 	for i, id := range ids {
-		_, err := c.client.Job(ctx, fmt.Sprint(id))
+		_, err := c.client.Jobs().Get(ctx, fmt.Sprint(id))
 		if was := i < 2; client.IsNotFound(err) != was || was && !strings.Contains(err.Error(), "was deleted") {
 			t.Errorf("job %d: %v", i, err)
 		}
@@ -361,7 +361,7 @@ func TestKeepJobs(t *testing.T) {
 
 func (c *cluster) jobs(ctx context.Context) []protocol.JobInfo {
 	c.t.Helper()
-	list, err := client.AllJobs(ctx, c.client)
+	list, err := c.client.Jobs().All(ctx)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func TestChangesOfAnExperiment(t *testing.T) {
 		})
 		watching.Go(func() {
 			done := 0
-			j, err := c.another().Watch(ctx, "e.art", func(j *protocol.JobInfo) {
+			j, err := c.another().Jobs().Watch(ctx, "e.art", func(j *protocol.JobInfo) {
 				if j.Gathered < done && !j.State.Final() {
 					t.Errorf("the job goes back from %d runs to %d", done, j.Gathered)
 				}

@@ -237,12 +237,12 @@ func trainedHere(t *testing.T, s protocol.Spec) string {
 // job's end.
 func (c *cluster) train(ctx context.Context, s protocol.Spec, meanwhile func()) *protocol.JobInfo {
 	c.t.Helper()
-	job, err := c.client.Submit(ctx, s)
+	job, err := c.client.Jobs().Submit(ctx, s)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	var once sync.Once
-	end, err := c.client.Watch(ctx, job.Name, func(j *protocol.JobInfo) {
+	end, err := c.client.Jobs().Watch(ctx, job.Name, func(j *protocol.JobInfo) {
 		if j.Progress != nil && j.Progress.Step > 0 && meanwhile != nil {
 			once.Do(meanwhile)
 		}
@@ -271,7 +271,7 @@ func TestClusterGivesTheDigestOfLocalTraining(t *testing.T) {
 	for _, size := range []struct{ coordinators, workers int }{{1, 1}, {3, 2}} {
 		t.Run(fmt.Sprintf("%d coordinators, %d workers", size.coordinators, size.workers), func(t *testing.T) {
 			c := start(t, size.coordinators, size.workers)
-			if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+			if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := c.train(ctx, s, nil).Models[0].Digest; got != want {
@@ -287,7 +287,7 @@ func TestAJobSurvivesItsLeaderAndAWorker(t *testing.T) {
 	s := eventful()
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	end := c.train(ctx, s, func() {
@@ -307,7 +307,7 @@ func TestFoldsRunAsOneJob(t *testing.T) {
 	s.TestFraction, s.Folds = 0, 3
 	want := localDigest(t, s)
 	c := start(t, 1, 2)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	end := c.train(ctx, s, nil)

@@ -27,9 +27,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// ErrUsage is wrapped by errors about wrong flags.
-var ErrUsage = errors.New("wrong usage")
-
 // Peer is a coordinator of the cluster. By default, HTTP uses Port, Raft the next port,
 // and NATS clients and NATS routes the two ports after.
 type Peer struct {

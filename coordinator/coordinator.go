@@ -139,8 +139,13 @@ func (n *node) open(ctx context.Context) error {
 			Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard,
 			Ready: n.status.ready, Lacks: n.copies.notReady, Advice: n.status.readyText,
 		},
-		Running: api.Running{Live: n.live, Workers: n.workersOf, Waits: n.status.jobWaits}, Prefix: n.cfg.Prefix,
-		Count: n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
+		Running: api.Running{
+			Live:    func(job uint64) (dispatch.Live, bool) { return n.leading.Load().Live(job) },
+			Workers: func(job uint64) []string { return n.leading.Load().WorkersOf(job) },
+			Waits:   n.status.jobWaits,
+		},
+		Prefix: n.cfg.Prefix,
+		Count:  n.metrics.Requests.Add, Backed: n.metrics.LastBackup.SetToCurrentTime,
 	}))
 	n.onClose(n.http.stop) // clients connect to another coordinator before the rest is closed
 	return nil
@@ -326,20 +331,4 @@ func (n *node) isLeading() bool { return n.leading.Load() != nil }
 func (n *node) leader() string {
 	id, _ := n.store.Leader()
 	return id
-}
-
-// live tells how far a job is, if this coordinator leads.
-func (n *node) live(job uint64) (dispatch.Live, bool) {
-	if d := n.leading.Load(); d != nil {
-		return d.Live(job)
-	}
-	return dispatch.Live{}, false
-}
-
-// workersOf lists the workers that compute a job now, if this coordinator leads.
-func (n *node) workersOf(job uint64) []string {
-	if d := n.leading.Load(); d != nil {
-		return d.WorkersOf(job)
-	}
-	return nil
 }

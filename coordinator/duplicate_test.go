@@ -142,7 +142,7 @@ func TestMixedRestore(t *testing.T) {
 	restore("c", monday)
 	c.startCoordinator("c")
 	c.allReady()
-	list, err := c.client.Datasets(ctx)
+	list, err := c.client.Datasets().List(ctx)
 	if err != nil || len(list) != 1 || list[0].Name != "one" {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -191,7 +191,7 @@ func TestEachFolderInTurn(t *testing.T) {
 	for _, p := range c.peers {
 		var list protocol.Members
 		testkit.Until(t, "the members", func() (ok bool) {
-			m, err := c.client.Members(ctx)
+			m, err := c.client.Members().List(ctx)
 			if err == nil {
 				list = *m
 			}
@@ -203,7 +203,7 @@ func TestEachFolderInTurn(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.client.Dataset(ctx, "art"); err != nil {
+	if _, err := c.client.Datasets().Get(ctx, "art"); err != nil {
 		t.Error(err)
 	}
 	c.put(ctx, "later")
@@ -248,7 +248,7 @@ func TestPeersOfAnotherCluster(t *testing.T) {
 		_, text := two.get("x", "/readyz")
 		return strings.Contains(text, "a is a member of cluster") && strings.Contains(text, "which consists of a") && strings.Contains(text, "x is not one of them")
 	})
-	if _, err := c.client.Dataset(ctx, "art"); err != nil {
+	if _, err := c.client.Datasets().Get(ctx, "art"); err != nil {
 		t.Error(err)
 	}
 }
@@ -275,7 +275,7 @@ func TestDamagedClusterFiles(t *testing.T) {
 		}
 	}
 	c.startCoordinator("a")
-	if _, err := c.client.Dataset(ctx, "art"); err != nil {
+	if _, err := c.client.Datasets().Get(ctx, "art"); err != nil {
 		t.Error(err)
 	}
 	for path, want := range is {

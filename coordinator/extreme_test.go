@@ -181,7 +181,7 @@ func TestExtremeNumbers(t *testing.T) {
 		},
 	}
 	end := c.train(ctx, s, func() {
-		jobs, err := c.client.ListJobs(ctx, protocol.JobQuery{})
+		jobs, err := c.client.Jobs().List(ctx, protocol.JobQuery{})
 		if err != nil || len(jobs.Jobs) != 1 {
 			t.Errorf("%v jobs, error %v", jobs, err)
 			return

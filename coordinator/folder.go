@@ -23,6 +23,9 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// ErrUsage is wrapped by errors about wrong flags.
+var ErrUsage = errors.New("wrong usage")
+
 // The files of a coordinator's folder, apart from the log of Raft and the blobs.
 // CLUSTER has the id of the cluster, and MEMBERS the last list of coordinators. Each
 // has a checksum, and a copy that counts if the first file is damaged. RESTORING marks

@@ -134,7 +134,7 @@ func TestALeaderWithoutNATSHandsOver(t *testing.T) {
 	c.startWorker("w0")
 	s := eventful()
 	want := localDigest(t, s)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var old string
@@ -207,10 +207,10 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 	c.startAll(1)
 	s := eventful()
 	want := localDigest(t, s)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Until(t, "a to lead", func() bool { return c.leader(ctx) == "a" || c.client.TransferLeadership(ctx, "a") == nil })
+	testkit.Until(t, "a to lead", func() bool { return c.leader(ctx) == "a" || c.client.Members().Transfer(ctx, "a") == nil })
 	hog := filepath.Join(small, "hog")
 	end := c.train(ctx, s, func() {
 		fill(t, hog)
@@ -219,7 +219,7 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 		t.Logf("another led %v after the disk was full", time.Since(began))
 		testkit.Until(t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "no space") })
 		testkit.Until(t, "another to lead for good", func() bool { l := c.leader(ctx); return l != "" && l != "a" })
-		m, err := c.client.Members(ctx)
+		m, err := c.client.Members().List(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,8 +236,8 @@ func TestALeaderWithAFullDiskHandsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "a to be ready", func() bool { return c.ready("a") == "" })
-	testkit.Until(t, "a to lead again", func() bool { return c.leader(ctx) == "a" || c.client.TransferLeadership(ctx, "a") == nil })
-	if models, err := c.client.Models(ctx); err != nil || len(models) != 1 {
+	testkit.Until(t, "a to lead again", func() bool { return c.leader(ctx) == "a" || c.client.Members().Transfer(ctx, "a") == nil })
+	if models, err := c.client.Models().List(ctx); err != nil || len(models) != 1 {
 		t.Errorf("%d models, %v", len(models), err)
 	}
 }
@@ -250,12 +250,12 @@ func TestAFullDiskAlone(t *testing.T) {
 	c := prepare(t, 1)
 	small := c.smallDisk()
 	c.startAll(1)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	hog := filepath.Join(small, "hog")
 	fill(t, hog)
-	_, err := c.client.PutBlob(ctx, []byte("more"))
+	_, err := c.client.Blobs().Put(ctx, []byte("more"))
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Status != http.StatusInsufficientStorage {
 		t.Errorf("an import on a full disk: %v", err)
@@ -263,18 +263,18 @@ func TestAFullDiskAlone(t *testing.T) {
 	testkit.Until(t, "full disk to be told", func() bool { return strings.Contains(c.ready("a"), "full") })
 	s := testSpec(map[string]string{"steps": "300", "trees": "2"})
 	want := localDigest(t, s)
-	job, err := c.client.Submit(ctx, s) // a few bytes of log: room was made for them before
+	job, err := c.client.Jobs().Submit(ctx, s) // a few bytes of log: room was made for them before
 	if err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "the job to say why it does not end", func() bool { // there is no room for its model
-		j, err := c.client.Job(ctx, job.Name)
+		j, err := c.client.Jobs().Get(ctx, job.Name)
 		return err == nil && j.WaitingFor == protocol.WaitRetry && strings.Contains(j.Waiting, "no space left")
 	})
 	if err := os.Remove(hog); err != nil {
 		t.Fatal(err)
 	}
-	end, err := c.client.Watch(ctx, job.Name, func(*protocol.JobInfo) {})
+	end, err := c.client.Jobs().Watch(ctx, job.Name, func(*protocol.JobInfo) {})
 	if err != nil || len(end.Models) != 1 || end.Models[0].Digest != want {
 		t.Errorf("%v, %+v, want %s", err, end, want)
 	}

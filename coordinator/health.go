@@ -333,15 +333,8 @@ func (f *handover) agreed(id string, urgent bool) bool {
 // coordinator is ready, it transfers the leadership: without NATS no worker hears this
 // leader, and with a full disk it can store nothing.
 func (h *health) watch(ctx context.Context) {
-	tick := time.NewTicker(min(h.cfg.timeouts.DiskProbe, h.cfg.timeouts.NATSLost/checksPerLoss))
-	defer tick.Stop()
 	var f handover
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range wait.Every(ctx, min(h.cfg.timeouts.DiskProbe, h.cfg.timeouts.NATSLost/checksPerLoss)) {
 		reason := h.checkDisk()
 		f.lacksBlobs = false
 		if reason == nil {

@@ -44,7 +44,7 @@ func newHostile(t *testing.T) *hostile {
 	h.startAll(1)
 	ctx := deadline(t)
 	h.leader(ctx)
-	if _, err := h.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := h.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := h.client.Cluster(ctx)
@@ -194,21 +194,21 @@ type sight struct {
 
 func (h *hostile) look(ctx context.Context) (s sight) {
 	h.t.Helper()
-	jobs, err := h.client.ListJobs(ctx, protocol.JobQuery{})
+	jobs, err := h.client.Jobs().List(ctx, protocol.JobQuery{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	for i := range jobs.Jobs {
 		s.Jobs = append(s.Jobs, fmt.Sprint(jobs.Jobs[i].ID, jobs.Jobs[i].Name))
 	}
-	data, err := h.client.Datasets(ctx)
+	data, err := h.client.Datasets().List(ctx)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	for _, d := range data {
 		s.Datasets = append(s.Datasets, d.Name+d.Digest+d.Owner)
 	}
-	members, err := h.client.Members(ctx)
+	members, err := h.client.Members().List(ctx)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestHostileSearch(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	send := func(ctx context.Context, methods string) (*protocol.ExperimentPlan, error) {

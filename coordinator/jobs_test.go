@@ -42,20 +42,20 @@ func TestBlobsAreGathered(t *testing.T) {
 	c := prepare(t, 3)
 	c.tune = func(cfg *coordinator.Config) { cfg.BlobGrace = 3 * time.Second }
 	c.startAll(1)
-	d, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{})
+	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := c.client.Import(ctx, "other", generate.Artificial(500, 2), importer.Options{})
+	other, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "other"}, generate.Artificial(500, 2), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := protocol.Spec{Algorithm: "structrf", Dataset: "art", TestFraction: 0.1, Set: map[string]string{"trees": "8"}}
 	end := c.train(ctx, s, nil)
-	if err := c.client.DeleteDataset(ctx, "other"); err != nil {
+	if err := c.client.Datasets().Delete(ctx, "other"); err != nil {
 		t.Fatal(err)
 	}
-	young, err := c.client.PutBlob(ctx, []byte("an import that has just begun"))
+	young, err := c.client.Blobs().Put(ctx, []byte("an import that has just begun"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestBlobsAreGathered(t *testing.T) {
 		keep[shard.Digest] = true
 	}
 	testkit.Until(t, "the end of what nothing refers to", func() bool {
-		if _, err := c.client.PutBlob(ctx, []byte("an import that has just begun")); err != nil { // it stays young
+		if _, err := c.client.Blobs().Put(ctx, []byte("an import that has just begun")); err != nil { // it stays young
 			t.Fatal(err)
 		}
 		for _, p := range c.peers {
@@ -92,7 +92,7 @@ func TestBlobsAreGathered(t *testing.T) {
 			}
 		}
 	}
-	if b, err := c.client.Blob(ctx, young); err != nil || len(b) == 0 {
+	if b, err := c.client.Blobs().Get(ctx, young); err != nil || len(b) == 0 {
 		t.Errorf("the young blob: %v", err)
 	}
 }
@@ -130,7 +130,7 @@ func TestPerfectFit(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
-	if _, err := c.client.Import(ctx, "art", alike{Source: generate.Artificial(400, 1)}, importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, alike{Source: generate.Artificial(400, 1)}, importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, folds := range map[string]int{"whole": 0, "folds": 2} {
@@ -143,7 +143,7 @@ func TestPerfectFit(t *testing.T) {
 		if end.Ran < end.Seconds/2 {
 			t.Errorf("%s: it ran %v seconds, and took %v", name, end.Ran, end.Seconds)
 		}
-		line, err := c.client.Curve(ctx, name)
+		line, err := c.client.Jobs().Curve(ctx, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestEnsemble(t *testing.T) {
 	s := smallEnsemble()
 	want := localDigest(t, s)
 	c := start(t, 3, 1)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	end := c.train(ctx, s, nil)
@@ -210,11 +210,11 @@ func TestEnsemble(t *testing.T) {
 	c.startWorker("w1")
 	c.startWorker("w2")
 	s.Name = "again"
-	if _, err := c.client.Submit(ctx, s); err != nil {
+	if _, err := c.client.Jobs().Submit(ctx, s); err != nil {
 		t.Fatal(err)
 	}
 	stopped := false
-	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
+	end, err := c.client.Jobs().Watch(ctx, s.Name, func(j *protocol.JobInfo) {
 		if j.Gathered >= 2 && !stopped {
 			stopped = true
 			c.stop("w1")
@@ -249,14 +249,14 @@ func TestValidatedEnsemble(t *testing.T) {
 	}
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.client.Submit(ctx, s); err != nil {
+	if _, err := c.client.Jobs().Submit(ctx, s); err != nil {
 		t.Fatal(err)
 	}
 	stopped := false
-	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
+	end, err := c.client.Jobs().Watch(ctx, s.Name, func(j *protocol.JobInfo) {
 		if j.Gathered >= 1 && !stopped {
 			stopped = true
 			c.stop(c.leader(ctx))
@@ -313,7 +313,7 @@ func TestTreesAreGrownOnce(t *testing.T) {
 	}
 	want := localDigest(t, s)
 	c := start(t, 1, 1)
-	d, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{})
+	d, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,11 +347,11 @@ func (c *cluster) watchTrees(s protocol.Spec, some int, meanwhile func(), want s
 	c.t.Helper()
 	ctx := deadline(c.t)
 	s.Name = "again"
-	if _, err := c.client.Submit(ctx, s); err != nil {
+	if _, err := c.client.Jobs().Submit(ctx, s); err != nil {
 		c.t.Fatal(err)
 	}
 	called := false
-	end, err := c.client.Watch(ctx, s.Name, func(j *protocol.JobInfo) {
+	end, err := c.client.Jobs().Watch(ctx, s.Name, func(j *protocol.JobInfo) {
 		if j.Gathered >= some && !called {
 			called = true
 			meanwhile()
@@ -402,21 +402,21 @@ func TestWeights(t *testing.T) {
 	}
 	s := deepSpec(map[string]string{"steps": lasting(1500), "init_from": w.Digest, "freeze": "hidden1", "warmup": "20"})
 	c := start(t, 3, 2)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.client.Submit(ctx, s); err == nil || !strings.Contains(err.Error(), "the file of weights") || !strings.Contains(err.Error(), "is not on the cluster") {
+	if _, err := c.client.Jobs().Submit(ctx, s); err == nil || !strings.Contains(err.Error(), "the file of weights") || !strings.Contains(err.Error(), "is not on the cluster") {
 		t.Errorf("weights that were not sent: error %v", err)
 	}
-	if digest, err := c.client.PutBlob(ctx, w.File); err != nil || digest != w.Digest {
+	if digest, err := c.client.Blobs().Put(ctx, w.File); err != nil || digest != w.Digest {
 		t.Fatalf("digest %s, error %v", digest, err)
 	}
 	wider := deepSpec(map[string]string{"init_from": w.Digest, "hidden": "8,7"})
-	if _, err := c.client.Submit(ctx, wider); err == nil || !strings.Contains(err.Error(), "hidden2 has the shape 8x6 in the weights but 8x7 in this network") {
+	if _, err := c.client.Jobs().Submit(ctx, wider); err == nil || !strings.Contains(err.Error(), "hidden2 has the shape 8x6 in the weights but 8x7 in this network") {
 		t.Errorf("another network: error %v", err)
 	}
 	file := deepSpec(map[string]string{"init_from": "m.model"})
-	if _, err := c.client.Submit(ctx, file); err == nil || !strings.Contains(err.Error(), "is not the digest of uploaded weights") {
+	if _, err := c.client.Jobs().Submit(ctx, file); err == nil || !strings.Contains(err.Error(), "is not the digest of uploaded weights") {
 		t.Errorf("the name of a file: error %v", err)
 	}
 	want := outcomeHere(t, s, w.File).ModelDigest
@@ -488,16 +488,16 @@ func TestAuditFindsALiar(t *testing.T) {
 			ctx := deadline(t)
 			want := localDigest(t, run.spec)
 			c := start(t, 1, run.honest)
-			if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+			if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			c.startLiar("liar", run.audit < 1)
 			testkit.Until(t, "all workers", func() bool { return len(c.workers(ctx)) > run.honest })
-			job, err := c.client.SubmitRequest(ctx, protocol.SubmitRequest{Spec: run.spec, Audit: run.audit})
+			job, err := c.client.Jobs().SubmitRequest(ctx, protocol.SubmitRequest{Spec: run.spec, Audit: run.audit})
 			if err != nil {
 				t.Fatal(err)
 			}
-			end, err := c.client.Watch(ctx, job.Name, func(*protocol.JobInfo) {})
+			end, err := c.client.Jobs().Watch(ctx, job.Name, func(*protocol.JobInfo) {})
 			if err != nil || end.State != protocol.Done {
 				t.Fatalf("job %+v, error %v", end, err)
 			}

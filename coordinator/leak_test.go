@@ -92,7 +92,7 @@ func TestNothingLeaks(t *testing.T) {
 	ctx := deadline(t)
 	nats := natsServer(t)
 	c := startOn(t, nats.ClientURL())
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(200, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(200, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	lives(t, ctx, c, 0, 12) // whatever is kept is there then
@@ -100,7 +100,7 @@ func TestNothingLeaks(t *testing.T) {
 	lives(t, ctx, c, 12, 200)
 	after := settled(t, c, nats, func(f, _ figures) bool { return f.atMost(before) })
 	t.Logf("before %+v, after %+v", before, after)
-	jobs, err := client.AllJobs(ctx, c.client)
+	jobs, err := c.client.Jobs().All(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func life(ctx context.Context, cl *client.Client, i int) error {
 	if !finishes {
 		s.Set["steps"], s.Set["patience"] = "1000000", "1000000"
 	}
-	j, err := cl.Submit(ctx, s)
+	j, err := cl.Jobs().Submit(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func life(ctx context.Context, cl *client.Client, i int) error {
 			return fmt.Errorf("%s: %w", j.Name, err)
 		}
 	}
-	last, err := cl.Watch(ctx, j.Name, func(*protocol.JobInfo) {})
+	last, err := cl.Jobs().Watch(ctx, j.Name, func(*protocol.JobInfo) {})
 	if err == nil && last.State != end {
 		err = fmt.Errorf("%s is %s: %s", j.Name, last.State, last.Error)
 	}
@@ -180,7 +180,7 @@ func cancelled(ctx context.Context, cl *client.Client, job string, when int) err
 	if when > 0 {
 		seen, stop := context.WithCancel(ctx)
 		defer stop()
-		_, err := cl.Watch(seen, job, func(j *protocol.JobInfo) {
+		_, err := cl.Jobs().Watch(seen, job, func(j *protocol.JobInfo) {
 			if j.State == protocol.Running {
 				stop()
 			}
@@ -190,12 +190,12 @@ func cancelled(ctx context.Context, cl *client.Client, job string, when int) err
 		}
 	}
 	if when > 1 {
-		for _, wish := range []func(context.Context, string) (*protocol.JobInfo, error){cl.Pause, cl.Resume, cl.Pause} {
+		for _, wish := range []func(context.Context, string) (*protocol.JobInfo, error){cl.Jobs().Pause, cl.Jobs().Resume, cl.Jobs().Pause} {
 			if _, err := wish(ctx, job); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := cl.Cancel(ctx, job)
+	_, err := cl.Jobs().Cancel(ctx, job)
 	return err
 }

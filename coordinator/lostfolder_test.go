@@ -75,7 +75,7 @@ func TestFolderDeletedAlone(t *testing.T) {
 			}
 			defer once.Close()
 			once.Patience = 0
-			if _, err := once.Import(ctx, "after", generate.Artificial(60, 2), importer.Options{}); err == nil {
+			if _, err := once.Datasets().Import(ctx, protocol.DatasetPut{Name: "after"}, generate.Artificial(60, 2), importer.Options{}); err == nil {
 				t.Error("a dataset was acknowledged without a folder")
 			}
 			if err := endOf(t, ended["a"]); !errors.Is(err, files.ErrGone) {
@@ -181,7 +181,7 @@ func TestDamagedListOfMembers(t *testing.T) {
 				}
 			}
 		}
-		if _, err := c.client.Dataset(ctx, "art"); err != nil {
+		if _, err := c.client.Datasets().Get(ctx, "art"); err != nil {
 			t.Error(err)
 		}
 		c.stopAll()
@@ -217,7 +217,7 @@ func (c *cluster) get(id, path string) (status int, text string) {
 
 func (c *cluster) put(ctx context.Context, name string) {
 	c.t.Helper()
-	if _, err := c.client.Import(ctx, name, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -261,7 +261,7 @@ func TestEmptiedFolderLosesNothing(t *testing.T) {
 				return true
 			})
 			for _, name := range []string{"early", "acknowledged"} {
-				if _, err := c.client.Dataset(ctx, name); err != nil {
+				if _, err := c.client.Datasets().Get(ctx, name); err != nil {
 					t.Error(err)
 				}
 			}
@@ -318,10 +318,10 @@ func TestEmptiedFolderOfOneThatJoined(t *testing.T) {
 	c.join("d", port)
 	testkit.Until(t, "d to be ready", func() bool { status, _ := c.get("d", "/readyz"); return status == http.StatusOK })
 	testkit.Until(t, "the office for d, which has everything", func() bool {
-		return c.client.TransferLeadership(ctx, "d") == nil && c.leader(ctx) == "d"
+		return c.client.Members().Transfer(ctx, "d") == nil && c.leader(ctx) == "d"
 	})
 	for _, name := range []string{"early", "later"} {
-		if _, err := c.client.Dataset(ctx, name); err != nil {
+		if _, err := c.client.Datasets().Get(ctx, name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -334,9 +334,9 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "early")
-	testkit.Until(t, "the office for a", func() bool { return c.client.TransferLeadership(ctx, "a") == nil && c.leader(ctx) == "a" })
+	testkit.Until(t, "the office for a", func() bool { return c.client.Members().Transfer(ctx, "a") == nil && c.leader(ctx) == "a" })
 	testkit.Until(t, "c to be removed", func() bool {
-		_, err := c.client.RemoveMember(ctx, "c")
+		_, err := c.client.Members().Remove(ctx, "c")
 		return err == nil || client.IsNotFound(err)
 	})
 	c.stop("c")

@@ -46,7 +46,7 @@ func (c *cluster) join(id string, port int) (address string, end <-chan error) {
 func (c *cluster) add(ctx context.Context, id, address string) {
 	c.t.Helper()
 	testkit.Until(c.t, id+" to be added", func() bool {
-		_, err := c.client.AddMember(ctx, protocol.AddRequest{ID: id, HTTP: address})
+		_, err := c.client.Members().Add(ctx, protocol.AddRequest{ID: id, HTTP: address})
 		if err != nil && !strings.Contains(err.Error(), "no coordinator answers the leader at") {
 			c.t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func (c *cluster) add(ctx context.Context, id, address string) {
 }
 
 func (c *cluster) role(ctx context.Context, id string) string {
-	m, err := c.client.Members(ctx)
+	m, err := c.client.Members().List(ctx)
 	if err != nil {
 		return err.Error()
 	}
@@ -86,7 +86,7 @@ func TestReplaceEveryCoordinator(t *testing.T) {
 	s.Set["steps"] = lasting(4000)
 	want := localDigest(t, s)
 	c := start(t, 3, 2)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	ports := []int{freeBlock(t), freeBlock(t), freeBlock(t)}
@@ -109,11 +109,11 @@ func TestReplaceEveryCoordinator(t *testing.T) {
 				c.stop(old)
 			case 1: // it leads
 				testkit.Until(t, "the office for "+old, func() bool {
-					return c.client.TransferLeadership(ctx, old) == nil && c.leader(ctx) == old
+					return c.client.Members().Transfer(ctx, old) == nil && c.leader(ctx) == old
 				})
 			}
 			testkit.Until(t, old+" to be removed", func() bool {
-				_, err := c.client.RemoveMember(ctx, old)
+				_, err := c.client.Members().Remove(ctx, old)
 				return err == nil || client.IsNotFound(err)
 			})
 		}
@@ -121,7 +121,7 @@ func TestReplaceEveryCoordinator(t *testing.T) {
 	if got := end.Models[0].Digest; got != want {
 		t.Errorf("digest %s, --local has %s", got, want)
 	}
-	m, err := c.client.Members(ctx)
+	m, err := c.client.Members().List(ctx)
 	if err != nil || len(m.Members) != 3 {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -144,7 +144,7 @@ func TestMembersRefuse(t *testing.T) {
 	c.leader(ctx)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", c.peers[i].Port) }
 	add := func(id, http string) error {
-		_, err := c.client.AddMember(ctx, protocol.AddRequest{ID: id, HTTP: http})
+		_, err := c.client.Members().Add(ctx, protocol.AddRequest{ID: id, HTTP: http})
 		return err
 	}
 	refused(t, add("a", at(1)), "a is already a member")
@@ -154,10 +154,10 @@ func TestMembersRefuse(t *testing.T) {
 	address, ended := c.join("d", port)
 	testkit.Until(t, "d to answer", func() bool { return !strings.Contains(add("x", address).Error(), "no coordinator answers") })
 	refused(t, add("x", address), "has the ID d, not x")
-	if _, err := c.client.RemoveMember(ctx, "z"); !client.IsNotFound(err) {
+	if _, err := c.client.Members().Remove(ctx, "z"); !client.IsNotFound(err) {
 		t.Errorf("removing what is not there: %v", err)
 	}
-	refusedTransfer := c.client.TransferLeadership(ctx, "z")
+	refusedTransfer := c.client.Members().Transfer(ctx, "z")
 	if !client.IsNotFound(refusedTransfer) {
 		t.Errorf("handing over to nobody: %v", refusedTransfer)
 	}
@@ -169,15 +169,15 @@ func TestMembersRefuse(t *testing.T) {
 		}
 	}
 	c.stop(others[0])
-	_, err := c.client.RemoveMember(ctx, others[1])
+	_, err := c.client.Members().Remove(ctx, others[1])
 	refused(t, err, others[0]+" does not answer")
-	refused(t, c.client.TransferLeadership(ctx, others[0]), "does not answer")
+	refused(t, c.client.Members().Transfer(ctx, others[0]), "does not answer")
 	c.add(ctx, "d", address)
-	if _, err := c.client.RemoveMember(ctx, others[0]); err != nil {
+	if _, err := c.client.Members().Remove(ctx, others[0]); err != nil {
 		t.Errorf("removing the dead one: %v", err)
 	}
 	// The leader is removed: it hands over, and then ends by itself; so does d.
-	if _, err := c.client.RemoveMember(ctx, "d"); err != nil {
+	if _, err := c.client.Members().Remove(ctx, "d"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, coordinator.ErrRemoved) {
@@ -199,7 +199,7 @@ func TestRestore(t *testing.T) {
 	s := eventful()
 	want := localDigest(t, s)
 	c := start(t, 3, 1)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var backup bytes.Buffer
@@ -231,7 +231,7 @@ func TestRestore(t *testing.T) {
 				}
 			}
 			again.startAll(1)
-			got, err := again.client.Watch(ctx, end.Name, func(*protocol.JobInfo) {})
+			got, err := again.client.Jobs().Watch(ctx, end.Name, func(*protocol.JobInfo) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,7 +270,7 @@ func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 0)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var backup bytes.Buffer
@@ -278,11 +278,11 @@ func TestRestoreRefuses(t *testing.T) {
 	if err != nil || h.Blobs == 0 {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	d, err := c.client.Dataset(ctx, "art")
+	d, err := c.client.Datasets().Get(ctx, "art")
 	if err != nil {
 		t.Fatal(err)
 	}
-	shard, err := c.client.Blob(ctx, d.Manifest.Shards[3].Digest)
+	shard, err := c.client.Blobs().Get(ctx, d.Manifest.Shards[3].Digest)
 	if err != nil {
 		t.Fatal(err)
 	}

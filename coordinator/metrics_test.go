@@ -104,15 +104,15 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	job, err := c.client.Submit(ctx, longFolds())
+	job, err := c.client.Jobs().Submit(ctx, longFolds())
 	if err != nil {
 		t.Fatal(err)
 	}
 	early := c.moving(ctx, training("folds")...)
-	now, err := c.client.Job(ctx, "folds")
+	now, err := c.client.Jobs().Get(ctx, "folds")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestFoldsMoveTheMetrics(t *testing.T) {
 	}
 	c.stop("w0")
 	c.startWorker("w1")
-	end, err := c.client.Watch(ctx, job.Name, func(j *protocol.JobInfo) {
+	end, err := c.client.Jobs().Watch(ctx, job.Name, func(j *protocol.JobInfo) {
 		if p := j.Progress; p != nil && p.Steps > 0 && p.Step > p.Steps {
 			t.Errorf("step %d of %d", p.Step, p.Steps)
 		}
@@ -164,17 +164,17 @@ func TestFoldsUnderAnotherLeader(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 3, 1)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.client.Submit(ctx, longFolds()); err != nil {
+	if _, err := c.client.Jobs().Submit(ctx, longFolds()); err != nil {
 		t.Fatal(err)
 	}
 	before := c.moving(ctx, training("folds")...)["coppice_steps_total"]
-	if err := c.client.TransferLeadership(ctx, ""); err != nil {
+	if err := c.client.Members().Transfer(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
-	end, err := c.client.Watch(ctx, "folds", func(j *protocol.JobInfo) {
+	end, err := c.client.Jobs().Watch(ctx, "folds", func(j *protocol.JobInfo) {
 		if p := j.Progress; p != nil && p.Steps > 0 && p.Step > p.Steps {
 			t.Errorf("step %d of %d", p.Step, p.Steps)
 		}
@@ -197,7 +197,7 @@ func TestForestsMoveTheMetrics(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t)
 	c := start(t, 1, 1)
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	const trees = 400
@@ -205,7 +205,7 @@ func TestForestsMoveTheMetrics(t *testing.T) {
 		Algorithm: "structrf", Dataset: "art", TestFraction: 0.1, Name: "forest",
 		Set: map[string]string{"trees": fmt.Sprint(trees), "min_samples": "2"},
 	}
-	if _, err := c.client.Submit(ctx, s); err != nil {
+	if _, err := c.client.Jobs().Submit(ctx, s); err != nil {
 		t.Fatal(err)
 	}
 	early := c.moving(ctx, append(training("forest")[:2], training("forest")[3:]...)...)
@@ -214,7 +214,7 @@ func TestForestsMoveTheMetrics(t *testing.T) {
 	}
 	c.stop("a") // the part of the trees that is recorded by now is there again
 	c.startCoordinator("a")
-	end, err := c.client.Watch(ctx, "forest", func(*protocol.JobInfo) {})
+	end, err := c.client.Jobs().Watch(ctx, "forest", func(*protocol.JobInfo) {})
 	if err != nil || end.State != protocol.Done {
 		t.Fatalf("%+v, %v", end, err)
 	}
@@ -263,7 +263,7 @@ func TestMetricsOfTheHouse(t *testing.T) {
 	}
 	c.stop(others[0])
 	for i := range 5 {
-		if _, err := c.client.Import(ctx, fmt.Sprint("set-", i), generate.Artificial(50, uint64(i)), importer.Options{}); err != nil {
+		if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: fmt.Sprint("set-", i)}, generate.Artificial(50, uint64(i)), importer.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}

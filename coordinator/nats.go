@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/protocol/rights"
@@ -203,15 +204,8 @@ func (m *messaging) divertClients(ctx context.Context, leader func() string) {
 		}
 		return m.trouble()
 	}
-	tick := time.NewTicker(m.cfg.timeouts.CutOff / 4)
-	defer tick.Stop()
 	healthy, diverted := time.Now(), 0
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range wait.Every(ctx, m.cfg.timeouts.CutOff/4) {
 		why := cutOff()
 		switch {
 		case why == nil:

@@ -5,16 +5,22 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/rtt"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/metrics"
 	"github.com/coppice-ldl/coppice/protocol"
+	"github.com/coppice-ldl/coppice/protocol/access"
 	"github.com/coppice-ldl/coppice/protocol/bus"
+	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
 // observer sets the gauges, and tells if the network is too slow.
@@ -23,23 +29,16 @@ type observer struct {
 	http    *httpServer
 	blobs   *blobs.Folder
 	metrics *metrics.Coordinator
-	network slowness // only run uses it
+	slowAt  time.Time // when the log last said that the network is too slow; only run uses it
 }
 
 // run sets the gauges until ctx is done.
 func (o *observer) run(ctx context.Context) {
-	tick := time.NewTicker(o.cfg.timeouts.ObserveGauges)
-	defer tick.Stop()
-	for {
+	for range wait.Every(ctx, o.cfg.timeouts.ObserveGauges) {
 		o.metrics.ObserveSecurity(o.cfg.exposed, o.cfg.TLS)
 		o.observeNetwork()
 		o.observeLog()
 		o.observeDisk()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 
@@ -133,11 +132,9 @@ func (o *observer) observeNetwork() {
 	m.Heartbeat.Set(o.cfg.Heartbeat.Seconds())
 	m.HeartbeatNeeded.Set(needed.Seconds())
 	o.health.slow.Store(&text)
-	switch warn, inform := o.network.update(text != "", time.Now()); {
-	case warn:
+	if now := time.Now(); text != "" && now.Sub(o.slowAt) > tellAgain {
+		o.slowAt = now
 		o.cfg.Log.Warn("the network is too slow for the timeouts: leaders may change and tasks may be computed twice", "reason", text)
-	case inform:
-		o.cfg.Log.Info("the network is fast enough for the timeouts again")
 	}
 }
 
@@ -177,40 +174,8 @@ func heartbeatNeeded(list []roundTrip, t *protocol.Timeouts) (needed time.Durati
 	return needed, text + fmt.Sprintf(": start every coordinator with --heartbeat %v", needed)
 }
 
-// slowness decides when the log says that the network is too slow, and that it is fast
-// enough again.
-type slowness struct {
-	logged    bool      // true if the log says that it is slow
-	loggedAt  time.Time // when the log said so last
-	fastSince time.Time // since when it is fast enough; zero while it is slow
-}
-
-const (
-	// tellAgain is how often the log repeats that the network is slow.
-	tellAgain = 10 * time.Minute
-	// fastFor is how long the network must be fast enough before the log says so: round
-	// trips may be close to the limit.
-	fastFor = 30 * time.Second
-)
-
-// update notes whether the network is slow now, and reports what the log should say:
-// that it is slow, or that it is fast enough again.
-func (w *slowness) update(slow bool, now time.Time) (warn, inform bool) {
-	switch {
-	case slow:
-		w.fastSince = time.Time{}
-		warn = !w.logged || now.Sub(w.loggedAt) > tellAgain
-	case w.logged && w.fastSince.IsZero():
-		w.fastSince = now
-	case w.logged:
-		inform = now.Sub(w.fastSince) >= fastFor
-	}
-	if warn {
-		w.loggedAt = now
-	}
-	w.logged = (w.logged || warn) && !inform
-	return warn, inform
-}
+// tellAgain is how often the log repeats that the network is slow.
+const tellAgain = 10 * time.Minute
 
 const (
 	// loadEvery is the time between two measurements of the budget.
@@ -230,17 +195,10 @@ type load struct {
 
 // observeLoad sets the gauges of the budget, and warns of clients that were closed, until ctx is done.
 func (o *observer) observeLoad(ctx context.Context) {
-	tick := time.NewTicker(loadEvery)
-	defer tick.Stop()
 	var before load
 	var unlogged uint64 // clients that were closed or refused since the last warning
 	var loggedAt time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range wait.Every(ctx, loadEvery) {
 		var now load
 		if s := o.nats.server; s != nil {
 			now.nats = s.Load()
@@ -265,4 +223,128 @@ func (o *observer) observeLoad(ctx context.Context) {
 		}
 		before = now
 	}
+}
+
+// logAudit writes a line for each audit record that the state gets while this coordinator leads.
+func logAudit(ctx context.Context, s *store.Store, leading func() bool, log *slog.Logger) {
+	var last uint64
+	for first := true; ; first = false {
+		st, changed := s.Watch()
+		from, added := last, []*protocol.AuditRecord(nil)
+		for r := range st.Audit {
+			if last = max(last, r.Number); r.Number <= from || first {
+				break
+			}
+			added = append(added, r)
+		}
+		for _, r := range slices.Backward(added) {
+			if !leading() { // these are entries that were read from the log, or of another leader
+				break
+			}
+			result := "allowed"
+			if r.Refused != "" {
+				result = "refused: " + r.Refused
+			}
+			log.Info("audit", "number", r.Number, "caller", r.Caller, "role", r.Role, "from", r.From, "via", r.Via, "request", r.Request, "about", r.About,
+				"result", result, "requests", max(1, r.Count))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// refusalsEvery is the time between two entries with refusals; tests have it shorter.
+var refusalsEvery = time.Minute
+
+// maxRefused bounds the callers that the refusals of a minute are counted for. The refusals of
+// others are counted together.
+const maxRefused = 16
+
+// refusals counts the requests that this coordinator has refused, by caller, until they are in the log.
+type refusals struct {
+	counted func(reason string) // counts one refusal in the metrics
+
+	mu sync.Mutex
+	by map[protocol.AuditRecord]*protocol.AuditRecord // by the fields that tell callers apart
+}
+
+// others is the key of the callers beyond maxRefused.
+var others = protocol.AuditRecord{Caller: protocol.NoCaller, Role: string(rights.Anonymous), From: "other callers"}
+
+// note counts a refusal.
+func (f *refusals) note(c *access.Caller, request string, reason access.Reason, err error) {
+	f.counted(string(reason))
+	key := protocol.AuditRecord{Caller: c.Name, Role: string(c.Role), Token: c.Token, Serial: c.Serial, From: c.Host(), Via: c.Via}
+	key.Clip()
+	one := key
+	one.Time, one.Request, one.Refused, one.Count = time.Now().Unix(), request, fmt.Sprintf("%s: %v", reason, err), 1
+	one.Clip()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.add(key, one)
+}
+
+// add adds a record to the record of its caller. f.mu is held.
+func (f *refusals) add(key, one protocol.AuditRecord) {
+	if f.by == nil {
+		f.by = make(map[protocol.AuditRecord]*protocol.AuditRecord)
+	}
+	if f.by[key] == nil && len(f.by) >= maxRefused {
+		key = others
+		one.Caller, one.Role, one.Token, one.Serial, one.From, one.Via = key.Caller, key.Role, "", "", key.From, ""
+	}
+	if before := f.by[key]; before != nil {
+		one.Count += before.Count
+		if before.Time > one.Time {
+			one.Time, one.Request, one.Refused = before.Time, before.Request, before.Refused
+		}
+	}
+	f.by[key] = &one
+}
+
+// run puts the refusals of each minute into the log until ctx is done. What cannot be put there stays
+// for the next minute.
+func (f *refusals) run(ctx context.Context, put func(context.Context, []protocol.AuditRecord) error, log *slog.Logger) {
+	for wait.For(ctx, refusalsEvery) == nil {
+		f.mu.Lock()
+		taken := f.by
+		f.by = nil
+		f.mu.Unlock()
+		if len(taken) == 0 {
+			continue
+		}
+		var list []protocol.AuditRecord
+		for _, one := range taken {
+			list = append(list, *one)
+		}
+		slices.SortFunc(list, func(a, b protocol.AuditRecord) int {
+			return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.From, b.From))
+		})
+		if err := put(ctx, list); err != nil {
+			log.Debug("refusals could not be put into the log yet", "error", err)
+			f.mu.Lock()
+			for key, one := range taken {
+				f.add(key, *one)
+			}
+			f.mu.Unlock()
+		}
+	}
+}
+
+// putRecords puts audit records into the log, here or at the leader.
+func (s *status) putRecords(ctx context.Context, list []protocol.AuditRecord) error {
+	e := protocol.RecordEntry{Records: list}
+	leader, _ := s.store.Leader()
+	if leader == s.cfg.ID {
+		_, _, err := s.store.Propose(ctx, protocol.EncodeEntry(protocol.EntryRecord, e))
+		return err
+	}
+	m, ok := s.store.State().Member(leader)
+	if !ok {
+		return fmt.Errorf("the leader %q is not known", leader)
+	}
+	return s.cfg.asker.post(ctx, m.HTTP, "/v1/audit", e)
 }

@@ -44,39 +44,3 @@ func TestNetworkVerdict(t *testing.T) {
 		t.Errorf("alone: %v %q", needed, text)
 	}
 }
-
-// TestNetworkNews: a round trip that is about as long as it may be does not fill the
-// log. If it stays too long, that is logged again, and so is the end once it lasts.
-func TestNetworkNews(t *testing.T) {
-	var w slowness
-	now := time.Unix(1000, 0)
-	warned, informed := 0, 0
-	look := func(slow bool) {
-		now = now.Add(time.Second)
-		warn, inform := w.update(slow, now)
-		if warn {
-			warned++
-		}
-		if inform {
-			informed++
-		}
-	}
-	for i := range 200 {
-		look(i%2 == 1)
-	}
-	if warned != 1 || informed != 0 {
-		t.Errorf("%d warnings, %d ends while it goes to and fro", warned, informed)
-	}
-	for range 100 {
-		look(false)
-	}
-	if warned != 1 || informed != 1 {
-		t.Errorf("%d warnings, %d ends once it is well", warned, informed)
-	}
-	for range int(tellAgain/time.Second) + 10 {
-		look(true)
-	}
-	if warned != 3 || informed != 1 {
-		t.Errorf("%d warnings, %d ends where it stays slow", warned, informed)
-	}
-}

@@ -41,16 +41,16 @@ func startPrivate(ctx context.Context, t *testing.T) *private {
 	p.users["model server sam"] = p.authority.Source(certs.Serve, "sam") // it has the name of the owner
 	sam := p.clientOf(p.users["sam"])
 	var err error
-	if p.set, err = sam.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if p.set, err = sam.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	spec := testSpec(map[string]string{"steps": "20", "trees": "2", "depth": "3"})
 	spec.Name, spec.TestFraction, spec.KeepPredictions = "forest", 0.2, new(int64(1<<20))
-	j, err := sam.Submit(ctx, spec)
+	j, err := sam.Jobs().Submit(ctx, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.job, err = sam.Watch(ctx, j.Name, func(*protocol.JobInfo) {}); err != nil || p.job.State != protocol.Done || p.job.Predictions == nil {
+	if p.job, err = sam.Jobs().Watch(ctx, j.Name, func(*protocol.JobInfo) {}); err != nil || p.job.State != protocol.Done || p.job.Predictions == nil {
 		t.Fatalf("%+v, %v", p.job, err)
 	}
 	plan, err := sam.Experiments().Submit(ctx, protocol.ExperimentRequest{
@@ -59,7 +59,7 @@ func startPrivate(ctx context.Context, t *testing.T) *private {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.study, err = sam.Watch(ctx, plan.Jobs[0].Name, func(*protocol.JobInfo) {}); err != nil || p.study.State != protocol.Done {
+	if p.study, err = sam.Jobs().Watch(ctx, plan.Jobs[0].Name, func(*protocol.JobInfo) {}); err != nil || p.study.State != protocol.Done {
 		t.Fatalf("%+v, %v", p.study, err)
 	}
 	return p
@@ -161,12 +161,12 @@ func TestPrivate(t *testing.T) {
 		p.read(ctx, who, allowed)
 	}
 	uses := map[string]func() error{
-		"a job":                  func() error { _, err := eve.Submit(ctx, testSpec(map[string]string{"steps": "1"})); return err },
+		"a job":                  func() error { _, err := eve.Jobs().Submit(ctx, testSpec(map[string]string{"steps": "1"})); return err },
 		"an experiment":          func() error { _, err := eve.Experiments().Submit(ctx, onArt("f")); return err },
 		"a check":                func() error { _, err := eve.Experiments().Check(ctx, onArt("f")); return err },
 		"the runs":               func() error { _, err := remote.Read(ctx, eve, "e", remote.Options{}); return err },
-		"sharing the dataset":    func() error { _, err := client.ShareDataset(ctx, eve, "art"); return err },
-		"sharing the job":        func() error { _, err := eve.Share(ctx, "forest"); return err },
+		"sharing the dataset":    func() error { _, err := eve.Datasets().Share(ctx, "art"); return err },
+		"sharing the job":        func() error { _, err := eve.Jobs().Share(ctx, "forest"); return err },
 		"sharing the experiment": func() error { _, err := eve.Experiments().Share(ctx, "e"); return err },
 	}
 	for what, use := range uses {
@@ -174,10 +174,10 @@ func TestPrivate(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if d, err := client.ShareDataset(ctx, sam, "art"); err != nil || d.Private {
+	if d, err := sam.Datasets().Share(ctx, "art"); err != nil || d.Private {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if j, err := sam.Share(ctx, "forest"); err != nil || j.Private || j.State != protocol.Done {
+	if j, err := sam.Jobs().Share(ctx, "forest"); err != nil || j.Private || j.State != protocol.Done {
 		t.Errorf("%+v, %v", j, err)
 	}
 	if x, err := p.clientOf(p.users["root"]).Experiments().Share(ctx, "e"); err != nil || x.Private || len(x.Changed) != 1 {
@@ -192,7 +192,7 @@ func TestPrivate(t *testing.T) {
 		}
 	}
 	p.restartAll(ctx)
-	if _, err := eve.Blob(ctx, p.job.Predictions.Blob); err != nil {
+	if _, err := eve.Blobs().Get(ctx, p.job.Predictions.Blob); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
 }
@@ -230,7 +230,7 @@ func TestPrivateExperiments(t *testing.T) {
 	more := onArt("ended")
 	more.Spec = strings.Replace(more.Spec, "folds: 2", "folds: 3", 1)
 	root := p.clientOf(p.users["root"])
-	if _, err := root.Import(ctx, "rootset", generate.Artificial(300, 3), importer.Options{}); err != nil {
+	if _, err := root.Datasets().Import(ctx, protocol.DatasetPut{Name: "rootset"}, generate.Artificial(300, 3), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	more.LeaveOut, more.Spec = true, strings.Replace(more.Spec, "{dataset: art}", "{dataset: rootset}", 1)
@@ -244,7 +244,7 @@ func TestPrivateExperiments(t *testing.T) {
 		if err != nil || len(plan.Jobs) != 1 || !plan.Jobs[0].Private {
 			t.Fatalf("%s: %+v, %v", methods, plan, err)
 		}
-		if _, err := sam.Share(ctx, plan.Jobs[0].Name); err != nil {
+		if _, err := sam.Jobs().Share(ctx, plan.Jobs[0].Name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -257,20 +257,20 @@ func TestDigestsGrantNothing(t *testing.T) {
 	ctx := deadline(t)
 	p := startPrivate(ctx, t)
 	sam, eve := p.clientOf(p.users["sam"]), p.clientOf(p.users["eve"])
-	if _, err := eve.Import(ctx, "own", generate.Artificial(300, 2), importer.Options{}); err != nil {
+	if _, err := eve.Datasets().Import(ctx, protocol.DatasetPut{Name: "own"}, generate.Artificial(300, 2), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	own := testSpec(map[string]string{"steps": "1"})
 	own.TestFraction, own.Dataset, own.Folds, own.Assigned = 0, "own", 3, p.job.Predictions.Blob
-	if _, err := eve.Submit(ctx, own); status(err) != protocol.StatusSendBlob {
+	if _, err := eve.Jobs().Submit(ctx, own); status(err) != protocol.StatusSendBlob {
 		t.Errorf("another's blob as a split: %v", err)
 	}
 	deep := deepSpec(map[string]string{"init_from": p.job.Models[0].Blob})
 	deep.Dataset = "own"
-	if _, err := eve.Submit(ctx, deep); status(err) != protocol.StatusSendBlob {
+	if _, err := eve.Jobs().Submit(ctx, deep); status(err) != protocol.StatusSendBlob {
 		t.Errorf("another's model as weights: %v", err)
 	}
-	if _, err := eve.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); !client.IsConflict(err) || !strings.Contains(err.Error(), "private") {
+	if _, err := eve.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); !client.IsConflict(err) || !strings.Contains(err.Error(), "private") {
 		t.Errorf("the name of another's dataset: %v", err)
 	}
 	dir, err := tempdir.Make("private")
@@ -291,7 +291,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 	if got := p.post(ctx, "eve", "/v1/datasets", put); got != protocol.StatusSendBlob {
 		t.Errorf("after a second try: status %d", got)
 	}
-	d, err := client.ImportFree(ctx, eve, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
+	d, err := eve.Datasets().ImportFree(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{})
 	if err != nil || d.Name == "art" || d.Digest != p.set.Digest || d.Owner != "eve" {
 		t.Fatalf("an import of the same bytes: %+v, %v", d, err)
 	}
@@ -300,7 +300,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 	}
 	// What a caller has sent, it may read at every coordinator. Another leader asks for it again.
 	text := []byte("a list that nothing refers to yet")
-	digest, err := sam.PutBlob(ctx, text)
+	digest, err := sam.Blobs().Put(ctx, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 	own = testSpec(map[string]string{"steps": "1"})
 	own.TestFraction, own.Folds, own.Assigned, own.Name = 0, 2, blobs.Sum(list), "moved"
 	moved, tries := false, 0
-	err = client.Sending(ctx, sam, [][]byte{list}, func() error {
+	err = sam.Blobs().Sending(ctx, [][]byte{list}, func() error {
 		tries++
 		if !moved {
 			moved = true
@@ -324,7 +324,7 @@ func TestDigestsGrantNothing(t *testing.T) {
 				t.Error("the leader has not changed")
 			}
 		}
-		_, err := sam.Submit(ctx, own)
+		_, err := sam.Jobs().Submit(ctx, own)
 		return err
 	})
 	if tries != 2 || err != nil {

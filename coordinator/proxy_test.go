@@ -26,7 +26,7 @@ func TestProxy(t *testing.T) {
 	s.startAll(0)
 	ctx := deadline(t)
 	s.leader(ctx)
-	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	text, token := s.token(ctx, protocol.TokenRequest{Owner: "tom", Role: "submit"})
@@ -58,7 +58,7 @@ func TestProxy(t *testing.T) {
 		}
 		t.Cleanup(c.Close)
 		name := fmt.Sprint("token", i)
-		if j, err := c.Submit(ctx, submission(name)); err != nil || j.Owner != "tom" {
+		if j, err := c.Jobs().Submit(ctx, submission(name)); err != nil || j.Owner != "tom" {
 			t.Errorf("%s: %+v %v", name, j, err)
 		}
 		want[name] = protocol.AuditRecord{Caller: "tom", Token: token.ID, Via: "edge"}
@@ -67,15 +67,15 @@ func TestProxy(t *testing.T) {
 		}
 		t.Cleanup(c.Close)
 		name = fmt.Sprint("named", i)
-		if j, err := c.Submit(ctx, submission(name)); err != nil || j.Owner != "ana" {
+		if j, err := c.Jobs().Submit(ctx, submission(name)); err != nil || j.Owner != "ana" {
 			t.Errorf("%s: %+v %v", name, j, err)
 		}
 		want[name] = protocol.AuditRecord{Caller: "ana", From: "192.0.2.7:1", Via: "edge"}
-		if _, err := client.Audit(ctx, c, protocol.AuditQuery{}); status(err) != 403 {
+		if _, err := c.Audit(ctx, protocol.AuditQuery{}); status(err) != 403 {
 			t.Errorf("a submitter reads audit records: %v", err)
 		}
 	}
-	list, err := client.Audit(ctx, s.client, protocol.AuditQuery{})
+	list, err := s.client.Audit(ctx, protocol.AuditQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ const probing = time.Second
 func (s *secured) revoke(ctx context.Context, source *certs.Source) {
 	s.t.Helper()
 	r := protocol.Revocation{Serial: certs.Serial(source.Own()), Identity: source.Identity().String(), Until: source.Expires().Unix()}
-	if _, err := client.Revoke(ctx, s.client, r); err != nil {
+	if _, err := s.client.Certificates().Revoke(ctx, r); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -79,7 +79,7 @@ func TestRevokedWorker(t *testing.T) {
 	want := localDigest(t, spec)
 	s := secure(t, 3)
 	s.startAll(2)
-	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "two workers", func() bool { return len(s.alive(ctx)) == 2 })
@@ -98,7 +98,7 @@ func TestRevokedWorker(t *testing.T) {
 		t.Errorf("digest %s, --local has %s", got, want)
 	}
 	testkit.Until(t, "the loss of the worker", func() bool { return strings.Join(s.alive(ctx), " ") == "w0" })
-	list, err := client.Revocations(ctx, s.client)
+	list, err := s.client.Certificates().List(ctx)
 	if err != nil || len(list) != 1 || list[0].Serial != certs.Serial(w1.Own()) || list[0].Identity != "coppice://test/worker/w1" {
 		t.Errorf("revoked are %+v: %v", list, err)
 	}
@@ -128,7 +128,7 @@ func TestExpiredWorker(t *testing.T) {
 	want := localDigest(t, spec)
 	s := secure(t, 3)
 	s.startAll(1)
-	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "w1")
@@ -170,10 +170,10 @@ func TestRevokedUser(t *testing.T) {
 	s.leader(ctx)
 	sam := s.authority.User("sam", "submit")
 	user := s.clientOf(sam)
-	if _, err := user.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := user.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	job, err := user.Submit(ctx, eventful()) // it waits for a worker
+	job, err := user.Jobs().Submit(ctx, eventful()) // it waits for a worker
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestRevokedUser(t *testing.T) {
 			t.Errorf("the next request at %s: %s %s", s.peers[i].ID, answer.Status, b)
 		}
 	}
-	if _, err := client.Revoke(ctx, s.client, protocol.Revocation{Serial: certs.Serial(s.sources["ana"].Own())}); err == nil || !strings.Contains(err.Error(), "another certificate") {
+	if _, err := s.client.Certificates().Revoke(ctx, protocol.Revocation{Serial: certs.Serial(s.sources["ana"].Own())}); err == nil || !strings.Contains(err.Error(), "another certificate") {
 		t.Errorf("an admin that revokes its own certificate: %v", err)
 	}
 }
@@ -260,7 +260,7 @@ func TestRevokedCoordinator(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Errorf("the others do not go on: %v", err)
 	}
 }

@@ -169,7 +169,7 @@ func TestRightsSuffice(t *testing.T) {
 	asks := g.connect(ctx, "worker.w9", "w9", protocol.Subjects{Cluster: info.ID}.Answers("w9"))
 	fetch := protocol.Subjects{Cluster: info.ID}.Fetch("w9")
 	var b bytes.Buffer
-	digest, err := c.client.PutBlob(ctx, []byte("a blob"))
+	digest, err := c.client.Blobs().Put(ctx, []byte("a blob"))
 	if err != nil {
 		t.Fatal(err)
 	}

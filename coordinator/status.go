@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -14,12 +17,14 @@ import (
 
 	"github.com/coppice-ldl/coppice/coordinator/dispatch"
 	"github.com/coppice-ldl/coppice/coordinator/jobs"
+	"github.com/coppice-ldl/coppice/coordinator/members"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/machine"
 	"github.com/coppice-ldl/coppice/internal/version"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -271,9 +276,7 @@ func (s *reports) get(m store.Server) report {
 
 // run asks until ctx is done.
 func (s *reports) run(ctx context.Context) {
-	tick := time.NewTicker(2 * s.peers.cfg.timeouts.ObserveGauges)
-	defer tick.Stop()
-	for {
+	for range wait.Every(ctx, 2*s.peers.cfg.timeouts.ObserveGauges) {
 		last := s.store.Stats().LastIndex // before the questions, so that no coordinator seems to lack newer entries
 		var found map[store.Server]report
 		if s.leading() {
@@ -288,11 +291,6 @@ func (s *reports) run(ctx context.Context) {
 		s.lag.Reset()
 		for m, one := range found {
 			s.lag.WithLabelValues(m.ID).Set(float64(behind(last, one.Last)))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
 		}
 	}
 }
@@ -324,18 +322,91 @@ func (s *reports) ask(ctx context.Context, m store.Member) report {
 	}
 	self, err := s.peers.cfg.asker.askSelf(ctx, at.HTTP)
 	next.other = ""
-	switch peer, refused := errors.AsType[*certs.PeerError](err); {
-	case refused:
+	if peer, refused := errors.AsType[*certs.PeerError](err); refused {
 		next.other = peer.Error()
-	case err != nil:
-	case self.ID != m.ID || self.Cluster != "" && self.Cluster != s.peers.clusterID:
-		next.other = fmt.Sprintf("the coordinator at %s is %s of another cluster, %s; this cluster is %s", at.HTTP, self.ID, self.Cluster, s.peers.clusterID)
-	case self.Directory == "":
-		next.other = self.Problem // it is starting and does not know its folder yet
-	case self.Directory != m.Directory:
-		next.other = fmt.Sprintf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", self.Directory)
-	default:
-		next = report{Self: self, at: time.Now()}
+	} else if err == nil {
+		if other := members.Other(&self, m, s.peers.clusterID, at.HTTP); other != nil {
+			next.other = other.Error()
+		} else {
+			next = report{Self: self, at: time.Now()}
+		}
 	}
 	return next
+}
+
+const (
+	membersEvery = time.Second // at most between two turns of membership
+	// doubtAfter is how many heartbeats this coordinator hears no leader before it asks
+	// the others whether it is still a member.
+	doubtAfter = 20
+)
+
+// membership follows the list of members while a coordinator runs. On the leader it
+// also gives new members their vote: see members.Service. Only its goroutine uses it.
+type membership struct {
+	*status
+	service *members.Service
+	joins   bool // true if the coordinator joined a cluster at this start
+
+	written   memberFile // as the folder has it
+	logged    bool       // true if the log says that the coordinator waits to be added
+	certainAt time.Time  // when it last was sure to be a member
+}
+
+// run follows the list until ctx is done. It returns an error that wraps ErrRemoved or
+// ErrDuplicate if this coordinator must end.
+func (m *membership) run(ctx context.Context) error {
+	for range wait.Every(ctx, min(membersEvery, 5*m.cfg.Heartbeat)) {
+		m.write()
+		m.nats.updateRoutes()
+		if !m.logged && m.joins && m.store.Answer().Phase == store.PhaseJoining {
+			m.logged = true
+			m.cfg.Log.Info("this coordinator waits to be added", "command", fmt.Sprintf("coppice cluster add %s=%s", m.cfg.ID, m.book.self.HTTP))
+		}
+		m.service.Reconcile(ctx)
+		if err := m.doubt(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes MEMBERS if the list has changed or the file is missing.
+func (m *membership) write() {
+	next := m.book.current(m.store)
+	_, missing := os.Stat(filepath.Join(m.cfg.Dir, membersName))
+	if reflect.DeepEqual(next, m.written) && missing == nil {
+		return
+	}
+	if err := next.write(m.cfg.Dir); err != nil {
+		m.cfg.Log.Warn("the list of members could not be written", "error", err)
+		return
+	}
+	m.written = next
+}
+
+// doubt asks the other coordinators, after some time without a leader, whether this one
+// was removed or runs twice.
+func (m *membership) doubt(ctx context.Context) error {
+	after := doubtAfter * m.cfg.Heartbeat
+	st := m.store.Stats()
+	if st.LastIndex == 0 || st.Role == "Leader" || st.LastContact >= 0 && st.LastContact <= after {
+		m.certainAt = time.Now()
+		return nil
+	}
+	if time.Since(m.certainAt) < after {
+		return nil
+	}
+	directory := m.store.Answer().Directory
+	if err := m.peers.checkDuplicate(ctx, directory); err != nil {
+		return err
+	}
+	reissue := ""
+	if m.cfg.TLS != nil {
+		reissue = ", issue another certificate with coppice certs node, since the removal has revoked its own,"
+	}
+	if by := m.peers.removedBy(ctx, directory, m.store.State().Epoch()); by != "" {
+		return fmt.Errorf("%w: %s says that coordinator %s with this folder (directory id %s) is not a member: to add it again, empty %s%s and start it with --join-cluster", ErrRemoved, by, m.cfg.ID, directory, m.cfg.Dir, reissue)
+	}
+	return nil
 }

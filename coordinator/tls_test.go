@@ -96,11 +96,11 @@ func TestRotation(t *testing.T) {
 		c.Listen = "127.0.0.1:0"
 	}
 	s.startAll(2)
-	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, spec := range specs[1:] {
-		if _, err := s.client.Submit(ctx, spec); err != nil {
+		if _, err := s.client.Jobs().Submit(ctx, spec); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("digest %s, --local has %s", got, want[specs[0].Name])
 	}
 	for _, spec := range specs[1:] {
-		end, err := s.client.Watch(ctx, spec.Name, func(*protocol.JobInfo) {})
+		end, err := s.client.Jobs().Watch(ctx, spec.Name, func(*protocol.JobInfo) {})
 		if err != nil || end.State != protocol.Done || end.Models[0].Digest != want[spec.Name] {
 			t.Errorf("job %s: %+v, --local has the digest %s; error %v", spec.Name, end, want[spec.Name], err)
 		}
@@ -327,7 +327,7 @@ func TestConnectionsWithoutHandshake(t *testing.T) {
 		silence(t, s.at(offset), 200)
 	}
 	s.startWorker("w0")
-	if _, err := s.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.train(ctx, spec, nil).Models[0].Digest; got != want {

@@ -37,7 +37,7 @@ func (s *secured) token(ctx context.Context, r protocol.TokenRequest) (string, *
 	s.t.Helper()
 	text, id, hash := access.NewToken()
 	r.ID, r.SHA256 = id, hex.EncodeToString(hash[:])
-	made, err := client.Tokens{Client: s.client}.Create(ctx, r)
+	made, err := s.client.Tokens().Create(ctx, r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -78,13 +78,13 @@ func TestTokens(t *testing.T) {
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
-	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range s.peers {
 		text, made := s.token(ctx, protocol.TokenRequest{Role: "submit", Owner: "sam", Quota: 1, Expires: time.Now().Unix() + 1000})
 		c := s.asToken(text, p.Port)
-		if _, err := c.ListJobs(ctx, protocol.JobQuery{}); err != nil {
+		if _, err := c.Jobs().List(ctx, protocol.JobQuery{}); err != nil {
 			t.Errorf("at %s: %v", p.ID, err)
 		}
 		if made.Owner != "sam" || made.Role != "submit" || made.Created == 0 || made.Quota != 1 {
@@ -93,44 +93,44 @@ func TestTokens(t *testing.T) {
 	}
 	text, _ := s.token(ctx, protocol.TokenRequest{Role: "submit", Owner: "sam", Quota: 1})
 	sam := s.asToken(text, s.peers[1].Port)
-	j, err := sam.Submit(ctx, submission("first"))
+	j, err := sam.Jobs().Submit(ctx, submission("first"))
 	if err != nil || j.Owner != "sam" {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if _, err := sam.Submit(ctx, submission("second")); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "this user has 1 job that did not end, and the quota of the token or certificate is 1") {
+	if _, err := sam.Jobs().Submit(ctx, submission("second")); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "this user has 1 job that did not end, and the quota of the token or certificate is 1") {
 		t.Errorf("above the quota: %v", err)
 	}
-	if _, err := (client.Tokens{Client: sam}).List(ctx); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "needs the role admin") {
+	if _, err := (sam.Tokens()).List(ctx); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "needs the role admin") {
 		t.Errorf("the list for a submitter: %v", err)
 	}
-	if _, err := (client.Tokens{Client: sam}).Create(ctx, protocol.TokenRequest{}); status(err) != http.StatusForbidden {
+	if _, err := (sam.Tokens()).Create(ctx, protocol.TokenRequest{}); status(err) != http.StatusForbidden {
 		t.Errorf("a submitter makes a token: %v", err)
 	}
 	read, _ := s.token(ctx, protocol.TokenRequest{Role: "read", Owner: "sam"})
 	rita := s.asToken(read, s.peers[2].Port)
-	if _, err := rita.Cancel(ctx, "first"); status(err) != http.StatusForbidden {
+	if _, err := rita.Jobs().Cancel(ctx, "first"); status(err) != http.StatusForbidden {
 		t.Errorf("a reader cancels: %v", err)
 	}
 	other := s.clientOf(s.authority.User("eve", "submit"))
-	if _, err := other.Cancel(ctx, "first"); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "sam") {
+	if _, err := other.Jobs().Cancel(ctx, "first"); status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "sam") {
 		t.Errorf("another user cancels: %v", err)
 	}
-	mine, err := s.clientOf(s.authority.User("sam", "submit")).ListJobs(ctx, protocol.JobQuery{Mine: true})
+	mine, err := s.clientOf(s.authority.User("sam", "submit")).Jobs().List(ctx, protocol.JobQuery{Mine: true})
 	if err != nil || mine.Total != 1 {
 		t.Errorf("the jobs of sam: %+v, %v", mine, err)
 	}
-	if _, err := sam.Cancel(ctx, "first"); err != nil {
+	if _, err := sam.Jobs().Cancel(ctx, "first"); err != nil {
 		t.Errorf("the owner: %v", err)
 	}
 	for what, r := range map[string]protocol.TokenRequest{
 		"a role": {Role: "root", Owner: "x"}, "an owner": {Role: "read", Owner: "a b"}, "no owner": {Role: "read", Owner: "-"}, "a time in the past": {Role: "read", Owner: "x", Expires: 5},
 	} {
 		r.ID, r.SHA256 = "0123456789abcdef", strings.Repeat("ab", 32)
-		if _, err := (client.Tokens{Client: s.client}).Create(ctx, r); status(err) != http.StatusBadRequest {
+		if _, err := (s.client.Tokens()).Create(ctx, r); status(err) != http.StatusBadRequest {
 			t.Errorf("with %s: %v", what, err)
 		}
 	}
-	if _, err := (client.Tokens{Client: s.client}).Revoke(ctx, "0123456789abcdef"); status(err) != http.StatusNotFound {
+	if _, err := (s.client.Tokens()).Revoke(ctx, "0123456789abcdef"); status(err) != http.StatusNotFound {
 		t.Errorf("an unknown token is revoked: %v", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestCertificateQuota(t *testing.T) {
 	s.startAll(0)
 	ctx := deadline(t)
 	s.leader(ctx)
-	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	source := s.authority.Limited("lea", "submit", 2)
@@ -152,12 +152,12 @@ func TestCertificateQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(c.Close)
-		_, err = c.Submit(ctx, submission(fmt.Sprint("limited", i)))
+		_, err = c.Jobs().Submit(ctx, submission(fmt.Sprint("limited", i)))
 		if i < 2 && err != nil || i == 2 && (status(err) != http.StatusForbidden || !strings.Contains(err.Error(), "certificate is 2")) {
 			t.Errorf("job %d: %v", i+1, err)
 		}
 	}
-	if _, err := s.client.Submit(ctx, submission("another")); err != nil {
+	if _, err := s.client.Jobs().Submit(ctx, submission("another")); err != nil {
 		t.Error(err)
 	}
 }
@@ -198,10 +198,10 @@ func TestRevokedToken(t *testing.T) {
 	ctx := deadline(t)
 	s := secure(t, 3)
 	s.startAll(0)
-	if _, err := client.ImportAs(ctx, s.client, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art", Shared: true}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.client.Submit(ctx, submission("first")); err != nil {
+	if _, err := s.client.Jobs().Submit(ctx, submission("first")); err != nil {
 		t.Fatal(err)
 	}
 	revoked, made := s.token(ctx, protocol.TokenRequest{Role: "read", Owner: "rita"})
@@ -215,7 +215,7 @@ func TestRevokedToken(t *testing.T) {
 		late = append(late, s.stream(ctx, expired, "first", p.Port))
 		others = append(others, s.stream(ctx, valid, "first", p.Port))
 	}
-	if _, err := (client.Tokens{Client: s.client}).Revoke(ctx, made.ID); err != nil {
+	if _, err := (s.client.Tokens()).Revoke(ctx, made.ID); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -241,7 +241,7 @@ func TestRevokedToken(t *testing.T) {
 	}
 	for _, p := range s.peers {
 		for _, text := range []string{revoked, expired} {
-			if _, err := s.asToken(text, p.Port).ListJobs(ctx, protocol.JobQuery{}); status(err) != http.StatusUnauthorized || !strings.Contains(err.Error(), "coppice token create") {
+			if _, err := s.asToken(text, p.Port).Jobs().List(ctx, protocol.JobQuery{}); status(err) != http.StatusUnauthorized || !strings.Contains(err.Error(), "coppice token create") {
 				t.Errorf("at %s: %v", p.ID, err)
 			}
 		}
@@ -266,13 +266,13 @@ func TestRestoredTokens(t *testing.T) {
 	_, gone := s.token(ctx, protocol.TokenRequest{Role: "read", Owner: "rita"})
 	_, later := s.token(ctx, protocol.TokenRequest{Role: "read", Owner: "rita"})
 	revoke := func(id string) {
-		if _, err := (client.Tokens{Client: s.client}).Revoke(ctx, id); err != nil {
+		if _, err := (s.client.Tokens()).Revoke(ctx, id); err != nil {
 			t.Fatal(err)
 		}
 	}
 	revoke(gone.ID)
 	revokeCertificate := func(serial string) {
-		if _, err := client.Revoke(ctx, s.client, protocol.Revocation{Serial: serial}); err != nil {
+		if _, err := s.client.Certificates().Revoke(ctx, protocol.Revocation{Serial: serial}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -287,7 +287,7 @@ func TestRestoredTokens(t *testing.T) {
 	}
 	revoke(later.ID)
 	revokeCertificate("2f")
-	records, err := client.Audit(ctx, s.client, protocol.AuditQuery{Limit: 6})
+	records, err := s.client.Audit(ctx, protocol.AuditQuery{Limit: 6})
 	if err != nil || len(records) != 6 || records[1].About != "token "+later.ID || records[5].About != "token "+later.ID+" of rita (role read)" {
 		t.Errorf("%+v, %v", records, err)
 	}

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/coordinator"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
@@ -251,12 +250,12 @@ func (h *holder) start(second *certtest.Authority) (only []byte) {
 		})
 	}
 	h.startWorker("w0")
-	if _, err := h.client.Import(h.ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := h.client.Datasets().Import(h.ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		h.t.Fatal(err)
 	}
 	waiting := submission("waiting")
 	waiting.Set["steps"] = "1000000000"
-	if _, err := h.client.Submit(h.ctx, waiting); err != nil {
+	if _, err := h.client.Jobs().Submit(h.ctx, waiting); err != nil {
 		h.t.Fatal(err)
 	}
 	testkit.Until(h.t, "the worker", func() bool { return len(h.alive(h.ctx)) == 1 })
@@ -314,7 +313,7 @@ func (h *holder) tokens(text string) []*held {
 	list := h.requests("", "Authorization: Bearer "+text+"\r\n")
 	for _, one := range list {
 		one.again = func() error {
-			_, err := h.asToken(text, h.peers[0].Port).ListJobs(h.ctx, protocol.JobQuery{})
+			_, err := h.asToken(text, h.peers[0].Port).Jobs().List(h.ctx, protocol.JobQuery{})
 			return err
 		}
 	}
@@ -335,10 +334,10 @@ func (h *holder) issued(a *certtest.Authority, valid time.Duration) (issue func(
 func (h *holder) removable() {
 	h.t.Helper()
 	testkit.Until(h.t, "b to lead", func() bool {
-		return h.leader(h.ctx) == "b" || h.client.TransferLeadership(h.ctx, "b") == nil
+		return h.leader(h.ctx) == "b" || h.client.Members().Transfer(h.ctx, "b") == nil
 	})
 	testkit.Until(h.t, "the removal to be possible", func() bool {
-		m, err := h.client.Members(h.ctx)
+		m, err := h.client.Members().List(h.ctx)
 		ready := err == nil && len(m.Members) == 3
 		for i := 0; ready && i < 3; i++ {
 			ready = m.Members[i].Alive && m.Members[i].Missing == 0
@@ -367,7 +366,7 @@ func TestTrustIsTakenAway(t *testing.T) {
 
 	text, made := s.token(ctx, protocol.TokenRequest{Role: "submit", Owner: "tom"})
 	h.take("token revoked", h.tokens(text), func() {
-		if _, err := (client.Tokens{Client: s.client}).Revoke(ctx, made.ID); err != nil {
+		if _, err := (s.client.Tokens()).Revoke(ctx, made.ID); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -413,7 +412,7 @@ func TestTrustIsTakenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.take("member removed", h.coordinator(dir, "c"), func() {
-		m, err := s.client.RemoveMember(ctx, "c")
+		m, err := s.client.Members().Remove(ctx, "c")
 		if err != nil || len(m.Revoked) != 1 || m.Revoked[0].Serial != certs.Serial(s.sources["c"].Own()) {
 			t.Errorf("%+v, %v", m, err)
 		}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/testkit"
@@ -27,17 +26,17 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 	ctx := deadline(t)
 	c := start(t, 3, 0)
 	c.put(ctx, "art")
-	job, err := c.client.Submit(ctx, testSpec(map[string]string{"steps": "50", "trees": "2"}))
+	job, err := c.client.Jobs().Submit(ctx, testSpec(map[string]string{"steps": "50", "trees": "2"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The leader may change between two requests, and a new one has to read the job first.
 	testkit.Until(t, "the job, and the list of jobs, to wait for a worker", func() bool {
-		j, err := c.client.Job(ctx, job.Name)
+		j, err := c.client.Jobs().Get(ctx, job.Name)
 		if err != nil || j.WaitingFor != protocol.WaitNoWorker || !strings.Contains(j.Waiting, fmt.Sprintf(":%d", c.peers[1].Port)) {
 			return false
 		}
-		list, err := client.AllJobs(ctx, c.client)
+		list, err := c.client.Jobs().All(ctx)
 		return err == nil && len(list) == 1 && list[0].WaitingFor == protocol.WaitNoWorker && list[0].State == protocol.Running
 	})
 	for _, r := range protocol.WaitReasons() {
@@ -58,7 +57,7 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 		t.Errorf("/readyz of another: %d %s", status, text)
 	}
 	c.startWorker("w0")
-	end, err := c.client.Watch(ctx, job.Name, func(*protocol.JobInfo) {})
+	end, err := c.client.Jobs().Watch(ctx, job.Name, func(*protocol.JobInfo) {})
 	if err != nil || end.State != protocol.Done || end.Waiting != "" || end.WaitingFor != "" {
 		t.Errorf("%+v, %v", end, err)
 	}
@@ -176,10 +175,10 @@ func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
 	if texts := idle(both(protocol.IdleNoJob)); texts["w0"] != "no job is running" {
 		t.Errorf("without a job: %q", texts)
 	}
-	if _, err := c.client.Import(ctx, "art", generate.Artificial(600, 1), importer.Options{}); err != nil {
+	if _, err := c.client.Datasets().Import(ctx, protocol.DatasetPut{Name: "art"}, generate.Artificial(600, 1), importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	job, err := c.client.Submit(ctx, protocol.Spec{
+	job, err := c.client.Jobs().Submit(ctx, protocol.Spec{
 		Algorithm: "structrf", Dataset: "art", Name: "forest", Set: map[string]string{"trees": "5000", "min_samples": "2"},
 	})
 	if err != nil {
@@ -191,13 +190,13 @@ func TestTheClusterSaysWhyAWorkerIsIdle(t *testing.T) {
 			t.Errorf("%q is missing in %q", part, texts["w1"])
 		}
 	}
-	if _, err := c.client.Pause(ctx, job.Name); err != nil {
+	if _, err := c.client.Jobs().Pause(ctx, job.Name); err != nil {
 		t.Fatal(err)
 	}
 	if texts := idle(both(protocol.IdlePaused)); !strings.Contains(texts["w1"], "coppice job resume") {
 		t.Errorf("paused: %q", texts)
 	}
-	if _, err := c.client.Cancel(ctx, job.Name); err != nil {
+	if _, err := c.client.Jobs().Cancel(ctx, job.Name); err != nil {
 		t.Fatal(err)
 	}
 	idle(both(protocol.IdleNoJob))
@@ -214,7 +213,7 @@ func TestAnswersGoToWhoAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest, err := c.client.PutBlob(ctx, []byte("a blob"))
+	digest, err := c.client.Blobs().Put(ctx, []byte("a blob"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,10 +193,7 @@ type Result struct {
 func (m *Result) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 
 // Decode reads the message.
-func (m *Result) Decode(b []byte) error {
-	c := m.code(coder{b: b, reads: true})
-	return bounded(m, c.end())
-}
+func (m *Result) Decode(b []byte) error { return decode(m, b) }
 
 func (m *Result) code(c coder) coder {
 	c.begin(KindResult)
@@ -222,10 +219,7 @@ type Need struct {
 func (m *Need) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 
 // Decode reads the message.
-func (m *Need) Decode(b []byte) error {
-	c := m.code(coder{b: b, reads: true})
-	return bounded(m, c.end())
-}
+func (m *Need) Decode(b []byte) error { return decode(m, b) }
 
 func (m *Need) code(c coder) coder {
 	c.begin(KindNeed)
@@ -256,10 +250,7 @@ type Fail struct {
 func (m *Fail) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 
 // Decode reads the message.
-func (m *Fail) Decode(b []byte) error {
-	c := m.code(coder{b: b, reads: true})
-	return bounded(m, c.end())
-}
+func (m *Fail) Decode(b []byte) error { return decode(m, b) }
 
 func (m *Fail) code(c coder) coder {
 	c.begin(KindFail)
@@ -303,10 +294,7 @@ type Checkpoint struct {
 func (m *Checkpoint) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 
 // Decode reads the message. State and Curve share the memory of b.
-func (m *Checkpoint) Decode(b []byte) error {
-	c := m.code(coder{b: b, reads: true})
-	return bounded(m, c.end())
-}
+func (m *Checkpoint) Decode(b []byte) error { return decode(m, b) }
 
 func (m *Checkpoint) code(c coder) coder {
 	c.begin(KindCheckpoint)
@@ -328,10 +316,7 @@ type Resume struct {
 func (p *Resume) Append(dst []byte) []byte { return p.code(coder{b: dst}).b }
 
 // Decode reads the payload. State and Curve share the memory of b.
-func (p *Resume) Decode(b []byte) error {
-	c := p.code(coder{b: b, reads: true})
-	return bounded(p, c.end())
-}
+func (p *Resume) Decode(b []byte) error { return decode(p, b) }
 
 func (p *Resume) code(c coder) coder {
 	numbers(&c, &p.Rounds)
@@ -366,10 +351,7 @@ type Progress struct {
 func (m *Progress) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 
 // Decode reads the message.
-func (m *Progress) Decode(b []byte) error {
-	c := m.code(coder{b: b, reads: true})
-	return bounded(m, c.end())
-}
+func (m *Progress) Decode(b []byte) error { return decode(m, b) }
 
 func (m *Progress) code(c coder) coder {
 	c.begin(KindProgress)
@@ -416,10 +398,7 @@ type BlobData struct {
 func (m *BlobData) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 
 // Decode reads the message. Data shares the memory of b.
-func (m *BlobData) Decode(b []byte) error {
-	c := m.code(coder{b: b, reads: true})
-	return bounded(m, c.end())
-}
+func (m *BlobData) Decode(b []byte) error { return decode(m, b) }
 
 func (m *BlobData) code(c coder) coder {
 	const found, unreadable = 1, 2

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -284,73 +283,22 @@ func joined(states []JobState) string {
 	return strings.Join(list, ", ")
 }
 
-// Values writes the query for a URL.
-func (q *JobQuery) Values() url.Values {
-	v := url.Values{}
-	if len(q.States) > 0 {
-		v.Set("state", strings.ReplaceAll(joined(q.States), " ", ""))
+// Params lists the parameters of the query.
+func (q *JobQuery) Params() []Param {
+	return []Param{
+		{"state", &q.States, ""}, {"sort", &q.Sort, ""}, {"limit", &q.Limit, "a number of jobs (0 means all)"},
+		{"after", &q.After, "the number of a job"}, {"experiment", &q.Experiment, ""}, {"owner", &q.Owner, ""},
+		{"mine", &q.Mine, "true or false"}, {"full", &q.Full, "true or false"},
 	}
-	if q.Sort != "" {
-		v.Set("sort", q.Sort)
-	}
-	if q.Limit > 0 {
-		v.Set("limit", strconv.Itoa(q.Limit))
-	}
-	if q.After > 0 {
-		v.Set("after", strconv.FormatUint(q.After, 10))
-	}
-	if q.Experiment != "" {
-		v.Set("experiment", q.Experiment)
-	}
-	if q.Owner != "" {
-		v.Set("owner", q.Owner)
-	}
-	if q.Mine {
-		v.Set("mine", "true")
-	}
-	if q.Full {
-		v.Set("full", "true")
-	}
-	return v
 }
 
-// ParseJobQuery reads what Values wrote, or somebody else, and checks it.
+// ParseJobQuery reads a query, and checks it.
 func ParseJobQuery(v url.Values) (q JobQuery, err error) {
-	for key, texts := range v {
-		if len(texts) != 1 {
-			return q, fmt.Errorf("the parameter %.80q is given %d times, want once", key, len(texts))
-		}
-		text := texts[0]
-		switch key {
-		case "state":
-			if q.States, err = ParseJobStates(text); err != nil {
-				return q, err
-			}
-		case "sort":
-			q.Sort = text
-		case "limit":
-			if q.Limit, err = strconv.Atoi(text); err != nil {
-				return q, fmt.Errorf("limit: want a number of jobs (0 means all), got %.80q", text)
-			}
-		case "after":
-			if q.After, err = strconv.ParseUint(text, 10, 64); err != nil || q.After == 0 {
-				return q, fmt.Errorf("after: want the number of a job, got %.80q", text)
-			}
-		case "experiment":
-			q.Experiment = text
-		case "owner":
-			q.Owner = text
-		case "mine":
-			if q.Mine, err = strconv.ParseBool(text); err != nil {
-				return q, fmt.Errorf("mine: want true or false, got %.80q", text)
-			}
-		case "full":
-			if q.Full, err = strconv.ParseBool(text); err != nil {
-				return q, fmt.Errorf("full: want true or false, got %.80q", text)
-			}
-		default:
-			return q, fmt.Errorf("unknown parameter %.80q: a list of jobs takes state, sort, limit, after, experiment, owner, mine and full", key)
-		}
+	if err := ReadQuery(v, "a list of jobs", q.Params()); err != nil {
+		return q, err
+	}
+	if v.Has("after") && q.After == 0 {
+		return q, errors.New("after: want the number of a job, got 0")
 	}
 	return q, q.Check()
 }
@@ -389,13 +337,6 @@ type JobsDeleteEntry struct {
 // MaxDelete bounds the jobs that one entry deletes: with it an entry stays below
 // 128 KiB.
 const MaxDelete = 4096
-
-// ModelDeleteEntry deletes all models of a done job; the job stays, with its result. It is
-// refused if the job never had a model. If the models were deleted before, it changes nothing.
-type ModelDeleteEntry struct {
-	Job  uint64 `json:"job"`
-	Time int64  `json:"time"`
-}
 
 // DeleteRequest deletes jobs by number: all of them, or none if a job has not ended or
 // never was.

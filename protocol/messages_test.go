@@ -124,17 +124,17 @@ func codecs() []codec {
 			Epoch: 12, Job: 40, Outcome: json.RawMessage(`{"loss":0.07}`), Models: []ModelRef{{sampleText, sampleText, 9}}, Seconds: 1.5, Time: 1700000000, Millis: 250,
 			Curve: []byte{1, 2}, FoldCurves: [][]byte{{3}, {4}},
 		}),
-		jsonEntry("entry/Cancel", EntryCancel, CancelEntry{Job: 40, Time: 1700000000, Millis: 250}),
+		jsonEntry("entry/Cancel", EntryCancel, JobEntry{Job: 40, Time: 1700000000, Millis: 250}),
 		jsonEntry("entry/Condemn", EntryCondemn, CondemnEntry{Digests: []string{sampleText}}),
-		jsonEntry("entry/Pause", EntryPause, PauseEntry{Job: 40, Time: 1700000000, Millis: 250}),
-		jsonEntry("entry/Resume", EntryResume, ResumeEntry{Job: 40, Time: 1700000000}),
+		jsonEntry("entry/Pause", EntryPause, JobEntry{Job: 40, Time: 1700000000, Millis: 250}),
+		jsonEntry("entry/Resume", EntryResume, JobEntry{Job: 40, Time: 1700000000}),
 		jsonEntry("entry/Suspect", EntrySuspect, SuspectEntry{
 			Epoch: 12, Worker: "w1", Jobs: []uint64{40, 1 << 60}, Reason: "unit 3 of round 7 differs", Time: 1700000000,
 		}),
 		jsonEntry("entry/Trust", EntryTrust, TrustEntry{Worker: "w1"}),
 		jsonEntry("entry/MemberRemove", EntryMemberRemove, MemberRemoveEntry{ID: "a"}),
 		jsonEntry("entry/JobsDelete", EntryJobsDelete, JobsDeleteEntry{Jobs: []uint64{40, 1 << 60}, Time: 1700000000}),
-		jsonEntry("entry/ModelDelete", EntryModelDelete, ModelDeleteEntry{Job: 40, Time: 1700000000}),
+		jsonEntry("entry/ModelDelete", EntryModelDelete, JobEntry{Job: 40, Time: 1700000000}),
 		jsonEntry("entry/Experiment", EntryExperiment, ExperimentEntry{Name: "e", Jobs: []SubmitEntry{{
 			Token: "t/0", Name: "n", Dataset: "movie", Spec: json.RawMessage(`{"dataset":0}`), Job: sampleCells, MaxQueue: 1000, Time: 1700000000,
 		}}, Outline: sampleText}),
@@ -147,7 +147,7 @@ func auditCodecs() []codec {
 	return []codec{
 		binaryMessage("entry/Request", Kind(EntryRequest), drawRequest, &RequestEntry{
 			Record: AuditRecord{Time: 1700000000, Caller: "ana", Role: "submit", Token: "0123456789abcdef", From: "10.0.0.1:4711", Request: "POST /v1/jobs/n/cancel", About: "job 40 (n)"},
-			Inner:  EncodeEntry(EntryCancel, CancelEntry{Job: 40, Time: 1700000000}),
+			Inner:  EncodeEntry(EntryCancel, JobEntry{Job: 40, Time: 1700000000}),
 		}),
 		jsonEntry("entry/Record", EntryRecord, RecordEntry{Records: []AuditRecord{{
 			Time: 1700000000, Caller: NoCaller, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7,

@@ -312,10 +312,7 @@ type Probe struct {
 func (m *Probe) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 
 // Decode reads the message.
-func (m *Probe) Decode(b []byte) error {
-	c := m.code(coder{b: b, reads: true})
-	return bounded(m, c.end())
-}
+func (m *Probe) Decode(b []byte) error { return decode(m, b) }
 
 func (m *Probe) code(c coder) coder {
 	c.begin(KindProbe)
@@ -359,10 +356,7 @@ type BlobGet struct {
 func (m *BlobGet) Append(dst []byte) []byte { return m.code(coder{b: dst}).b }
 
 // Decode reads the message.
-func (m *BlobGet) Decode(b []byte) error {
-	c := m.code(coder{b: b, reads: true})
-	return bounded(m, c.end())
-}
+func (m *BlobGet) Decode(b []byte) error { return decode(m, b) }
 
 func (m *BlobGet) code(c coder) coder {
 	c.begin(KindBlobGet)

@@ -7,12 +7,40 @@ import (
 	"time"
 )
 
-// Every heartbeat in the range gives a ladder of which each rung is above those
-// it depends on.
+// Every heartbeat in the range gives timeouts of which each is above those it depends on.
 func TestTimeoutsFitTogether(t *testing.T) {
 	for h := MinHeartbeat; h <= MaxHeartbeat; h += time.Millisecond {
-		if _, err := NewTimeouts(h, 0); err != nil {
+		to, err := NewTimeouts(h, 0)
+		if err != nil {
 			t.Fatalf("heartbeat %v: %v", h, err)
+		}
+		for name, rising := range map[string][]time.Duration{
+			"election":     {to.RaftCommit, to.Heartbeat, to.RaftElection, to.HandOver, to.RaftExchange},
+			"lease":        {to.Heartbeat, to.RaftLease, to.RaftExchange},
+			"NATS":         {to.Ping, to.NATSGone, to.NATSLost + time.Nanosecond},
+			"reconnect":    {ReconnectWait, ReconnectMost, to.NATSLost},
+			"cut off":      {to.RaftElection, to.CutOff},
+			"disk":         {to.Heartbeat, to.DiskProbe},
+			"dead worker":  {h, DeadBeats * h, RemindBeats * h, StalledBeats * h},
+			"lost task":    {h, SlowBeats * h, LostBeats * h, RemindBeats * h},
+			"leader":       {h, to.LeaderSilent, to.LeaderLost},
+			"elsewhere":    {to.RaftElection, to.LeaderLost},
+			"commit":       {CommitInterval, CommitAtMost},
+			"forward":      {CommitInterval, ForwardSilence, ClientRead},
+			"retry":        {RetryOffice, RetryPassing},
+			"blob":         {ReconnectWait, BlobChunkWait, BlobAnswer},
+			"copy":         {BlobChunkWait, BlobAsk, BlobCopy},
+			"verification": {CommitInterval, VerifyLeader},
+			"watch":        {WatchBeat, WatchSilence},
+			"client":       {Survey, ClientSilence, ClientRead},
+			"attempt":      {to.RaftElection, ClientTry, ClientPatience},
+			"start":        {ReconnectWait, NATSStart},
+		} {
+			for i, d := range rising[1:] {
+				if d <= rising[i] {
+					t.Errorf("heartbeat %v, %s: %v must be longer than %v", h, name, d, rising[i])
+				}
+			}
 		}
 	}
 }
@@ -35,8 +63,8 @@ func TestDefaultTimeouts(t *testing.T) {
 	if worst := 3 * to.RaftElection; worst >= time.Second {
 		t.Errorf("a leader is replaced in %v at worst; under a second was promised", worst)
 	}
-	if to.WorkerDead > time.Second {
-		t.Errorf("a stopped worker is noticed after %v", to.WorkerDead)
+	if dead := DeadBeats * to.Heartbeat; dead > time.Second {
+		t.Errorf("a stopped worker is noticed after %v", dead)
 	}
 	if to.NATSLost != time.Second {
 		t.Errorf("a leader without NATS hands over after %v, not a second", to.NATSLost)
@@ -51,8 +79,8 @@ func TestTimeoutsRefused(t *testing.T) {
 		"short heartbeat":        {time.Millisecond, 0, []string{"1ms", "10ms", "1s"}},
 		"long heartbeat":         {time.Minute, 0, []string{"1m0s"}},
 		"negative":               {-time.Second, 0, []string{"-1s"}},
-		"election too short":     {100 * time.Millisecond, 100 * time.Millisecond, []string{"raft-lease", "heartbeat", "100ms"}},
-		"election beyond client": {100 * time.Millisecond, 6 * time.Second, []string{"raft-election", "6s"}},
+		"election too short":     {100 * time.Millisecond, 100 * time.Millisecond, []string{"heartbeat", "100ms"}},
+		"election beyond client": {100 * time.Millisecond, 6 * time.Second, []string{"election", "6s"}},
 	} {
 		_, err := NewTimeouts(test.heartbeat, test.election)
 		if !errors.Is(err, ErrTimeouts) {
@@ -63,31 +91,6 @@ func TestTimeoutsRefused(t *testing.T) {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %q lacks %q", name, err, part)
 			}
-		}
-	}
-}
-
-// Check finds any rung that was lowered to one that it depends on.
-func TestCheckFindsEachBadRung(t *testing.T) {
-	to, err := NewTimeouts(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, lower := range map[string]func(*Timeouts){
-		"worker-dead":     func(t *Timeouts) { t.WorkerDead = t.Heartbeat },
-		"unit-lost":       func(t *Timeouts) { t.TaskLost = t.TaskSlow },
-		"nats-lost":       func(t *Timeouts) { t.NATSLost = t.NATSGone },
-		"raft-lease":      func(t *Timeouts) { t.RaftLease = t.Heartbeat },
-		"leader-transfer": func(t *Timeouts) { t.HandOver = t.RaftElection },
-		"leader-silent":   func(t *Timeouts) { t.LeaderSilent = t.Heartbeat },
-		"leader-lost":     func(t *Timeouts) { t.LeaderLost = t.LeaderSilent },
-		"cut-off":         func(t *Timeouts) { t.CutOff = t.RaftElection },
-		"disk-probe":      func(t *Timeouts) { t.DiskProbe = 0 },
-	} {
-		bad := to
-		lower(&bad)
-		if err := bad.Check(); !errors.Is(err, ErrTimeouts) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -119,7 +122,7 @@ func TestElectionOverrides(t *testing.T) {
 	if given.RaftElection != 500*time.Millisecond || given.RaftLease != given.RaftElection || given.HandOver <= derived.HandOver {
 		t.Errorf("%+v", given)
 	}
-	if given.WorkerDead != derived.WorkerDead || given.Ping != derived.Ping {
+	if given.LeaderLost != derived.LeaderLost || given.Ping != derived.Ping {
 		t.Error("timeouts of workers moved with Raft's")
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 type benchClusterCmd struct {
@@ -159,11 +160,11 @@ func (c *EchoCmd) Run(a *cli.App) error {
 func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string, src dataset.Source, checks importer.Checks) (*benchReport, error) {
 	m := progress.New(a)
 	defer m.Clear()
-	d, err := cluster.Client().Import(a.Ctx, name, src, m.Reading(a.Ctx, "reading data", checks))
+	d, err := cluster.Client().Datasets().Import(a.Ctx, protocol.DatasetPut{Name: name}, src, m.Reading(a.Ctx, "reading data", checks))
 	if err != nil {
 		return nil, err
 	}
-	shards, err := cluster.Client().Shards(a.Ctx, d.Manifest)
+	shards, err := cluster.Client().Datasets().Shards(a.Ctx, d.Manifest)
 	if err != nil {
 		return nil, err
 	}

@@ -149,19 +149,19 @@ func (q *quickstart) up(c *QuickstartCmd) error {
 func (q *quickstart) train(c *QuickstartCmd, file *spec.File, src dataset.Source, checks importer.Checks) error {
 	cl := q.cluster.Client()
 	m := progress.New(q.App)
-	d, err := cl.Import(q.Ctx, "quickstart", src, m.Reading(q.Ctx, "reading data", checks))
+	d, err := cl.Datasets().Import(q.Ctx, protocol.DatasetPut{Name: "quickstart"}, src, m.Reading(q.Ctx, "reading data", checks))
 	m.Clear()
 	if err != nil {
 		return err
 	}
 	q.Note("imported the data: %s", d.Manifest)
-	job, err := cl.Submit(q.Ctx, file.Spec)
+	job, err := cl.Jobs().Submit(q.Ctx, file.Spec)
 	if err != nil {
 		return err
 	}
 	q.Note("training for at most %s steps; a tenth of the samples are held out for testing", c.Steps)
 	m = progress.New(q.App)
-	job, err = cl.Watch(q.Ctx, strconv.FormatUint(job.ID, 10), m.Job) // interrupted, the job ends with its cluster
+	job, err = cl.Jobs().Watch(q.Ctx, strconv.FormatUint(job.ID, 10), m.Job) // interrupted, the job ends with its cluster
 	m.Clear()
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (q *quickstart) train(c *QuickstartCmd, file *spec.File, src dataset.Source
 	r.SetDataset(d.Manifest)
 	r.Predictions = "" // they end with the cluster
 	if c.Dir != "" {
-		b, err := cl.Blob(q.Ctx, job.Models[0].Blob)
+		b, err := cl.Blobs().Get(q.Ctx, job.Models[0].Blob)
 		if err != nil {
 			return err
 		}

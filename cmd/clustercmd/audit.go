@@ -6,7 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -47,7 +46,7 @@ func (c *AuditCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	list, err := client.Audit(a.Ctx, cl, q)
+	list, err := cl.Audit(a.Ctx, q)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (c *membersCmd) Run(a *cli.App) error {
 
 // showMembers prints the coordinators.
 func showMembers(a *cli.App, cl *client.Client) error {
-	m, err := cl.Members(a.Ctx)
+	m, err := cl.Members().List(a.Ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (c *addCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	m, err := cl.AddMember(a.Ctx, protocol.AddRequest{ID: id, HTTP: net.JoinHostPort(peer.Host, strconv.Itoa(peer.Port))})
+	m, err := cl.Members().Add(a.Ctx, protocol.AddRequest{ID: id, HTTP: net.JoinHostPort(peer.Host, strconv.Itoa(peer.Port))})
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (c *addCmd) await(a *cli.App, cl *client.Client, id string) error {
 	defer meter.Clear()
 	last := "it has not answered"
 	for {
-		m, err := cl.Members(ctx)
+		m, err := cl.Members().List(ctx)
 		if err == nil {
 			votes, how := progressOf(m, id)
 			if votes {
@@ -200,7 +200,7 @@ func (c *removeCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	m, err := cl.RemoveMember(a.Ctx, c.ID)
+	m, err := cl.Members().Remove(a.Ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -228,13 +228,13 @@ func (c *transferCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	before, err := cl.Members(a.Ctx)
+	before, err := cl.Members().List(a.Ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(a.Ctx, transferWithin)
 	defer cancel()
-	err = cl.TransferLeadership(ctx, c.ID)
+	err = cl.Members().Transfer(ctx, c.ID)
 	for err == nil {
 		now, asked := cl.Cluster(ctx)
 		if asked == nil && c.ID != "" && now.Leader != "" && now.Leader != before.Leader && now.Leader != c.ID {

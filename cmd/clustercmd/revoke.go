@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -41,7 +40,7 @@ func (c *certsRevokeCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	revoked, err := client.Revoke(a.Ctx, cl, r)
+	revoked, err := cl.Certificates().Revoke(a.Ctx, r)
 	if err != nil {
 		return err
 	}
@@ -60,7 +59,7 @@ func (c *certsRevokedCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	list, err := client.Revocations(a.Ctx, cl)
+	list, err := cl.Certificates().List(a.Ctx)
 	if err != nil {
 		return err
 	}

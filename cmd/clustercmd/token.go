@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -87,7 +86,7 @@ func (c *tokenCreateCmd) Run(a *cli.App) error {
 	if c.Expires > 0 {
 		request.Expires = time.Now().Unix() + c.Expires.Seconds()
 	}
-	made, err := client.Tokens{Client: cl}.Create(a.Ctx, request)
+	made, err := cl.Tokens().Create(a.Ctx, request)
 	if err != nil {
 		return err
 	}
@@ -131,7 +130,7 @@ func (c *tokenListCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	list, err := client.Tokens{Client: cl}.List(a.Ctx)
+	list, err := cl.Tokens().List(a.Ctx)
 	if err != nil {
 		return err
 	}
@@ -193,7 +192,7 @@ func (c *tokenRevokeCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	tokens := client.Tokens{Client: cl}
+	tokens := cl.Tokens()
 	list, err := tokens.List(a.Ctx)
 	if err != nil {
 		return err

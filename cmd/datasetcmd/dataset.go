@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
@@ -44,7 +43,7 @@ func (c *importCmd) Run(a *cli.App) error {
 	}
 	m := progress.New(a)
 	m.Quiet = a.JSON
-	d, err := client.ImportAs(a.Ctx, cl, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src, m.Reading(a.Ctx, "reading data", checks))
+	d, err := cl.Datasets().Import(a.Ctx, protocol.DatasetPut{Name: c.Name, Shared: c.Shared}, src, m.Reading(a.Ctx, "reading data", checks))
 	m.Clear()
 	if err != nil {
 		return err
@@ -122,7 +121,7 @@ func (c *listCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	sets, err := cl.Datasets(a.Ctx)
+	sets, err := cl.Datasets().List(a.Ctx)
 	if err != nil {
 		return err
 	}
@@ -161,7 +160,7 @@ func (c *showCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	set, err := cl.Dataset(a.Ctx, c.Name)
+	set, err := cl.Datasets().Get(a.Ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -225,7 +224,7 @@ func (c *shareCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	d, err := client.ShareDataset(a.Ctx, cl, c.Name)
+	d, err := cl.Datasets().Share(a.Ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -245,7 +244,7 @@ func (c *deleteCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	if err := cl.DeleteDataset(a.Ctx, c.Name); err != nil {
+	if err := cl.Datasets().Delete(a.Ctx, c.Name); err != nil {
 		return err
 	}
 	return a.Print(map[string]string{"deleted": c.Name}, func(w io.Writer) {

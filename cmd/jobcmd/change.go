@@ -32,7 +32,7 @@ func (c *changedJob) ask(a *cli.App, what wish, say func(w io.Writer, j *protoco
 		return err
 	}
 	defer cl.Close()
-	j, err := what(cl, a.Ctx, c.Job)
+	j, err := what(cl.Jobs(), a.Ctx, c.Job)
 	if err != nil {
 		return err
 	}
@@ -40,13 +40,13 @@ func (c *changedJob) ask(a *cli.App, what wish, say func(w io.Writer, j *protoco
 }
 
 // wish is a change of a job that a user asks for.
-type wish func(*client.Client, context.Context, string) (*protocol.JobInfo, error)
+type wish func(client.Jobs, context.Context, string) (*protocol.JobInfo, error)
 
 type cancelCmd struct{ changedJob }
 
 // Run implements `coppice job cancel`.
 func (c *cancelCmd) Run(a *cli.App) error {
-	return c.ask(a, (*client.Client).Cancel, func(w io.Writer, j *protocol.JobInfo) {
+	return c.ask(a, client.Jobs.Cancel, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "job %s is %s\n", j.Name, j.State)
 	})
 }
@@ -55,7 +55,7 @@ type shareCmd struct{ changedJob }
 
 // Run implements `coppice job share`.
 func (c *shareCmd) Run(a *cli.App) error {
-	return c.ask(a, (*client.Client).Share, func(w io.Writer, j *protocol.JobInfo) {
+	return c.ask(a, client.Jobs.Share, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "all users may read the models and predictions of job %s\n", j.Name)
 	})
 }
@@ -64,7 +64,7 @@ type pauseCmd struct{ changedJob }
 
 // Run implements `coppice job pause`.
 func (c *pauseCmd) Run(a *cli.App) error {
-	return c.ask(a, (*client.Client).Pause, func(w io.Writer, j *protocol.JobInfo) {
+	return c.ask(a, client.Jobs.Pause, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "job %s is %s; to resume it: %s\n", j.Name, j.State, a.Command("job resume "+j.Name))
 	})
 }
@@ -73,7 +73,7 @@ type resumeCmd struct{ changedJob }
 
 // Run implements `coppice job resume`.
 func (c *resumeCmd) Run(a *cli.App) error {
-	return c.ask(a, (*client.Client).Resume, func(w io.Writer, j *protocol.JobInfo) {
+	return c.ask(a, client.Jobs.Resume, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "job %s is %s; to watch it: %s\n", j.Name, j.State, a.Command("job watch "+j.Name))
 	})
 }

@@ -38,7 +38,7 @@ func (c *curveCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	line, err := cl.Curve(a.Ctx, c.Job)
+	line, err := cl.Jobs().Curve(a.Ctx, c.Job)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (c *deleteCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	d, err := cl.DeleteJobs(a.Ctx, c.Jobs...)
+	d, err := cl.Jobs().Delete(a.Ctx, c.Jobs...)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *pruneCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	d, err := cl.Prune(a.Ctx, r)
+	d, err := cl.Jobs().Prune(a.Ctx, r)
 	if err != nil {
 		return err
 	}

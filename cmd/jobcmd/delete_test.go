@@ -44,7 +44,7 @@ func TestDeletion(t *testing.T) {
 	t.Setenv("COPPICE_SERVER", c.Servers())
 	train := func(name string) *protocol.JobInfo {
 		cmdtest.Works(t, cmdtest.Train(data, 20, "--name", name)...)
-		j, err := c.Client().Job(t.Context(), name)
+		j, err := c.Client().Jobs().Get(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -185,7 +185,7 @@ func deletedSurvey(t *testing.T, cl *client.Client, dir string) {
 	if cmdtest.JSON(t, &r, "job", "watch", "single-before"); r.HeldOut != 11 {
 		t.Errorf("held_out is %d", r.HeldOut)
 	}
-	j, err := cl.Job(t.Context(), "single-before")
+	j, err := cl.Jobs().Get(t.Context(), "single-before")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (c *predictionsCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	j, err := cl.Job(a.Ctx, c.Job)
+	j, err := cl.Jobs().Get(a.Ctx, c.Job)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *predictionsCmd) Run(a *cli.App) error {
 	}
 	out = cli.Compressed(out, format)
 	defer out.Discard()
-	b, err := cl.Blob(a.Ctx, j.Predictions.Blob)
+	b, err := cl.Blobs().Get(a.Ctx, j.Predictions.Blob)
 	if err != nil {
 		return client.Withheld(err, "job", j.Name, j.Ownership)
 	}

@@ -84,11 +84,11 @@ func (c *showCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	j, err := cl.Job(a.Ctx, c.Job)
+	j, err := cl.Jobs().Get(a.Ctx, c.Job)
 	if err != nil {
 		return err
 	}
-	line, err := cl.Curve(a.Ctx, c.Job)
+	line, err := cl.Jobs().Curve(a.Ctx, c.Job)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (c *listCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	list, err := cl.ListJobs(a.Ctx, q)
+	list, err := cl.Jobs().List(a.Ctx, q)
 	if err != nil {
 		return err
 	}

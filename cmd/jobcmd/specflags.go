@@ -259,14 +259,14 @@ func findWeights(a *cli.App, cl *client.Client, from string) (*network.Weights, 
 		}
 		return nil, &unread{cli.Reworded(err, "no such file")}
 	}
-	b, err = cl.Model(a.Ctx, from)
+	b, err = cl.Models().Get(a.Ctx, from)
 	switch {
 	case err == nil:
 		return network.ReadWeights(b)
 	case !client.IsNotFound(err):
 		return nil, &unread{err}
 	}
-	if b, sent := cl.Blob(a.Ctx, from); sent == nil {
+	if b, sent := cl.Blobs().Get(a.Ctx, from); sent == nil {
 		return network.DecodeWeights(b)
 	}
 	return nil, &unread{fmt.Errorf("there is no such file, and no such model of the cluster: %w", err)}

@@ -58,7 +58,7 @@ func Submit(a *cli.App, cl *client.Client, s *SpecFlags, d *dataflags.DataFlags,
 	// The submission refuses a wrong name.
 	before := uint64(0) // the number of the job that has the name
 	if protocol.CheckName(file.Spec.Name) == nil {
-		switch j, err := cl.Job(a.Ctx, file.Spec.Name); {
+		switch j, err := cl.Jobs().Get(a.Ctx, file.Spec.Name); {
 		case err == nil:
 			before = j.ID
 		case !client.IsNotFound(err):
@@ -67,8 +67,8 @@ func Submit(a *cli.App, cl *client.Client, s *SpecFlags, d *dataflags.DataFlags,
 	}
 	ctx, stop := lasting(a.Ctx, grace)
 	defer stop()
-	err = client.Sending(ctx, cl, sent, func() error {
-		job, err = cl.SubmitRequest(ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(flags.Audit), Shared: flags.Shared})
+	err = cl.Blobs().Sending(ctx, sent, func() error {
+		job, err = cl.Jobs().SubmitRequest(ctx, protocol.SubmitRequest{Spec: file.Spec, Audit: float64(flags.Audit), Shared: flags.Shared})
 		return err
 	})
 	if errors.Is(err, context.Canceled) {
@@ -97,7 +97,7 @@ func wasThere(j *protocol.JobInfo) errtext.Text {
 // dataset returns the dataset to train on. It imports a data file, and if shared is true, all users may read that.
 func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlags, file *spec.File, shared bool) (*protocol.Dataset, error) {
 	if s.Data == "" {
-		return cl.Dataset(a.Ctx, file.Spec.Dataset)
+		return cl.Datasets().Get(a.Ctx, file.Spec.Dataset)
 	}
 	src, checks, err := d.Open(a, s.Data)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *SpecFlags) dataset(a *cli.App, cl *client.Client, d *dataflags.DataFlag
 	m := progress.New(a)
 	m.Quiet = a.JSON
 	defer m.Clear()
-	set, err := client.ImportFree(a.Ctx, cl, protocol.DatasetPut{Name: dataflags.DatasetName(s.Data), Shared: shared}, src, m.Reading(a.Ctx, "reading data", checks))
+	set, err := cl.Datasets().ImportFree(a.Ctx, protocol.DatasetPut{Name: dataflags.DatasetName(s.Data), Shared: shared}, src, m.Reading(a.Ctx, "reading data", checks))
 	a.Notes = m.Notes
 	if err == nil && shared && set.Private {
 		connect.NoteNotShared(a, "dataset", set.Name)
@@ -140,7 +140,7 @@ func assignedFolds(a *cli.App, cl *client.Client, j *round.Job, m *dataset.Manif
 	if j.Split.Assigned == "" {
 		return nil, nil
 	}
-	b, err := cl.Blob(a.Ctx, j.Split.Assigned)
+	b, err := cl.Blobs().Get(a.Ctx, j.Split.Assigned)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func assignedFolds(a *cli.App, cl *client.Client, j *round.Job, m *dataset.Manif
 // while. If it is interrupted, its error says that the job continues.
 func Watch(a *cli.App, cl *client.Client, j *protocol.JobInfo) (*protocol.JobInfo, error) {
 	m := progress.New(a)
-	last, err := cl.Watch(a.Ctx, strconv.FormatUint(j.ID, 10), m.Job)
+	last, err := cl.Jobs().Watch(a.Ctx, strconv.FormatUint(j.ID, 10), m.Job)
 	m.Clear()
 	return last, jobContinues(a, j.Name, err)
 }
@@ -178,7 +178,7 @@ func lasting(ctx context.Context, while time.Duration) (longer context.Context, 
 func Withdraw(a *cli.App, cl *client.Client, j *protocol.JobInfo, within time.Duration) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(a.Ctx), within)
 	defer stop()
-	if _, err := cl.Cancel(ctx, strconv.FormatUint(j.ID, 10)); err != nil {
+	if _, err := cl.Jobs().Cancel(ctx, strconv.FormatUint(j.ID, 10)); err != nil {
 		return cli.Interrupted(fmt.Sprintf("interrupted, but job %s could not be cancelled: %s; to cancel it: %s", j.Name, cli.Message(err), a.Command("job cancel "+j.Name)))
 	}
 	return cli.Interrupted(fmt.Sprintf("interrupted; job %s was cancelled", j.Name))
@@ -208,7 +208,7 @@ func WarnSuspect(a *cli.App, j *protocol.JobInfo) {
 // AddDataset adds the manifest of a job's dataset to the result and, if divide is true, the job's division. If the
 // dataset was deleted, the manifest is not known, and the division is an error.
 func AddDataset(a *cli.App, cl *client.Client, r *results.Result, j *protocol.JobInfo, divide bool) error {
-	set, err := cl.Dataset(a.Ctx, j.Dataset)
+	set, err := cl.Datasets().Get(a.Ctx, j.Dataset)
 	if err == nil && set.Digest == j.Job.Dataset {
 		r.SetDataset(set.Manifest)
 	}

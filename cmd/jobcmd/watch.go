@@ -46,7 +46,7 @@ func (c *watchCmd) Run(a *cli.App) error {
 	}
 	a.Cluster.Patient(patience)
 	cl.Faithful = true
-	j, err := cl.Job(first, c.Job) // an unknown job is an error at once
+	j, err := cl.Jobs().Get(first, c.Job) // an unknown job is an error at once
 	switch {
 	case c.Timeout > 0 && errors.Is(err, context.DeadlineExceeded):
 		return cli.OfKind(cli.KindTimeout, fmt.Errorf("no coordinator has answered within %v", patience))
@@ -117,7 +117,7 @@ func watchLines(a *cli.App, cl *client.Client, j *protocol.JobInfo) error {
 	ctx, cancel := context.WithCancel(a.Ctx)
 	defer cancel()
 	c := &changes{w: printable.NewJSONWriter(a.Data), stop: cancel}
-	last, err := cl.Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
+	last, err := cl.Jobs().Watch(ctx, strconv.FormatUint(j.ID, 10), c.see)
 	if _, limited := a.Ctx.Deadline(); limited && errors.Is(err, context.DeadlineExceeded) {
 		return timedOut(a, cmp.Or(last, j))
 	}

@@ -44,9 +44,9 @@ func (c *listCmd) Run(a *cli.App) error {
 	defer cl.Close()
 	var models []protocol.ModelInfo
 	if c.Limit == 0 || c.Limit == math.MaxInt {
-		models, err = cl.Models(a.Ctx)
+		models, err = cl.Models().List(a.Ctx)
 	} else {
-		models, err = cl.NewestModels(a.Ctx, c.Limit+1) // one more than is listed tells that there are more
+		models, err = cl.Models().Newest(a.Ctx, c.Limit+1) // one more than is listed tells that there are more
 	}
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *showCmd) load(a *cli.App) (m *predict.Model, dataset string, err error)
 		return nil, "", err
 	}
 	defer cl.Close()
-	b, err := cl.Model(a.Ctx, c.Model)
+	b, err := cl.Models().Get(a.Ctx, c.Model)
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: there is no such file, and no such model of the cluster: %w", c.Model, err)
 	}
@@ -133,7 +133,7 @@ func (c *showCmd) load(a *cli.App) (m *predict.Model, dataset string, err error)
 		return nil, "", err
 	}
 	name, _, _ := strings.Cut(c.Model, "/")
-	j, err := cl.Job(a.Ctx, name)
+	j, err := cl.Jobs().Get(a.Ctx, name)
 	if client.IsNotFound(err) { // the argument is a digest
 		return m, "", nil
 	}
@@ -162,7 +162,7 @@ func (c *downloadCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer out.Discard()
-	b, err := cl.Model(a.Ctx, c.Name)
+	b, err := cl.Models().Get(a.Ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (c *deleteCmd) Run(a *cli.App) error {
 		return err
 	}
 	defer cl.Close()
-	j, err := cl.DeleteModel(a.Ctx, c.Name)
+	j, err := cl.Models().Delete(a.Ctx, c.Name)
 	if err != nil {
 		return err
 	}

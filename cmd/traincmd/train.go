@@ -149,18 +149,18 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 			return nil, nil, fmt.Errorf("the model of job %s was deleted; delete the job, or choose another name, to train it again", job.Name)
 		}
 		if len(o.Folds) == 0 {
-			if o.Model, err = cl.Blob(a.Ctx, job.Models[0].Blob); err != nil {
+			if o.Model, err = cl.Blobs().Get(a.Ctx, job.Models[0].Blob); err != nil {
 				return nil, nil, err
 			}
 		}
 		for i, f := range o.Folds {
-			if f.Model, err = cl.Blob(a.Ctx, job.Models[i].Blob); err != nil {
+			if f.Model, err = cl.Blobs().Get(a.Ctx, job.Models[i].Blob); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
 	if (c.PredictionsOut != "" || c.Figures != "") && job.Predictions != nil {
-		if o.Predictions, err = cl.Blob(a.Ctx, job.Predictions.Blob); err != nil {
+		if o.Predictions, err = cl.Blobs().Get(a.Ctx, job.Predictions.Blob); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -168,7 +168,7 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 		return nil, nil, err
 	}
 	if c.CurveOut != "" || c.Figures != "" {
-		r.Line, err = cl.Curve(a.Ctx, strconv.FormatUint(job.ID, 10))
+		r.Line, err = cl.Jobs().Curve(a.Ctx, strconv.FormatUint(job.ID, 10))
 	}
 	return r, o, err
 }
@@ -259,15 +259,15 @@ func (c *Cmd) fetch(a *cli.App, name string) (*local.Data, error) {
 		return nil, err
 	}
 	defer cl.Close()
-	d, err := cl.Dataset(a.Ctx, name)
+	d, err := cl.Datasets().Get(a.Ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	shards, err := cl.Shards(a.Ctx, d.Manifest)
+	shards, err := cl.Datasets().Shards(a.Ctx, d.Manifest)
 	data := &local.Data{Manifest: d.Manifest, Shards: shards}
 	if g := d.Manifest.Groups; g != nil && err == nil {
 		var b []byte
-		if b, err = cl.Blob(a.Ctx, g.Digest); err == nil {
+		if b, err = cl.Blobs().Get(a.Ctx, g.Digest); err == nil {
 			data.Assigned, err = dataset.DecodeFolds(b, d.Manifest.Rows)
 		}
 	}

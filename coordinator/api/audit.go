@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,13 +44,7 @@ func about(entry any) string {
 		return fmt.Sprintf("a job on dataset %s", e.Dataset)
 	case protocol.ExperimentEntry:
 		return "experiment " + e.Name
-	case protocol.CancelEntry:
-		return fmt.Sprintf("job %d", e.Job)
-	case protocol.PauseEntry:
-		return fmt.Sprintf("job %d", e.Job)
-	case protocol.ResumeEntry:
-		return fmt.Sprintf("job %d", e.Job)
-	case protocol.ModelDeleteEntry:
+	case protocol.JobEntry:
 		return fmt.Sprintf("job %d", e.Job)
 	case protocol.JobsDeleteEntry:
 		return "jobs " + strings.Trim(fmt.Sprint(e.Jobs), "[]")
@@ -110,40 +103,23 @@ const defaultRecords = 100
 // then by number. The log may have them in another order, since refusals are counted for a while before they are recorded, and
 // the clocks of coordinators differ.
 func (h *auditHandlers) list(r *http.Request) (any, error) {
-	q := r.URL.Query()
-	number := func(name string, otherwise, most int64) (int64, error) {
-		text := q.Get(name)
-		if text == "" {
-			return otherwise, nil
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 || n > most {
-			return 0, fmt.Errorf("%w: %s: want a number from 0 to %d, got %.80q", errBad, name, most, text)
-		}
-		return n, nil
+	q := protocol.AuditQuery{Limit: defaultRecords}
+	if err := protocol.ReadQuery(r.URL.Query(), "a list of audit records", q.Params()); err != nil {
+		return nil, bad{err}
 	}
-	limit, err := number("limit", defaultRecords, state.MaxAudit)
-	if err != nil {
-		return nil, err
+	if q.Limit < 0 || q.Limit > state.MaxAudit || q.Since < 0 {
+		return nil, fmt.Errorf("%w: want a limit from 0 to %d and a time from 0 on, got %d and %d", errBad, state.MaxAudit, q.Limit, q.Since)
 	}
-	since, err := number("since", 0, 1<<62)
-	if err != nil {
-		return nil, err
-	}
-	refused, err := strconv.ParseBool(cmp.Or(q.Get("refused"), "false"))
-	if err != nil {
-		return nil, fmt.Errorf("%w: refused: want true or false, got %.80q", errBad, q.Get("refused"))
-	}
-	caller, list := q.Get("caller"), []protocol.AuditRecord{}
+	list := []protocol.AuditRecord{}
 	for one := range h.store.State().Audit {
-		if one.Time >= since && (caller == "" || one.Caller == caller) && (!refused || one.Refused != "") {
+		if one.Time >= q.Since && (q.Caller == "" || one.Caller == q.Caller) && (!q.Refused || one.Refused != "") {
 			list = append(list, *one)
 		}
 	}
 	slices.SortFunc(list, func(a, b protocol.AuditRecord) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Number, a.Number))
 	})
-	return list[:min(int64(len(list)), limit)], nil
+	return list[:min(len(list), q.Limit)], nil
 }
 
 // add keeps the refusals that another coordinator has counted.
@@ -189,4 +165,61 @@ func (h *auditHandlers) revoke(r *http.Request) (any, error) {
 	e.Time = time.Now().Unix()
 	_, revoked, err := commit(r, h.store, protocol.EntryRevoke, e)
 	return revoked, err
+}
+
+// tokenHandlers answer requests about the tokens of users.
+type tokenHandlers struct {
+	store  *store.Store
+	secure bool // true if connections use TLS
+}
+
+// list lists all tokens, also expired and revoked ones.
+func (h *tokenHandlers) list(*http.Request) (any, error) {
+	list := []protocol.Token{}
+	for _, t := range h.store.State().Tokens() {
+		list = append(list, t.Token)
+	}
+	return list, nil
+}
+
+// create makes a token valid. The client has drawn it, and sends it again if no answer comes.
+func (h *tokenHandlers) create(r *http.Request) (any, error) {
+	var req protocol.TokenRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	if !h.secure {
+		return nil, fmt.Errorf("%w: this cluster is in the clear, so everybody may do everything and tokens are of no use; start its coordinators with coppice coordinator --tls-dir", errBad)
+	}
+	if req.Owner == protocol.NoCaller {
+		return nil, fmt.Errorf("%w: owner: no user has the name %q, which stands for an unknown caller", errBad, req.Owner)
+	}
+	now := time.Now().Unix()
+	if req.Expires != 0 && req.Expires <= now {
+		return nil, fmt.Errorf("%w: expires: token %.80q would end at once, at %d in Unix seconds", errBad, req.ID, req.Expires)
+	}
+	_, made, err := commit(r, h.store, protocol.EntryTokenPut, protocol.TokenPutEntry{TokenRequest: req, Time: now})
+	if err != nil {
+		return nil, err
+	}
+	return made.(*state.Token).Token, nil
+}
+
+// revoke ends a token.
+func (h *tokenHandlers) revoke(r *http.Request) (any, error) {
+	_, ended, err := commit(r, h.store, protocol.EntryTokenRevoke, protocol.TokenRevokeEntry{ID: r.PathValue("id"), Time: time.Now().Unix()})
+	if err != nil {
+		return nil, err
+	}
+	return ended.(*state.Token).Token, nil
+}
+
+// quotaOf returns the most jobs of the caller that may not have ended if the caller submits another
+// one; 0: any number.
+func quotaOf(r *http.Request, st *state.State) uint32 {
+	c := access.Of(r.Context())
+	if t := st.Token(c.Token); t != nil {
+		return t.Quota
+	}
+	return c.Quota
 }

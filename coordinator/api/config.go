@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	experiments "github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/digests"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -270,4 +272,185 @@ func statusOf(err error) int {
 		return http.StatusServiceUnavailable // the disk or the folder of this coordinator; another one may do it
 	}
 	return http.StatusInternalServerError
+}
+
+// What callers with an identity make is private, unless they share it. A private dataset is read by its owner and by admins.
+// So are the models, predictions and records of a private job, and what an experiment of such jobs reports. What a cluster
+// lists stays visible to all: names, states, settings, measures and digests.
+//
+// Everybody sees the digests of blobs in lists, so a digest grants nothing. A caller may read a blob, or refer to it, if
+// something that the caller may read refers to it, or if the caller has sent its bytes.
+
+// isPrivate reports whether something new is private: its maker has a name, and does not share it.
+func isPrivate(ctx context.Context, shared bool) bool { return access.Of(ctx).Name != "" && !shared }
+
+// readDataset returns nil if the caller may train on a dataset.
+func readDataset(ctx context.Context, d *protocol.Dataset) error {
+	return access.Read(ctx, "dataset", d.Name, d.Ownership)
+}
+
+// readJob returns nil if the caller may read what a job leaves behind.
+func readJob(ctx context.Context, j *state.Job) error {
+	return access.Read(ctx, "job", j.Name, j.Ownership)
+}
+
+// readExperiment returns nil if the caller may read the results of all jobs of an experiment.
+func readExperiment(ctx context.Context, name string, jobs []*state.Job) error {
+	for _, j := range jobs {
+		if err := access.Read(ctx, "experiment", name, j.Ownership); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxSent is how many blobs sentBlobs remembers at least, the newest of all callers.
+const maxSent = 1 << 18
+
+// sentBlobs has the blobs that callers have sent, with the names of the callers. Only the leader receives blobs. It keeps
+// the newest maxSent to twice maxSent of them in memory. A caller sends a forgotten blob again, as to another leader.
+type sentBlobs struct {
+	mu          sync.Mutex
+	now, before map[sentBlob]struct{} // now has at most maxSent elements, and then takes the place of before
+}
+
+type sentBlob struct {
+	caller string
+	digest digests.Digest
+}
+
+// add notes that a caller has sent a blob.
+func (s *sentBlobs) add(caller, digest string) {
+	d, ok := digests.Parse(digest)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil || len(s.now) == maxSent {
+		s.now, s.before = make(map[sentBlob]struct{}), s.now
+	}
+	s.now[sentBlob{caller, d}] = struct{}{}
+}
+
+// remove removes from a set the blobs that a caller has sent.
+func (s *sentBlobs) remove(caller string, from digests.Set) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for d := range from {
+		_, now := s.now[sentBlob{caller, d}]
+		_, before := s.before[sentBlob{caller, d}]
+		if now || before {
+			delete(from, d)
+		}
+	}
+}
+
+// errUnread says that a caller may not read a blob. It says the same of a blob that does not exist.
+var errUnread = errors.New("there is no such blob that this caller may read")
+
+// places bounds the requests of a kind that are answered at a time, because each takes seconds and much
+// memory: some of all callers, and one of each. So a caller does not keep others from their turn for longer
+// than one of its requests takes.
+type places struct {
+	all chan struct{} // has an element for each request
+
+	mu sync.Mutex
+	by map[string]*turn // by caller
+}
+
+// newPlaces returns places for n requests.
+func newPlaces(n int) *places {
+	return &places{all: make(chan struct{}, n), by: make(map[string]*turn)}
+}
+
+// turn is held by one request of a caller.
+type turn struct {
+	held  chan struct{}
+	users int // requests that hold the turn or wait for it
+}
+
+// enter waits for the turn of the caller of ctx, and then for a place. The caller calls leave at the end.
+func (p *places) enter(ctx context.Context) (leave func(), err error) {
+	name := nameOf(access.Of(ctx))
+	p.mu.Lock()
+	own := p.by[name]
+	if own == nil {
+		own = &turn{held: make(chan struct{}, 1)}
+		p.by[name] = own
+	}
+	own.users++
+	p.mu.Unlock()
+	leave = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if own.users--; own.users == 0 {
+			delete(p.by, name)
+		}
+	}
+	for _, place := range []chan struct{}{own.held, p.all} {
+		select {
+		case place <- struct{}{}:
+			before := leave
+			leave = func() { <-place; before() }
+		case <-ctx.Done():
+			leave()
+			return nil, context.Cause(ctx)
+		}
+	}
+	return leave, nil
+}
+
+// nameOf returns the name by which the requests of a caller are counted: its role and name, or its host.
+func nameOf(c *access.Caller) string {
+	if c.Name != "" {
+		return string(c.Role) + " " + c.Name
+	}
+	return c.Host()
+}
+
+// shares bounds what all callers together take of something, and what one of them takes: at most ownShare times
+// what is free then. So one caller has at most three quarters, several callers have less each, and something is
+// left for the next caller.
+type shares struct {
+	most int
+
+	mu    sync.Mutex
+	taken int
+	by    map[string]int // by caller
+}
+
+const ownShare = 3
+
+func newShares(most int) *shares { return &shares{most: most, by: make(map[string]int)} }
+
+// take takes n for a request that has taken held before. It reports whether it could. One request of a
+// caller may take all that is free.
+func (s *shares) take(caller string, n, held int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free, before := s.most-s.taken-n, s.by[caller]
+	if free < 0 || before > held && before+n > ownShare*free {
+		return false
+	}
+	s.taken += n
+	s.by[caller] += n
+	return true
+}
+
+// give gives back n that a caller has taken.
+func (s *shares) give(caller string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken -= n
+	if s.by[caller] -= n; s.by[caller] == 0 {
+		delete(s.by, caller)
+	}
+}
+
+// inUse returns what all callers together have taken.
+func (s *shares) inUse() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
 }

@@ -194,12 +194,18 @@ func (h *datasetHandlers) needGroups(ctx context.Context, g *dataset.Groups, sam
 	return h.blobs.replicate(ctx, g.Digest)
 }
 
-func (h *datasetHandlers) delete(r *http.Request) (any, error) {
+// own returns the dataset of a request, which its caller may change.
+func (h *datasetHandlers) own(r *http.Request) (*protocol.Dataset, error) {
 	d, err := findDataset(h.store.State(), r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
-	if err := access.Own(r.Context(), "dataset "+d.Name, d.Owner); err != nil {
+	return d, access.Own(r.Context(), "dataset "+d.Name, d.Owner)
+}
+
+func (h *datasetHandlers) delete(r *http.Request) (any, error) {
+	d, err := h.own(r)
+	if err != nil {
 		return nil, err
 	}
 	_, _, err = commit(r, h.store, protocol.EntryDatasetDelete, protocol.DatasetDeleteEntry{Name: d.Name, Owner: d.Owner})
@@ -208,11 +214,8 @@ func (h *datasetHandlers) delete(r *http.Request) (any, error) {
 
 // share lets all users read a dataset.
 func (h *datasetHandlers) share(r *http.Request) (any, error) {
-	d, err := findDataset(h.store.State(), r.PathValue("name"))
+	d, err := h.own(r)
 	if err != nil {
-		return nil, err
-	}
-	if err := access.Own(r.Context(), "dataset "+d.Name, d.Owner); err != nil {
 		return nil, err
 	}
 	if _, _, err = commit(r, h.store, protocol.EntryShare, protocol.ShareEntry{Dataset: d.Name, Owner: d.Owner}); err != nil {

@@ -80,16 +80,32 @@ func jobsOf(st *state.State, name string) ([]*state.Job, error) {
 	return chosen, nil
 }
 
+// own returns the jobs of an experiment that the caller of a request may change.
+func (h *experimentHandlers) own(r *http.Request, name string) ([]*state.Job, error) {
+	list, err := jobsOf(h.store.State(), name)
+	if err != nil {
+		return nil, err
+	}
+	return list, access.Own(r.Context(), "experiment "+name, list[0].Owner)
+}
+
+// alone waits until no submission is committed. None is until end is called.
+func (h *experimentHandlers) alone(ctx context.Context) (end func(), err error) {
+	select {
+	case h.committing <- struct{}{}:
+		return func() { <-h.committing }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // changeAll commits an entry about each job of an experiment that a request changes. A request that is sent again
 // changes the rest.
 func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		name := r.PathValue("name")
-		list, err := jobsOf(h.store.State(), name)
+		list, err := h.own(r, name)
 		if err != nil {
-			return nil, err
-		}
-		if err := access.Own(r.Context(), "experiment "+name, list[0].Owner); err != nil {
 			return nil, err
 		}
 		changed := []string{}
@@ -97,7 +113,7 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 			if !c.from(j.State) {
 				continue
 			}
-			_, _, err := commit(r, h.store, c.kind, c.entry(j.ID, time.Now()))
+			_, _, err := commit(r, h.store, c.kind, c.entry(j.ID))
 			if now := h.store.State().Job(j.ID); err != nil && (now == nil || now.State.Final()) {
 				continue // it has ended meanwhile
 			}
@@ -117,17 +133,13 @@ func (h *experimentHandlers) changeAll(c change) func(*http.Request) (any, error
 // share lets all users read the jobs of an experiment. Later jobs of the experiment are shared, too.
 func (h *experimentHandlers) share(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	select {
-	case h.committing <- struct{}{}: // a submission that is committed would stay private
-		defer func() { <-h.committing }()
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
-	}
-	list, err := jobsOf(h.store.State(), name)
+	end, err := h.alone(r.Context()) // a submission that is committed would stay private
 	if err != nil {
 		return nil, err
 	}
-	if err := access.Own(r.Context(), "experiment "+name, list[0].Owner); err != nil {
+	defer end()
+	list, err := h.own(r, name)
+	if err != nil {
 		return nil, err
 	}
 	ids, names := []uint64(nil), []string{}
@@ -152,12 +164,11 @@ func (h *experimentHandlers) share(r *http.Request) (any, error) {
 
 // delete deletes an experiment that has ended, with its jobs: all of them or none.
 func (h *experimentHandlers) delete(r *http.Request) (any, error) {
-	select {
-	case h.committing <- struct{}{}: // a submission that is committed counts on the runs of the experiment
-		defer func() { <-h.committing }()
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	end, err := h.alone(r.Context()) // a submission that is committed counts on the runs of the experiment
+	if err != nil {
+		return nil, err
 	}
+	defer end()
 	st := h.store.State()
 	list, err := jobsOf(st, r.PathValue("name"))
 	if err != nil {
@@ -268,25 +279,12 @@ func reportable(runs int, recorded bool) error {
 
 func (h *experimentHandlers) makeReport(r *http.Request) (text []byte, kind string, err error) {
 	format, o := "table", report.Options{}
-	for key, values := range r.URL.Query() {
-		value, err := values[0], error(nil)
-		switch key {
-		case "format":
-			format = value
-		case "no_times":
-			o.NoTimes, err = strconv.ParseBool(value)
-		case "sample":
-			o.Sample, err = strconv.ParseBool(value)
-		case "all_tests":
-			o.AllTests, err = strconv.ParseBool(value)
-		case "level":
-			o.Level, err = strconv.ParseFloat(value, 64)
-		default:
-			err = errors.New("the parameters are format, no_times, sample, all_tests and level")
-		}
-		if err != nil {
-			return nil, "", fmt.Errorf("%w: parameter %.40q: %.80q: %w", errBad, key, value, err)
-		}
+	err = protocol.ReadQuery(r.URL.Query(), "a report", []protocol.Param{
+		{Name: "format", Into: &format}, {Name: "no_times", Into: &o.NoTimes, Want: "true or false"}, {Name: "sample", Into: &o.Sample, Want: "true or false"},
+		{Name: "all_tests", Into: &o.AllTests, Want: "true or false"}, {Name: "level", Into: &o.Level, Want: "a number"},
+	})
+	if err != nil {
+		return nil, "", bad{err}
 	}
 	list, err := jobsOf(h.store.State(), r.PathValue("name"))
 	if err != nil {
@@ -360,49 +358,49 @@ func (h *experimentHandlers) ExperimentJobs(_ context.Context, name string) (lis
 
 // Outcomes implements submission.Source.
 func (h *experimentHandlers) Outcomes(ctx context.Context, job uint64, records bool, take func(protocol.CellOutcome) error) error {
+	return h.eachPage(job, func(asked *runRange) (next int, err error) {
+		page := &outcomePage{records: records}
+		if next, err = h.results.fill(ctx, page, asked); err != nil {
+			return 0, err
+		}
+		return next, each(page.Cells, take)
+	})
+}
+
+// RunStates implements submission.Source.
+func (h *experimentHandlers) RunStates(ctx context.Context, job uint64, take func(protocol.CellState) error) error {
+	return h.eachPage(job, func(asked *runRange) (next int, err error) {
+		page, err := h.results.statesOf(ctx, asked)
+		if err != nil {
+			return 0, err
+		}
+		return page.Next, each(page.States, take)
+	})
+}
+
+// eachPage calls page for the runs of a job from the first on. page returns the run to ask for next; 0: there is none.
+func (h *experimentHandlers) eachPage(job uint64, page func(*runRange) (next int, err error)) error {
 	for asked := (runRange{}); ; {
 		if asked.job = h.store.State().Job(job); asked.job == nil {
 			return fmt.Errorf("%w: job %d was deleted", state.ErrNotFound, job)
 		}
 		asked.until = asked.job.Job.Cells.Count()
-		page := &outcomePage{records: records}
-		next, err := h.results.fill(ctx, page, &asked)
-		if err != nil {
+		next, err := page(&asked)
+		if err != nil || next <= asked.from {
 			return err
-		}
-		for _, run := range page.Cells {
-			if err := take(run); err != nil {
-				return err
-			}
-		}
-		if next <= asked.from {
-			return nil
 		}
 		asked.from = next
 	}
 }
 
-// RunStates implements submission.Source.
-func (h *experimentHandlers) RunStates(ctx context.Context, job uint64, take func(protocol.CellState) error) error {
-	for asked := (runRange{}); ; {
-		if asked.job = h.store.State().Job(job); asked.job == nil {
-			return fmt.Errorf("%w: job %d was deleted", state.ErrNotFound, job)
-		}
-		asked.until = asked.job.Job.Cells.Count()
-		page, err := h.results.statesOf(ctx, &asked)
-		if err != nil {
+// each calls take with each element of a list.
+func each[T any](list []T, take func(T) error) error {
+	for _, v := range list {
+		if err := take(v); err != nil {
 			return err
 		}
-		for _, run := range page.States {
-			if err := take(run); err != nil {
-				return err
-			}
-		}
-		if page.Next <= asked.from {
-			return nil
-		}
-		asked.from = page.Next
 	}
+	return nil
 }
 
 // ReadBlob implements submission.Source.

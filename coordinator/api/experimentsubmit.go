@@ -44,11 +44,8 @@ func (h *experimentHandlers) ReadSent(ctx context.Context, digest string) ([]byt
 // same token is answered with the jobs that it made.
 func (h *experimentHandlers) submit(r *http.Request) (any, error) {
 	check := false
-	if text := r.URL.Query().Get("check"); text != "" {
-		var err error
-		if check, err = strconv.ParseBool(text); err != nil {
-			return nil, fmt.Errorf("%w: parameter check: want true or false, got %.80q", errBad, text)
-		}
+	if err := protocol.ReadQuery(r.URL.Query(), "a submission", []protocol.Param{{Name: "check", Into: &check, Want: "true or false"}}); err != nil {
+		return nil, bad{err}
 	}
 	var req protocol.ExperimentRequest
 	if err := body(r, &req); err != nil {
@@ -152,12 +149,11 @@ func (h *experimentHandlers) prepare(ctx context.Context, sub *experiments.Submi
 // decided. One submission is committed at a time.
 func (h *experimentHandlers) commit(r *http.Request, token string, shared bool, sub *experiments.Submission) (any, error) {
 	ctx := r.Context()
-	select {
-	case h.committing <- struct{}{}:
-		defer func() { <-h.committing }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	end, err := h.alone(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer end()
 	// An earlier try may have been accepted since this one began: its runs are then not new.
 	if answer, err := h.repeated(ctx, token); answer != nil || err != nil {
 		return answer, err

@@ -1,8 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,6 +16,10 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/coordinator/store"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/access"
 )
@@ -235,63 +243,57 @@ func rankOf(j *state.Job, key string) rank {
 	return r
 }
 
-// change is a request that changes the state of a job that has not ended.
+// change is a request that commits an entry about one job.
 type change struct {
-	kind  protocol.EntryKind
-	entry func(job uint64, now time.Time) any
+	kind protocol.EntryKind
 	// from reports whether a job in a state is changed; otherwise it is in the state already, or has ended.
 	from func(protocol.JobState) bool
 }
 
 var (
-	cancels = change{protocol.EntryCancel, func(job uint64, now time.Time) any {
-		return protocol.CancelEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
-	}, func(s protocol.JobState) bool { return !s.Final() }}
-	pauses = change{protocol.EntryPause, func(job uint64, now time.Time) any {
-		return protocol.PauseEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
-	}, func(s protocol.JobState) bool { return s == protocol.Queued || s == protocol.Running }}
-	resumes = change{protocol.EntryResume, func(job uint64, now time.Time) any {
-		return protocol.ResumeEntry{Job: job, Time: now.Unix()}
-	}, func(s protocol.JobState) bool { return s == protocol.Paused }}
+	cancels = change{protocol.EntryCancel, func(s protocol.JobState) bool { return !s.Final() }}
+	pauses  = change{protocol.EntryPause, func(s protocol.JobState) bool { return s == protocol.Queued || s == protocol.Running }}
+	resumes = change{protocol.EntryResume, func(s protocol.JobState) bool { return s == protocol.Paused }}
 )
 
-// change commits an entry about the job of a request, and answers with the job as the
-// entry left it.
-func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
-		j, err := findJob(h.store.State(), r.PathValue("job"))
-		if err != nil {
-			return nil, err
-		}
-		if err := access.Own(r.Context(), j.String(), j.Owner); err != nil {
-			return nil, err
-		}
-		index, changed, err := commit(r, h.store, c.kind, c.entry(j.ID, time.Now()))
-		if err != nil {
-			return nil, err
-		}
-		return h.info(changed.(*state.Job), index), nil
-	}
+// entry returns the entry about a job.
+func (change) entry(job uint64) protocol.JobEntry {
+	now := time.Now()
+	return protocol.JobEntry{Job: job, Time: now.Unix(), Millis: protocol.Millis(now)}
 }
 
-// share lets all users read what a job leaves behind.
-func (h *jobHandlers) share(r *http.Request) (any, error) {
-	j, err := findJob(h.store.State(), r.PathValue("job"))
+// changeJob commits an entry about a job that the caller may change, and answers with the job as the
+// entry left it.
+func (v *jobView) changeJob(r *http.Request, key string, kind protocol.EntryKind, entry func(*state.Job) any) (any, error) {
+	j, err := findJob(v.store.State(), key)
 	if err != nil {
 		return nil, err
 	}
 	if err := access.Own(r.Context(), j.String(), j.Owner); err != nil {
 		return nil, err
 	}
-	index, _, err := commit(r, h.store, protocol.EntryShare, protocol.ShareEntry{Jobs: []uint64{j.ID}, Owner: j.Owner})
+	index, changed, err := commit(r, v.store, kind, entry(j))
 	if err != nil {
 		return nil, err
 	}
-	st := h.store.State()
-	if j = st.Job(j.ID); j == nil {
-		return nil, fmt.Errorf("%w: the job was deleted meanwhile", state.ErrNotFound)
+	if shared, ok := changed.([]*state.Job); ok {
+		changed = shared[0]
 	}
-	return h.info(j, max(index, st.Index())), nil
+	return v.info(changed.(*state.Job), index), nil
+}
+
+// change answers a request that changes the state of a job.
+func (h *jobHandlers) change(c change) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		return h.changeJob(r, r.PathValue("job"), c.kind, func(j *state.Job) any { return c.entry(j.ID) })
+	}
+}
+
+// share lets all users read what a job leaves behind.
+func (h *jobHandlers) share(r *http.Request) (any, error) {
+	return h.changeJob(r, r.PathValue("job"), protocol.EntryShare, func(j *state.Job) any {
+		return protocol.ShareEntry{Jobs: []uint64{j.ID}, Owner: j.Owner}
+	})
 }
 
 // delete deletes jobs by id: all of them or none.
@@ -439,4 +441,112 @@ func prunable(jobs []*state.Job, until int64, states []protocol.JobState) (old [
 		}
 	}
 	return old
+}
+
+// submissionHandlers queue jobs. They check everything for which a job is refused before
+// the log has it, except its name and the length of the queue. The state checks these
+// when it applies the entry, since other submissions change them.
+type submissionHandlers struct {
+	jobView
+	blobs  *blobHandlers
+	quotas Quotas
+}
+
+// submitJob resolves the spec of a job against its dataset, and queues the job. The same
+// token, or the same name with the same spec, is answered with the job that exists.
+func (h *submissionHandlers) submitJob(r *http.Request) (any, error) {
+	var req protocol.SubmitRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	if req.Token == "" || len(req.Token) > protocol.MaxToken {
+		return nil, fmt.Errorf("%w: the submission needs a token of 1 to %d characters", errBad, protocol.MaxToken)
+	}
+	given, err := json.Marshal(req.Spec)
+	if err != nil {
+		return nil, err
+	}
+	st := h.store.State()
+	if j := st.JobByToken(req.Token); j != nil { // the first answer was lost
+		if j.Owner != access.Of(r.Context()).Name || !bytes.Equal(j.Spec, given) {
+			return nil, fmt.Errorf("the token of the submission %w: it was sent with another spec, or by another user; choose another token", state.ErrExists)
+		}
+		return h.info(j, st.Index()), nil
+	}
+	if d := st.DeletedByToken(req.Token); d != nil {
+		return nil, d.Repeated()
+	}
+	if !(req.Audit >= 0 && req.Audit <= 1) {
+		return nil, fmt.Errorf("%w: audit: want a fraction from 0 to 1, got %v", errBad, req.Audit)
+	}
+	if req.Spec.Name != "" {
+		if err := checkName("job", req.Spec.Name); err != nil {
+			return nil, err
+		}
+	}
+	d, err := findDataset(st, req.Spec.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	if err := readDataset(r.Context(), d); err != nil {
+		return nil, err
+	}
+	job, err := spec.Resolve(req.Spec, d.Manifest)
+	if err != nil {
+		return nil, bad{err}
+	}
+	if err := h.needBlobs(r.Context(), job); err != nil {
+		return nil, err
+	}
+	if job.Weights != "" {
+		if err := h.checkWeights(job, d.Manifest); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.quotas.checkMemory(job, d.Manifest); err != nil {
+		return nil, err
+	}
+	index, made, err := commit(r, h.store, protocol.EntrySubmit, protocol.SubmitEntry{
+		Token: req.Token, Name: req.Spec.Name, Dataset: d.Name, Spec: given, Job: job, Owner: access.Of(r.Context()).Name, Private: isPrivate(r.Context(), req.Shared),
+		AuditPPM: uint32(math.Ceil(req.Audit * 1e6)), MaxQueue: uint32(h.quotas.Queue), MaxOwned: quotaOf(r, st), Time: time.Now().Unix(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	j := made.(*state.Job)
+	if !access.Reads(r.Context(), j.Ownership) { // it had the name and the spec before
+		return nil, fmt.Errorf("job %q %w and is private: it belongs to %s; choose another name", j.Name, state.ErrExists, j.Owner)
+	}
+	return h.info(j, index), nil
+}
+
+// needBlobs returns once a quorum has the blobs that a job names: its split, and the
+// weights that it starts from.
+func (h *submissionHandlers) needBlobs(ctx context.Context, j *round.Job) error {
+	for _, b := range []struct{ what, digest string }{{"the list of folds", j.Split.Assigned}, {"the file of weights", j.Weights}} {
+		if b.digest == "" {
+			continue
+		}
+		if err := h.blobs.need(ctx, b.what, b.digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkWeights refuses a job if its weights do not fit its network. The blob of the
+// weights is present.
+func (h *submissionHandlers) checkWeights(j *round.Job, m *dataset.Manifest) error {
+	b, err := h.blobs.blobs.Folder.Get(j.Weights)
+	if err != nil {
+		return err
+	}
+	with, err := j.WithWeights(b)
+	if err == nil {
+		err = pipeline.FitsWeights(with, m)
+	}
+	if err != nil {
+		return bad{err}
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/coppice-ldl/coppice/coordinator/replica"
 	"github.com/coppice-ldl/coppice/coordinator/state"
@@ -147,15 +147,16 @@ func (h *resultHandlers) runRange(r *http.Request) (*runRange, error) {
 	if j.Job.Cells == nil {
 		return nil, fmt.Errorf("%w: %v is not a job of an experiment, so it has no runs", errBad, j)
 	}
-	asked := &runRange{job: j, until: j.Job.Cells.Count()}
-	for name, at := range map[string]*int{"from": &asked.from, "until": &asked.until} {
-		text := r.URL.Query().Get(name)
-		if text == "" {
-			continue
-		}
-		if *at, err = strconv.Atoi(text); err != nil || *at < 0 {
-			return nil, fmt.Errorf("%w: %s: want the number of a run, got %.80q", errBad, name, text)
-		}
+	asked, records := &runRange{job: j, until: j.Job.Cells.Count()}, false
+	err = protocol.ReadQuery(r.URL.Query(), "a list of runs", []protocol.Param{
+		{Name: "from", Into: &asked.from, Want: "the number of a run"}, {Name: "until", Into: &asked.until, Want: "the number of a run"},
+		{Name: "records", Into: &records, Want: "true or false"},
+	})
+	if err == nil && min(asked.from, asked.until) < 0 {
+		err = errors.New("from, until: want the number of a run, got a negative number")
+	}
+	if err != nil {
+		return nil, bad{err}
 	}
 	asked.until = min(asked.until, j.Job.Cells.Count())
 	return asked, nil
@@ -564,16 +565,5 @@ func (h *modelHandlers) delete(r *http.Request) (any, error) {
 	if job, fold, ok := strings.Cut(key, "/"); ok {
 		return nil, fmt.Errorf("%w: the models of all folds are deleted together: name %s, because %s/%.20s alone cannot be deleted", errBad, job, job, fold)
 	}
-	j, err := findJob(h.store.State(), key)
-	if err != nil {
-		return nil, err
-	}
-	if err := access.Own(r.Context(), j.String(), j.Owner); err != nil {
-		return nil, err
-	}
-	index, changed, err := commit(r, h.store, protocol.EntryModelDelete, protocol.ModelDeleteEntry{Job: j.ID, Time: time.Now().Unix()})
-	if err != nil {
-		return nil, err
-	}
-	return h.info(changed.(*state.Job), index), nil
+	return h.changeJob(r, key, protocol.EntryModelDelete, func(j *state.Job) any { return change{}.entry(j.ID) })
 }

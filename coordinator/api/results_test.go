@@ -143,7 +143,7 @@ func TestModelsOfEndedCells(t *testing.T) {
 		s.refuse(404, "GET", "/v1/models/e.t.0/"+digests[0][:digestPrefix-1], nil, "there is no model")
 		s.refuse(404, "GET", "/v1/models/e.t.0/"+strings.Repeat("ad", 32), nil, "there is no model")
 		s.refuse(404, "GET", "/v1/models/e.t.1/"+digests[0], nil, "there is no model")
-		s.propose(protocol.EntryCancel, protocol.CancelEntry{Job: list.Jobs[0].ID})
+		s.propose(protocol.EntryCancel, protocol.JobEntry{Job: list.Jobs[0].ID})
 	}
 }
 

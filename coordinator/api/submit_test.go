@@ -365,7 +365,7 @@ func TestCellsOfJobs(t *testing.T) {
 	three := `0 {"steps":0} 0, 1 {"steps":1} 0.5, 3 {"steps":3} 1.5, `
 	check("e.t.0", "0", three)
 	check("e.t.0", "2", `3 {"steps":3} 1.5, `)
-	s.propose(protocol.EntryCancel, protocol.CancelEntry{Job: list.Jobs[0].ID})
+	s.propose(protocol.EntryCancel, protocol.JobEntry{Job: list.Jobs[0].ID})
 	check("e.t.0", "0", three)
 	recorded := &childjob.Outcome{Head: []byte(`{"steps":2}`), Curve: []byte("curve"), Predictions: []byte("rows")}
 	parts[2] = recorded.Encode()

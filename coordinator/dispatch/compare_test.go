@@ -238,7 +238,7 @@ func TestComparedPartialsAreReleased(t *testing.T) {
 	for _, at := range []result{{0, "w1"}, {0, "w2"}, {1, "w1"}} {
 		x.sum.kept[at] = x.sum.tree.Partial()
 	}
-	x.mem.actions = []schedule.Action{{Kind: schedule.UseKept, Task: 0, Worker: "w1"}}
+	x.mem.actions = []schedule.Action{&schedule.UseKept{Task: 0, Worker: "w1"}}
 	if err := x.perform(l.ctx()); err != nil {
 		t.Fatal(err)
 	}

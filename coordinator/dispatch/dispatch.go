@@ -277,7 +277,7 @@ func (d *Dispatcher) expire(now time.Time) {
 		d.cfg.Log.Warn("a worker does not answer any more", "worker", name)
 	}
 	if len(gone) > 0 {
-		d.wake(nil)
+		d.wakeAll()
 	}
 }
 
@@ -312,7 +312,7 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 		d.cfg.Log.Info("a worker left", "worker", b.Worker)
 	}
 	if changed {
-		d.wake(nil)
+		d.wakeAll()
 	}
 }
 
@@ -360,7 +360,7 @@ func (d *Dispatcher) onNobody(reply string) {
 	})
 	if lost {
 		d.cfg.Log.Warn("the connection to a worker is lost", "worker", name)
-		d.wake(nil)
+		d.wakeAll()
 	}
 }
 
@@ -392,16 +392,19 @@ func (d *Dispatcher) onResult(m bus.Message) {
 	}
 }
 
-// wake wakes the executors of all jobs but one.
-func (d *Dispatcher) wake(but *Executor) {
+// wake wakes the executors of the jobs for which which is true.
+func (d *Dispatcher) wake(which func(*Executor) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, x := range d.jobs {
-		if x != but {
+		if which(x) {
 			x.mail.wake()
 		}
 	}
 }
+
+// wakeAll wakes the executors of all jobs.
+func (d *Dispatcher) wakeAll() { d.wake(func(*Executor) bool { return true }) }
 
 // quarantined has it recorded that a worker's results are wrong, and returns once it is: nothing that came of its task is
 // folded before.
@@ -410,7 +413,7 @@ func (d *Dispatcher) quarantined(ctx context.Context, worker string, jobs []uint
 	d.workersChanged()
 	d.mu.Unlock()
 	d.cfg.Log.Error("a worker returned a wrong result and is quarantined", "worker", worker, "jobs", jobs, "reason", reason)
-	d.wake(nil)
+	d.wakeAll()
 	for d.cfg.Quarantine != nil {
 		err := d.cfg.Quarantine(ctx, worker, jobs, reason)
 		if err == nil {
@@ -431,7 +434,7 @@ func (d *Dispatcher) SetQuarantined(workers map[string]string) {
 	d.workersChanged()
 	d.mu.Unlock()
 	if changed {
-		d.wake(nil)
+		d.wakeAll()
 	}
 }
 
@@ -474,16 +477,34 @@ type mailbox struct {
 	ends   []end
 }
 
-// end is the end of something that a goroutine of an executor did.
-type end struct {
-	event   schedule.Event
-	over    error          // if set: the job cannot go on, and event is not used
-	partial *round.Partial // of LeaderComputed, in a reduce round
-	bytes   []byte         // of ResultStored and of LeaderComputed: the result
-	// progress is how far the sub-job is by its result. With before true it is all there is to tell: the result was recorded
-	// before the round began.
+// end is the end of something that a goroutine of an executor did: an event, or a pointer to one of the types below.
+type end any
+
+// storedResult is a result that is on the leader's disk.
+type storedResult struct {
+	event    *schedule.ResultStored
+	bytes    []byte
+	progress *round.Progress // how far the sub-job is by its result
+}
+
+// verifiedResult is what the leader computed itself.
+type verifiedResult struct {
+	event   *schedule.LeaderComputed
+	bytes   []byte         // in a gather round
+	partial *round.Partial // in a reduce round
+}
+
+// knownProgress is how far a sub-job is by its result, which was recorded before the round began.
+type knownProgress struct {
+	round    uint64
+	task     int
 	progress *round.Progress
-	before   bool
+}
+
+// roundOver: the job cannot go on.
+type roundOver struct {
+	round uint64
+	err   error
 }
 
 func newMailbox(room *protocol.Room) *mailbox {

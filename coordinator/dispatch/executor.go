@@ -191,7 +191,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 		case <-x.mail.ready:
 			err = x.receive(ctx)
 		case now := <-x.ticker.C:
-			err = x.step(ctx, schedule.Event{Kind: schedule.Tick})
+			err = x.step(ctx, &schedule.Tick{})
 			x.progress.show(now)
 		}
 		if x.restart && err == nil {
@@ -257,6 +257,15 @@ func (s *sum) releaseKept(task int) {
 	}
 }
 
+// useKept puts a kept partial into the tree, and drops the others of its task.
+func (s *sum) useKept(at result) error {
+	p := s.kept[at]
+	delete(s.kept, at)
+	s.releaseKept(at.task)
+	_, err := s.tree.Put(0, at.task, p)
+	return err
+}
+
 // step applies an event and performs the actions that follow. A partial that the event brought and no action took is released.
 func (x *Executor) step(ctx context.Context, e schedule.Event) error {
 	x.decide(func(dst []schedule.Action, now time.Time) []schedule.Action { return x.schedule.Step(dst, now, e) })
@@ -277,69 +286,81 @@ func (x *Executor) decide(next func(dst []schedule.Action, now time.Time) []sche
 
 // perform performs the actions of a step, in order. An error ends the round.
 func (x *Executor) perform(ctx context.Context) error {
-	m, log := x.d.cfg.Metrics, x.d.cfg.Log
-	for i := range x.mem.actions {
-		switch a := &x.mem.actions[i]; a.Kind {
-		case schedule.SendSetup, schedule.SendValue, schedule.SendChunks, schedule.SendRun, schedule.SendStop, schedule.SendForget, schedule.SendHold:
-			x.sendOrder(a)
-		case schedule.UsePartial:
+	m := x.d.cfg.Metrics
+	for _, a := range x.mem.actions {
+		switch a := a.(type) {
+		case *schedule.SendSetup:
+			x.sendSetup(a.Worker)
+		case *schedule.SendValue:
+			x.sendValue(a.Worker, &x.r.Vars[a.Var])
+		case *schedule.SendChunks:
+			x.sendChunks(a)
+		case *schedule.SendRun:
+			x.sendRun(a.Worker, a.Tasks)
+		case *schedule.SendStop:
+			x.sendForget(a.Worker, x.number, uint32(a.Task))
+		case *schedule.SendForget:
+			x.sendForget(a.Worker, 0)
+		case *schedule.SendHold:
+			at := x.d.addressOf(a.Worker)
+			x.d.send(&at, (&protocol.Hold{Epoch: x.d.cfg.Epoch, Shards: a.Shards}).Append(nil))
+		case *schedule.UsePartial:
 			p := x.mem.in.takePartial()
 			if _, err := x.sum.tree.Put(int(x.mem.in.part.Level), int(x.mem.in.part.Index), p); err != nil {
 				return err
 			}
 			m.Reduce.Observe(time.Since(x.mem.now).Seconds())
-		case schedule.KeepPartial:
+		case *schedule.KeepPartial:
 			x.sum.kept[result{a.Task, a.Worker}] = x.mem.in.takePartial()
-		case schedule.UseKept:
-			at := result{a.Task, a.Worker}
-			p := x.sum.kept[at]
-			delete(x.sum.kept, at)
-			x.sum.releaseKept(a.Task)
-			if _, err := x.sum.tree.Put(0, a.Task, p); err != nil {
+		case *schedule.UseKept:
+			if err := x.sum.useKept(result{a.Task, a.Worker}); err != nil {
 				return err
 			}
-		case schedule.UseCheckpoint:
+		case *schedule.UseCheckpoint:
 			x.outbox.keepCheckpoint(uint32(a.Task), a.Worker, &x.mem.in.checkpoint)
-		case schedule.UseProgress:
+		case *schedule.UseProgress:
 			x.progress.report(&x.mem.in.progress)
-		case schedule.Drop:
-			m.ResultsDropped.WithLabelValues(dropLabels[a.Drop]).Inc()
-		case schedule.Store:
+		case *schedule.Drop:
+			m.ResultsDropped.WithLabelValues(dropLabels[a.Reason]).Inc()
+		case *schedule.Store:
 			x.results.store(a)
-		case schedule.Record:
+		case *schedule.Record:
 			x.results.record(a)
-		case schedule.RecordSkips:
+		case *schedule.RecordSkips:
 			x.results.skip(slices.Clone(a.Tasks), a.Took)
-		case schedule.Compute:
+		case *schedule.Compute:
 			x.verify(ctx, a.Task)
-		case schedule.Quarantine:
+		case *schedule.Quarantine:
 			if err := x.d.quarantined(ctx, a.Worker, a.Jobs, a.Reason); err != nil {
 				return err
 			}
-		case schedule.Restart:
+		case *schedule.Restart:
 			x.restart = true
-		case schedule.WakeOthers:
-			x.d.wake(x)
-		case schedule.WakeJob:
-			x.d.mu.Lock()
-			if other := x.d.jobs[a.Job]; other != nil {
-				other.mail.wake()
-			}
-			x.d.mu.Unlock()
-		case schedule.Ended:
+		case *schedule.WakeOthers:
+			x.d.wake(func(other *Executor) bool { return other != x })
+		case *schedule.WakeJob:
+			x.d.wake(func(other *Executor) bool { return other.id == a.Job })
+		case *schedule.Ended:
 			x.results.end(a)
-		case schedule.Retried:
+		case *schedule.EndedBefore:
+			for _, t := range a.Tasks {
+				x.progress.have(int(t), nil, 0, true)
+			}
+		case *schedule.NotRun:
+			for _, t := range a.Tasks {
+				delete(x.outbox.checkpoints, t)
+				x.progress.notRun(int(t))
+			}
+		case *schedule.Retried, *schedule.RetriedLost, *schedule.RetriedNotFinite:
 			x.retried(a)
-		case schedule.Computed:
+		case *schedule.Computed:
 			x.d.computed(a, x.r.Kind, x.mem.now)
-		case schedule.Count:
+		case *schedule.Count:
 			[...]interface{ Add(float64) }{m.TasksRetried, m.TasksWasted, m.Audits, m.AuditDifferences}[a.Metric].Add(float64(a.N))
-		case schedule.Finish:
+		case *schedule.Finish:
 			x.complete = true
-		case schedule.Fail:
+		case *schedule.Fail:
 			return a.Err
-		default:
-			log.Error("an action has no meaning", "action", a.Kind)
 		}
 	}
 	return nil
@@ -351,23 +372,23 @@ var dropLabels = map[schedule.DropReason]string{
 }
 
 // retried tells that a task runs again.
-func (x *Executor) retried(a *schedule.Action) {
-	log := x.d.cfg.Log.With("job", x.id, "round", x.number, "unit", a.Task)
-	switch {
-	case a.Result.NotFinite != "":
-		log.Warn("a partial result is not finite; the task is computed again", "worker", a.Worker, "reason", a.Reason)
-		return
-	case a.Worker == "":
-		log.Warn("the result of a task could not be stored; the task is computed again", "error", a.Err)
+func (x *Executor) retried(a schedule.Action) {
+	log := x.d.cfg.Log.With("job", x.id, "round", x.number)
+	switch a := a.(type) {
+	case *schedule.RetriedNotFinite:
+		log.Warn("a partial result is not finite; the task is computed again", "unit", a.Task, "worker", a.Worker, "reason", a.Reason)
+	case *schedule.RetriedLost:
+		log.Warn("the result of a task could not be stored; the task is computed again", "unit", a.Task, "error", a.Err)
 		x.d.Stopped(x.id, fmt.Errorf("the result of task %d could not be stored: %w", a.Task, a.Err), time.Now())
-		return
-	case a.Worker == schedule.Verifier:
-		log.Warn("the leader could not compute a task to verify workers", "error", a.Err)
-	default:
-		log.Warn("a task failed and is tried again", "worker", a.Worker, "pause", a.Pause, "reason", a.Reason)
-	}
-	if a.Pause > 0 { // each worker has tried it
-		x.d.Stopped(x.id, a.Err, time.Now())
+	case *schedule.Retried:
+		if a.Worker == schedule.Verifier {
+			log.Warn("the leader could not compute a task to verify workers", "unit", a.Task, "error", a.Err)
+		} else {
+			log.Warn("a task failed and is tried again", "unit", a.Task, "worker", a.Worker, "pause", a.Pause, "reason", a.Reason)
+		}
+		if a.Pause > 0 { // each worker has tried it
+			x.d.Stopped(x.id, a.Err, time.Now())
+		}
 	}
 }
 

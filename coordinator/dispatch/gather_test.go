@@ -292,7 +292,11 @@ func TestRecordsAsynchronously(t *testing.T) {
 	l.until("the executor to be told", func() bool {
 		x.mail.mu.Lock()
 		defer x.mail.mu.Unlock()
-		return len(x.mail.ends) == 1 && x.mail.ends[0].event.Kind == schedule.RecordingLate
+		if len(x.mail.ends) != 1 {
+			return false
+		}
+		_, late := x.mail.ends[0].(*schedule.RecordingLate)
+		return late
 	})
 	d = l.do(x, 4, gatherRound(1))
 	w.run(0).brief(0)
@@ -332,7 +336,8 @@ func TestImpossibleRecords(t *testing.T) {
 	close(record)
 	x.results.close()
 	x.results.progress = make(map[int]*round.Progress)
-	x.results.record(&schedule.Action{Task: 1, Result: schedule.Result{Took: 1}, Async: true})
+	x.mem.in.stored = &storedResult{}
+	x.results.record(&schedule.Record{Task: 1, Result: schedule.Result{Took: 1}, Async: true})
 	x.results.close()
 	if slices.Contains(l.results.tasks(), 1) {
 		t.Error("a result was recorded after the end")

@@ -61,67 +61,67 @@ func (o *outbox) keepCheckpoint(task uint32, worker string, m *protocol.Checkpoi
 	o.checkpoints[task] = checkpoint{worker, m.Resume.Append(nil)}
 }
 
-// sendOrder sends a worker what an action says.
-func (x *Executor) sendOrder(a *schedule.Action) {
-	d, o := x.d, &x.outbox
-	switch a.Kind {
-	case schedule.SendHold:
-		at := d.addressOf(a.Worker)
-		d.send(&at, (&protocol.Hold{Epoch: d.cfg.Epoch, Shards: a.Shards}).Append(nil))
-		return
-	case schedule.SendSetup:
-		at := d.addressOf(a.Worker)
-		o.peers[a.Worker] = &at
-		d.send(&at, (&protocol.Setup{Epoch: d.cfg.Epoch, Start: x.start, ID: x.id, Job: x.job, Manifest: x.manifest}).Append(nil))
-		return
-	}
-	to := o.peers[a.Worker]
+func (x *Executor) sendSetup(worker string) {
+	d, at := x.d, x.d.addressOf(worker)
+	x.outbox.peers[worker] = &at
+	d.send(&at, (&protocol.Setup{Epoch: d.cfg.Epoch, Start: x.start, ID: x.id, Job: x.job, Manifest: x.manifest}).Append(nil))
+}
+
+func (x *Executor) sendValue(worker string, v *round.Var) {
+	d, to := x.d, x.outbox.peers[worker]
 	if to == nil {
 		return
 	}
-	switch a.Kind {
-	case schedule.SendValue:
-		v := &x.r.Vars[a.Var]
-		m := &o.value
-		*m = protocol.Value{Epoch: d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}
-		if len(m.Data) < longValue {
-			x.post(to, m)
-		} else {
-			x.flush(to) // messages keep their order
-			d.publish(to.work, to.reply, m.AppendHead(nil), m.Data)
+	m := &x.outbox.value
+	*m = protocol.Value{Epoch: d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Data: v.Data}
+	if len(m.Data) < longValue {
+		x.post(to, m)
+	} else {
+		x.flush(to) // messages keep their order
+		d.publish(to.work, to.reply, m.AppendHead(nil), m.Data)
+	}
+	m.Data = nil
+}
+
+// sendChunks sends a worker chunks of a value, or only their names if the worker has them.
+func (x *Executor) sendChunks(a *schedule.SendChunks) {
+	to, v := x.outbox.peers[a.Worker], &x.r.Vars[a.Var]
+	if to == nil {
+		return
+	}
+	for i := a.From; i < a.From+a.N; i++ {
+		c := v.Chunks[i]
+		m := protocol.Chunk{
+			Epoch: x.d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Of: uint32(len(v.Chunks)),
+			Index: uint32(i), Digest: c.Digest(), Here: !a.Known,
 		}
-		m.Data = nil
-	case schedule.SendChunks:
-		for i := a.Chunk; i < a.Chunk+a.N; i++ {
-			x.sendChunk(to, &x.r.Vars[a.Var], i, a.Known)
+		if m.Here {
+			var err error
+			if m.Data, err = c.Bytes(); err != nil { // the worker asks for it again
+				x.d.cfg.Log.Warn("a chunk of a value could not be sent", "job", x.id, "piece", i, "error", err)
+				continue
+			}
 		}
-	case schedule.SendRun:
-		x.describe(a.Tasks)
-		x.post(to, &o.run)
-		x.flush(to)
-		d.cfg.Metrics.TasksDispatched.Add(float64(len(a.Tasks)))
-	case schedule.SendStop:
-		d.send(to, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id, Round: x.number, Tasks: []uint32{uint32(a.Task)}}).Append(nil))
-	case schedule.SendForget:
-		d.send(to, (&protocol.Forget{Epoch: d.cfg.Epoch, Job: x.id}).Append(nil))
+		x.post(to, &m)
 	}
 }
 
-// sendChunk sends a worker a chunk of a value, or only its name if the worker has it.
-func (x *Executor) sendChunk(to *address, v *round.Var, i int, known bool) {
-	c := v.Chunks[i]
-	m := protocol.Chunk{
-		Epoch: x.d.cfg.Epoch, Job: x.id, Ref: protocol.Ref{ID: v.ID, Version: v.Version}, Of: uint32(len(v.Chunks)),
-		Index: uint32(i), Digest: c.Digest(), Here: !known,
+func (x *Executor) sendRun(worker string, tasks []uint32) {
+	to := x.outbox.peers[worker]
+	if to == nil {
+		return
 	}
-	if m.Here {
-		var err error
-		if m.Data, err = c.Bytes(); err != nil { // the worker asks for it again
-			x.d.cfg.Log.Warn("a chunk of a value could not be sent", "job", x.id, "piece", i, "error", err)
-			return
-		}
+	x.describe(tasks)
+	x.post(to, &x.outbox.run)
+	x.flush(to)
+	x.d.cfg.Metrics.TasksDispatched.Add(float64(len(tasks)))
+}
+
+// sendForget tells a worker to forget tasks of a round, or the whole job if there are none.
+func (x *Executor) sendForget(worker string, round uint64, tasks ...uint32) {
+	if to := x.outbox.peers[worker]; to != nil {
+		x.d.send(to, (&protocol.Forget{Epoch: x.d.cfg.Epoch, Job: x.id, Round: round, Tasks: tasks}).Append(nil))
 	}
-	x.post(to, &m)
 }
 
 // describe fills x.outbox.run for tasks of the round.
@@ -185,8 +185,9 @@ type incoming struct {
 	checkpoint protocol.Checkpoint
 	progress   protocol.Progress
 
+	arrived schedule.PartialArrived
 	partial *round.Partial // of PartialArrived and LeaderComputed; nil once an action has taken it
-	end     end
+	stored  *storedResult  // of ResultStored
 	values  []schedule.Value
 }
 
@@ -203,10 +204,10 @@ func (x *Executor) receive(ctx context.Context) error {
 	defer func() {
 		clear(x.mem.msgs)
 		clear(x.mem.ends)
-		x.mem.in.end = end{}
+		x.mem.in.stored = nil
 	}()
 	if len(x.mem.msgs)+len(x.mem.ends) == 0 {
-		return x.step(ctx, schedule.Event{Kind: schedule.Woken})
+		return x.step(ctx, &schedule.Woken{})
 	}
 	for _, msg := range x.mem.msgs {
 		e, err := x.decode(msg)
@@ -219,25 +220,33 @@ func (x *Executor) receive(ctx context.Context) error {
 			return err
 		}
 	}
-	for i := range x.mem.ends {
-		e := &x.mem.ends[i]
-		switch {
-		case e.over != nil && e.event.Round == x.number:
-			return e.over
-		case e.before:
-			if e.event.Round == x.number {
-				x.progress.have(e.event.Task, e.progress, 0, true)
+	for _, e := range x.mem.ends {
+		var event schedule.Event
+		switch e := e.(type) {
+		case schedule.Event:
+			event = e
+		case *storedResult:
+			event, x.mem.in.stored = e.event, e
+		case *verifiedResult:
+			event, x.mem.in.partial = e.event, e.partial
+			if e.event.Err != nil {
+				e.event.BlobLost = x.isBlobLost()
+			}
+			if e.event.Round == x.number && x.r.How == round.Gather {
+				x.results.own[e.event.Task] = e.bytes
+			}
+		case *knownProgress:
+			if e.round == x.number {
+				x.progress.have(e.task, e.progress, 0, true)
+			}
+			continue
+		case *roundOver:
+			if e.round == x.number {
+				return e.err
 			}
 			continue
 		}
-		x.mem.in.end, x.mem.in.partial = *e, e.partial
-		if e.event.Err != nil {
-			e.event.BlobLost = x.isBlobLost()
-		}
-		if e.event.Kind == schedule.LeaderComputed && e.event.Round == x.number && x.r.How == round.Gather {
-			x.results.own[e.event.Task] = e.bytes
-		}
-		if err := x.step(ctx, e.event); err != nil {
+		if err := x.step(ctx, event); err != nil {
 			return err
 		}
 	}
@@ -245,83 +254,79 @@ func (x *Executor) receive(ctx context.Context) error {
 }
 
 // decode makes an event of a worker's message. An error says that the message is damaged, or of a task that there is not.
-func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
-	in, task := &x.mem.in, uint32(0)
+func (x *Executor) decode(msg []byte) (schedule.Event, error) {
+	in, r := &x.mem.in, x.r
+	// isTask reports whether a round may have a task; another round than this one may have more tasks.
+	isTask := func(round uint64, task uint32) bool { return round != x.number || int(task) < max(1, r.Tasks) }
 	kind, _ := protocol.KindOf(msg)
 	switch kind {
 	case protocol.KindResult, protocol.KindCheckpoint, protocol.KindProgress:
-		if x.r.How != round.Gather { // it is late: this round may have no such task
-			return schedule.Event{Kind: schedule.ResultAnnounced}, nil
+		if r.How != round.Gather { // it is late: this round may have no such task
+			return &schedule.ResultAnnounced{}, nil
 		}
 	}
 	switch kind {
 	case protocol.KindPartial:
 		return x.decodePart(msg)
 	case protocol.KindNeed:
-		if err := protocol.Read(&in.need, msg); err != nil {
-			return e, err
+		m := &in.need
+		if err := protocol.Read(m, msg); err != nil {
+			return nil, err
 		}
 		in.values = in.values[:0]
-		for _, ref := range in.need.Refs {
+		for _, ref := range m.Refs {
 			in.values = append(in.values, schedule.Value{ID: ref.ID, Version: ref.Version})
 		}
-		return schedule.Event{Kind: schedule.WorkerLacks, Round: in.need.Round, Worker: in.need.Worker, Setup: in.need.Setup, Values: in.values}, nil
+		return &schedule.WorkerLacks{Round: m.Round, Worker: m.Worker, Setup: m.Setup, Values: in.values}, nil
 	case protocol.KindFail:
 		m := &in.fail
 		if err := protocol.Read(m, msg); err != nil {
-			return e, err
+			return nil, err
 		}
-		task = m.Task
-		e = schedule.Event{Kind: schedule.TaskFailed, Round: m.Round, Worker: m.Worker, Permanent: m.Permanent, Unable: m.Unable, Reason: m.Reason, BlobLost: x.isBlobLost()}
-		if m.NonFinite {
-			e.Result.NotFinite = m.Reason
+		if isTask(m.Round, m.Task) {
+			return &schedule.TaskFailed{
+				Round: m.Round, Worker: m.Worker, Task: int(m.Task), Reason: m.Reason,
+				Permanent: m.Permanent, Unable: m.Unable, NotFinite: m.NonFinite, BlobLost: x.isBlobLost(),
+			}, nil
 		}
 	case protocol.KindResult:
 		m := &in.gathered
 		if err := protocol.Read(m, msg); err != nil {
-			return e, err
+			return nil, err
 		}
-		digest, ok := digests.Parse(m.Digest)
-		if !ok || !blobs.Valid(m.Digest) {
-			return e, protocol.ErrMessage
-		}
-		task = m.Task
-		e = schedule.Event{
-			Kind: schedule.ResultAnnounced, Round: m.Round, Worker: m.Worker,
-			Result: schedule.Result{Digest: digest, Bytes: m.Bytes, Took: time.Duration(m.Compute)},
+		if digest, ok := digests.Parse(m.Digest); ok && blobs.Valid(m.Digest) && isTask(m.Round, m.Task) {
+			return &schedule.ResultAnnounced{
+				Round: m.Round, Worker: m.Worker, Task: int(m.Task),
+				Result: schedule.Result{Digest: digest, Bytes: m.Bytes, Took: time.Duration(m.Compute)},
+			}, nil
 		}
 	case protocol.KindCheckpoint:
 		m := &in.checkpoint
 		*m = protocol.Checkpoint{}
 		if err := protocol.Read(m, msg); err != nil {
-			return e, err
+			return nil, err
 		}
-		task = m.Task
-		e = schedule.Event{Kind: schedule.CheckpointArrived, Round: m.Round, Worker: m.Worker}
+		if isTask(m.Round, m.Task) && (m.Round != x.number || r.SubJob != nil) {
+			return &schedule.CheckpointArrived{Round: m.Round, Worker: m.Worker, Task: int(m.Task)}, nil
+		}
 	case protocol.KindProgress:
 		m := &in.progress
 		if err := protocol.Read(m, msg); err != nil {
-			return e, err
+			return nil, err
 		}
-		task = m.Task
-		e = schedule.Event{Kind: schedule.ProgressArrived, Round: m.Round, Worker: m.Worker}
-	default:
-		return e, protocol.ErrMessage
+		if isTask(m.Round, m.Task) && (m.Round != x.number || r.SubJob != nil) {
+			return &schedule.ProgressArrived{Round: m.Round, Worker: m.Worker, Task: int(m.Task)}, nil
+		}
 	}
-	if e.Task = int(task); e.Round == x.number && e.Task >= max(1, x.r.Tasks) { // another round may have more tasks
-		return e, protocol.ErrMessage
-	}
-	if subJob := e.Kind == schedule.CheckpointArrived || e.Kind == schedule.ProgressArrived; subJob && e.Round == x.number && x.r.SubJob == nil {
-		return e, protocol.ErrMessage
-	}
-	return e, nil
+	return nil, protocol.ErrMessage
 }
 
 // decodePart makes an event of a partial, and leaves its numbers in x.mem.in.partial.
-func (x *Executor) decodePart(msg []byte) (e schedule.Event, err error) {
-	in := &x.mem.in
+func (x *Executor) decodePart(msg []byte) (schedule.Event, error) {
+	in, e := &x.mem.in, &x.mem.in.arrived
+	*e = schedule.PartialArrived{}
 	if x.r.How == round.Gather {
-		return schedule.Event{Kind: schedule.PartialArrived}, nil
+		return e, nil
 	}
 	in.part.Partial = nil
 	if len(msg) >= lentFrom {
@@ -332,12 +337,10 @@ func (x *Executor) decodePart(msg []byte) (e schedule.Event, err error) {
 	in.partial = in.part.Partial
 	if err := protocol.Read(&in.part, msg); err != nil {
 		x.sum.tree.Release(in.takePartial())
-		return e, err
+		return nil, err
 	}
 	m := &in.part
-	e = schedule.Event{
-		Kind: schedule.PartialArrived, Round: m.Round, Worker: m.Worker, Level: int(m.Level), Task: int(m.Index), Took: time.Duration(m.Compute),
-	}
+	e.Round, e.Worker, e.Level, e.Task, e.Took = m.Round, m.Worker, int(m.Level), int(m.Index), time.Duration(m.Compute)
 	if m.Round != x.number {
 		return e, nil
 	}
@@ -345,7 +348,7 @@ func (x *Executor) decodePart(msg []byte) (e schedule.Event, err error) {
 		e.Malformed = true
 		x.d.cfg.Log.Warn("a partial result was dropped", "job", x.id, "worker", m.Worker, "error", err)
 	} else if e.Level == 0 && x.schedule.Compares(e.Task) {
-		e.Result.Digest = digestOfPartial(m.Partial)
+		e.Digest = digestOfPartial(m.Partial)
 	}
 	return e, nil
 }

@@ -75,31 +75,30 @@ const (
 	recordPause = 250 * time.Millisecond
 )
 
-// gathered is the message of a worker that has a result.
-func (s *results) gathered(a *schedule.Action) *protocol.Result {
+// gathered is the message of a worker that has the result of a task.
+func (s *results) gathered(worker string, task int, r schedule.Result) *protocol.Result {
 	return &protocol.Result{
 		Stamp:  protocol.Stamp{Epoch: s.x.d.cfg.Epoch, Job: s.x.id, Round: s.x.number},
-		Worker: a.Worker, Task: uint32(a.Task), Compute: uint64(a.Result.Took), Digest: a.Result.Digest.String(), Bytes: a.Result.Bytes,
+		Worker: worker, Task: uint32(task), Compute: uint64(r.Took), Digest: r.Digest.String(), Bytes: r.Bytes,
 	}
 }
 
 // store brings a result here, of a worker or of the leader itself. It is read as it comes: the end of the round does not wait
 // for that.
-func (s *results) store(a *schedule.Action) {
-	c, result, own := s.gathered(a), a.Result, s.own[a.Task]
+func (s *results) store(a *schedule.Store) {
+	c := s.gathered(a.Worker, a.Task, a.Result)
+	e := &storedResult{event: &schedule.ResultStored{Round: c.Round, Task: a.Task, Result: a.Result}, bytes: s.own[a.Task]}
 	delete(s.own, a.Task)
-	leaders := a.Worker == schedule.Verifier
 	s.work.Go(func() {
-		e := end{event: schedule.Event{Kind: schedule.ResultStored, Round: c.Round, Task: int(c.Task), Result: result}, bytes: own}
 		var err error
-		if leaders {
-			_, err = s.x.d.cfg.Results.Keep(own)
+		if c.Worker == schedule.Verifier {
+			_, err = s.x.d.cfg.Results.Keep(e.bytes)
 		} else {
 			e.bytes, err = s.x.d.cfg.Results.Fetch(s.ctx, c)
 		}
 		if err != nil {
 			wait.For(s.ctx, recordPause) // otherwise the worker would announce it again at once
-			s.x.mail.putEnd(end{event: schedule.Event{Kind: schedule.ResultLost, Round: c.Round, Task: int(c.Task), Err: err}})
+			s.x.mail.putEnd(&schedule.ResultLost{Round: c.Round, Task: int(c.Task), Err: err})
 			return
 		}
 		e.progress = s.x.progress.read(e.bytes)
@@ -108,12 +107,12 @@ func (s *results) store(a *schedule.Action) {
 }
 
 // record has a result recorded that is here.
-func (s *results) record(a *schedule.Action) {
+func (s *results) record(a *schedule.Record) {
 	if s.bytes != nil {
-		s.bytes[a.Task] = s.x.mem.in.end.bytes
+		s.bytes[a.Task] = s.x.mem.in.stored.bytes
 	}
-	s.progress[a.Task] = s.x.mem.in.end.progress
-	r := recording{s.gathered(a), s.x.r.Tasks, s.x.progress.failed(s.progress[a.Task]), a.Async}
+	s.progress[a.Task] = s.x.mem.in.stored.progress
+	r := recording{s.gathered("", a.Task, a.Result), s.x.r.Tasks, s.x.progress.failed(s.progress[a.Task]), a.Async}
 	if !a.Async {
 		s.work.Go(func() { s.recordUntilDone(s.ctx, &r) })
 		return
@@ -137,29 +136,26 @@ type recording struct {
 func (s *results) recordUntilDone(ctx context.Context, r *recording) {
 	c, async := r.result, r.async
 	digest, _ := digests.Parse(c.Digest)
-	e := end{event: schedule.Event{
-		Kind: schedule.ResultRecorded, Round: c.Round, Task: int(c.Task),
-		Result: schedule.Result{Digest: digest, Bytes: c.Bytes, Took: time.Duration(c.Compute)},
-	}}
+	late := false
 	for pause := recordPause; ctx.Err() == nil; pause = min(2*pause, schedule.LongestPause) {
 		err := s.x.d.cfg.Results.Record(ctx, c, r.of, r.failed)
 		switch {
 		case errors.Is(err, ErrOver):
-			e.over = fmt.Errorf("task %d: %w", c.Task, err)
+			s.x.mail.putEnd(&roundOver{c.Round, fmt.Errorf("task %d: %w", c.Task, err)})
 		case errors.Is(err, blobs.ErrMissing):
-			e.event.Kind, e.event.Err = schedule.ResultLost, err
+			s.x.mail.putEnd(&schedule.ResultLost{Round: c.Round, Task: int(c.Task), Err: err, Late: late})
 		case err != nil:
-			if async && !e.event.Late {
-				e.event.Late = true
-				s.x.mail.putEnd(end{event: schedule.Event{Kind: schedule.RecordingLate}})
+			if async && !late {
+				late = true
+				s.x.mail.putEnd(&schedule.RecordingLate{})
 			}
 			s.x.d.cfg.Log.Warn("the result of a task could not be recorded; recording is tried again", "job", s.x.id, "unit", c.Task, "error", err)
 			wait.For(ctx, pause)
 			continue
-		case async && !e.event.Late: // nobody waits for it
-			return
+		case !async || late: // otherwise nobody waits for it
+			result := schedule.Result{Digest: digest, Bytes: c.Bytes, Took: time.Duration(c.Compute)}
+			s.x.mail.putEnd(&schedule.ResultRecorded{Round: c.Round, Task: int(c.Task), Result: result, Late: late})
 		}
-		s.x.mail.putEnd(e)
 		return
 	}
 }
@@ -170,12 +166,12 @@ func (s *results) skip(tasks []uint32, took time.Duration) {
 	s.work.Go(func() {
 		for pause := recordPause; s.ctx.Err() == nil; pause = min(2*pause, schedule.LongestPause) {
 			err := s.x.d.cfg.Results.Withhold(s.ctx, s.x.id, n, tasks, took)
-			e := end{event: schedule.Event{Kind: schedule.SkipsRecorded, Round: n, Tasks: tasks}}
-			if errors.Is(err, ErrOver) {
-				e.over = fmt.Errorf("task %d: %w", tasks[0], err)
-			}
-			if err == nil || e.over != nil {
-				s.x.mail.putEnd(e)
+			switch {
+			case err == nil:
+				s.x.mail.putEnd(&schedule.SkipsRecorded{Round: n, Tasks: tasks})
+				return
+			case errors.Is(err, ErrOver):
+				s.x.mail.putEnd(&roundOver{n, fmt.Errorf("task %d: %w", tasks[0], err)})
 				return
 			}
 			s.x.d.cfg.Log.Warn("the list of tasks that are not run could not be recorded; recording is tried again", "job", s.x.id, "units", len(tasks), "error", err)
@@ -184,21 +180,12 @@ func (s *results) skip(tasks []uint32, took time.Duration) {
 	})
 }
 
-// end takes in that tasks have ended.
-func (s *results) end(a *schedule.Action) {
-	for _, task := range a.Tasks {
-		delete(s.x.outbox.checkpoints, task)
-		t := int(task)
-		if a.Skipped {
-			s.x.progress.notRun(t)
-			continue
-		}
-		if !a.Known {
-			s.digests[t], s.took[t] = a.Result.Digest, uint64(a.Result.Took)
-		}
-		s.x.progress.have(t, s.progress[t], time.Duration(s.took[t]), a.Known)
-		delete(s.progress, t)
-	}
+// end takes in that a task has ended.
+func (s *results) end(a *schedule.Ended) {
+	delete(s.x.outbox.checkpoints, uint32(a.Task))
+	s.digests[a.Task], s.took[a.Task] = a.Result.Digest, uint64(a.Result.Took)
+	s.x.progress.have(a.Task, s.progress[a.Task], a.Result.Took, false)
+	delete(s.progress, a.Task)
 }
 
 // readKnown reads, from the results that were recorded before the round, how far their sub-jobs are.
@@ -217,7 +204,7 @@ func (s *results) readKnown() {
 		for t, d := range known {
 			if result, err := s.x.d.cfg.Results.Load(s.ctx, d.String()); err == nil { // an error is found again at the end
 				if p := s.x.progress.read(result); p != nil {
-					s.x.mail.putEnd(end{event: schedule.Event{Round: n, Task: t}, progress: p, before: true})
+					s.x.mail.putEnd(&knownProgress{n, t, p})
 				}
 			}
 		}
@@ -304,7 +291,7 @@ func (x *Executor) verify(ctx context.Context, task int) {
 	}
 	ctx = v.ctx
 	c := &Case{ID: x.id, Job: x.job, Manifest: x.manifest, Round: x.r, Task: task}
-	e := end{event: schedule.Event{Kind: schedule.LeaderComputed, Round: x.number, Task: task}}
+	e := &verifiedResult{event: &schedule.LeaderComputed{Round: x.number, Task: task}}
 	v.work.Go(func() {
 		select {
 		case <-ctx.Done():
@@ -332,3 +319,221 @@ func (x *Executor) verify(ctx context.Context, task int) {
 		}
 	})
 }
+
+// ProgressOptions says how the progress of gather rounds becomes known.
+type ProgressOptions struct {
+	Reporter round.TaskReporter // the job's trainer; nil: nothing becomes known
+	// Count is told what tasks have done that was not counted yet.
+	Count func(protocol.Work)
+	// Show is told how far a round of so many tasks is, now and then.
+	Show func(tasks int, p round.Progress)
+}
+
+// progress adds up how far the tasks of a gather round are. A task that is computed again counts once: by the most that was
+// said of it. It is for people only. All methods but read are called by one goroutine; a nil progress does nothing.
+type progress struct {
+	ProgressOptions
+	tasks   taskList
+	of      int             // tasks
+	counted []protocol.Work // by task: here, and by earlier leaders
+	began   time.Time       // the round
+	news    bool            // true if there is something to show
+	shown   time.Time
+}
+
+func (p *progress) begin(r *round.Round) {
+	if p != nil {
+		p.tasks, p.of, p.news = newTaskList(p.Reporter, r.Tasks), r.Tasks, true
+		p.counted, p.began = make([]protocol.Work, r.Tasks), time.Now()
+	}
+}
+
+// end ends the round. Nothing of it is shown any longer.
+func (p *progress) end() {
+	if p != nil {
+		p.tasks, p.counted, p.news = nil, nil, false
+	}
+}
+
+// read returns how far a sub-job is by its result; nil: the result does not tell. It may be called concurrently.
+func (p *progress) read(result []byte) *round.Progress {
+	if p == nil {
+		return nil
+	}
+	at, err := p.Reporter.ResultProgress(result)
+	if err != nil { // Fold says what is wrong with it
+		return nil
+	}
+	return &at
+}
+
+// failed reports whether a task that ended so is a run that failed.
+func (p *progress) failed(at *round.Progress) bool {
+	if p == nil || at == nil {
+		return false
+	}
+	c, ok := p.Reporter.(round.TaskCounter)
+	return ok && c.HasFailed(*at)
+}
+
+// have takes in that a task has a result, which a worker computed for so long; 0 if that is not known. at is how far the task
+// is, if that is known; known is true if the result was recorded before the round began.
+func (p *progress) have(task int, at *round.Progress, took time.Duration, known bool) {
+	if p == nil {
+		return
+	}
+	p.news = true
+	p.tasks.end(task, false)
+	if at != nil {
+		p.tasks.set(task, *at, p.seconds())
+		p.tasks.took(task, took.Seconds())
+		p.add(task, protocol.Work{Steps: at.Step, Samples: at.Samples}, known)
+	}
+}
+
+// notRun takes in that a task has ended without a result.
+func (p *progress) notRun(task int) {
+	if p != nil {
+		p.news = true
+		p.tasks.end(task, true)
+	}
+}
+
+// report takes in what a worker says of a sub-job.
+func (p *progress) report(m *protocol.Progress) {
+	if p == nil {
+		return
+	}
+	task := int(m.Task)
+	p.counted[task] = p.counted[task].Or(m.Counted)
+	moved := p.add(task, m.Done, false)
+	at, was := m.Progress(), p.tasks.at(task)
+	if !was.Done && (!was.Known || moved && at.Step >= was.Step) {
+		p.news = true
+		p.tasks.set(task, at, p.seconds())
+	}
+}
+
+// seconds returns the time since the round began.
+func (p *progress) seconds() float64 { return time.Since(p.began).Seconds() }
+
+// add counts what a task has done beyond what is counted, and reports whether that is anything. If known is true it is
+// counted already.
+func (p *progress) add(task int, done protocol.Work, known bool) (moved bool) {
+	more := done.Beyond(p.counted[task])
+	p.counted[task] = p.counted[task].Or(done)
+	moved = more != (protocol.Work{})
+	if moved && !known {
+		p.Count(more)
+	}
+	return moved
+}
+
+// show shows how far the round is, if that is news. To add a round up takes a time in proportion to its tasks, so a round with
+// more tasks is shown less often.
+func (p *progress) show(now time.Time) {
+	if p == nil || !p.news || now.Sub(p.shown) < max(100*time.Millisecond, time.Duration(p.of)*10*time.Microsecond) {
+		return
+	}
+	p.news, p.shown = false, now
+	p.Show(p.of, p.tasks.progress())
+}
+
+// taskList is how far each task of a gather round is.
+type taskList interface {
+	at(task int) round.TaskProgress
+	// set sets how far a task is, so many seconds after the beginning of the round. Whether it has ended stays as it is.
+	set(task int, p round.Progress, at float64)
+	// took sets how long a task was computed, unless its progress was heard of meanwhile.
+	took(task int, seconds float64)
+	// end notes that a task has ended.
+	end(task int, notRun bool)
+	progress() round.Progress // of the round
+}
+
+// newTaskList returns a list of tasks about which nothing is known.
+func newTaskList(r round.TaskReporter, tasks int) taskList {
+	if c, ok := r.(round.TaskCounter); ok {
+		return &countedTasks{counter: c, tasks: make([]countedTask, tasks), counts: round.TaskCounts{Tasks: tasks}}
+	}
+	l := &listedTasks{r, make([]round.TaskProgress, tasks)}
+	for i := range l.tasks {
+		l.tasks[i].Loss = -1
+	}
+	return l
+}
+
+// listedTasks is the list that a TaskReporter is given.
+type listedTasks struct {
+	reporter round.TaskReporter
+	tasks    []round.TaskProgress
+}
+
+func (l *listedTasks) at(task int) round.TaskProgress { return l.tasks[task] }
+
+func (l *listedTasks) set(task int, p round.Progress, at float64) { l.tasks[task].Note(p, at) }
+
+func (l *listedTasks) took(task int, seconds float64) {
+	if t := &l.tasks[task]; !t.Timed() {
+		t.Time.Began, t.Time.From = t.Time.Last-seconds, 0
+	}
+}
+
+func (l *listedTasks) end(task int, notRun bool) {
+	l.tasks[task].Done, l.tasks[task].NotRun = true, notRun
+}
+
+func (l *listedTasks) progress() round.Progress { return l.reporter.RoundProgress(l.tasks) }
+
+// countedTasks counts tasks: there may be a million.
+type countedTasks struct {
+	counter round.TaskCounter
+	tasks   []countedTask
+	counts  round.TaskCounts
+}
+
+type countedTask struct {
+	step, samples               uint64
+	known, done, notRun, failed bool
+}
+
+func (l *countedTasks) at(task int) round.TaskProgress {
+	t := &l.tasks[task]
+	return round.TaskProgress{Progress: round.Progress{Step: t.step, Samples: t.samples, Loss: -1}, Known: t.known, Done: t.done, NotRun: t.notRun}
+}
+
+func (l *countedTasks) took(int, float64) {}
+
+func (l *countedTasks) set(task int, p round.Progress, _ float64) {
+	t := &l.tasks[task]
+	l.count(t, -1)
+	t.step, t.samples, t.known, t.failed = p.Step, p.Samples, true, l.counter.HasFailed(p)
+	l.count(t, 1)
+}
+
+func (l *countedTasks) end(task int, notRun bool) {
+	t := &l.tasks[task]
+	l.count(t, -1)
+	t.done, t.notRun = true, notRun
+	l.count(t, 1)
+}
+
+// count counts a task in (1) or out (-1).
+func (l *countedTasks) count(t *countedTask, n int) {
+	c := &l.counts
+	c.Samples += uint64(n) * t.samples
+	switch {
+	case t.done:
+		c.Done += n
+		if t.failed {
+			c.Failed += n
+		}
+		if t.notRun {
+			c.NotRun += n
+		}
+	case t.known:
+		c.Running += n
+	}
+}
+
+func (l *countedTasks) progress() round.Progress { return l.counter.CountedProgress(l.counts) }

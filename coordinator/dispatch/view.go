@@ -115,7 +115,7 @@ func (d *Dispatcher) workersChanged() {
 const taskWeight = 0.125
 
 // computed counts tasks that a worker says it has computed.
-func (d *Dispatcher) computed(a *schedule.Action, kind string, now time.Time) {
+func (d *Dispatcher) computed(a *schedule.Computed, kind string, now time.Time) {
 	tasks := max(1, a.N)
 	mean := a.Took.Seconds() / float64(tasks)
 	d.cfg.Metrics.Compute.Observe(a.Took.Seconds())
@@ -158,8 +158,12 @@ func (s *said) mainKind() (kind string) {
 	return kind
 }
 
-// WorkersOf lists the usable workers that were sent a job during this leadership, while an executor of it is open.
+// WorkersOf lists the usable workers that were sent a job during this leadership, while an executor of it is open. A nil
+// dispatcher has none.
 func (d *Dispatcher) WorkersOf(job uint64) []string {
+	if d == nil {
+		return nil
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.jobs[job] == nil {
@@ -211,8 +215,11 @@ type shown struct {
 // Show makes known how far the job is. tasks is the number of tasks of its round.
 func (x *Executor) Show(tasks int, p round.Progress) { x.shown.Store(&shown{tasks, p}) }
 
-// Live tells how far a job is, if this leader drives it.
+// Live tells how far a job is, if this leader drives it. A nil dispatcher drives none.
 func (d *Dispatcher) Live(job uint64) (live Live, ok bool) {
+	if d == nil {
+		return Live{}, false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x := d.jobs[job]

@@ -141,15 +141,10 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 	if m.ID != self.ID {
 		now, err = s.ask(ctx, d.HTTP)
 	}
-	switch phase := store.Phase(now.Phase); {
-	case err != nil:
-	case now.ID != m.ID, now.Cluster != "" && now.Cluster != self.Cluster:
-		err = fmt.Errorf("the coordinator at %s is %s of cluster %s", d.HTTP, now.ID, now.Cluster)
-	case now.Directory == "":
-		err = errors.New(now.Problem) // it is starting and does not know its folder yet
-	case now.Directory != m.Directory:
-		err = fmt.Errorf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", now.Directory)
-	case phase != store.PhaseJoining && phase != store.PhaseMember:
+	if err == nil {
+		err = Other(&now, m, self.Cluster, d.HTTP)
+	}
+	if phase := store.Phase(now.Phase); err == nil && phase != store.PhaseJoining && phase != store.PhaseMember {
 		err = errors.New(now.Problem)
 	}
 	if err != nil {
@@ -171,6 +166,19 @@ func (s *Service) describe(ctx context.Context, m store.Member, self *protocol.S
 		}
 	}
 	return d
+}
+
+// Other returns why a coordinator that answers at the address of a member of a cluster is not that member, or nil.
+func Other(now *protocol.Self, m store.Member, cluster, address string) error {
+	switch {
+	case now.ID != m.ID, now.Cluster != "" && now.Cluster != cluster:
+		return fmt.Errorf("the coordinator at %s is %s of cluster %s; this cluster is %s", address, now.ID, now.Cluster, cluster)
+	case now.Directory == "":
+		return errors.New(now.Problem) // it is starting and does not know its folder yet
+	case now.Directory != m.Directory:
+		return fmt.Errorf("the coordinator's folder was emptied; the new folder (directory id %s) replaces the old one once it has the log and all blobs", now.Directory)
+	}
+	return nil
 }
 
 // join joins two texts; one or both may be empty.

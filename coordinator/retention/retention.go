@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/coordinator/state"
 	"github.com/coppice-ldl/coppice/internal/blobs"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -53,10 +54,8 @@ type Config struct {
 
 // Run deletes what is not kept until ctx is done.
 func Run(ctx context.Context, cfg Config) {
-	tick := time.NewTicker(cfg.Every)
-	defer tick.Stop()
 	k := keeper{Config: cfg, ages: newBlobAges()}
-	for {
+	for range wait.Every(ctx, cfg.Every) {
 		if k.Leading() && k.KeepJobs > 0 {
 			k.deleteJobs(ctx)
 		}
@@ -65,11 +64,6 @@ func Run(ctx context.Context, cfg Config) {
 			k.condemn(ctx)
 		}
 		k.deleteCondemned()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 

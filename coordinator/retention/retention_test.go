@@ -127,7 +127,7 @@ func TestPassing(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	do(protocol.EntryFinish, protocol.FinishEntry{Epoch: epoch, Job: jobs[0].ID, Outcome: []byte("{}")})
-	do(protocol.EntryCancel, protocol.CancelEntry{Job: jobs[1].ID})
+	do(protocol.EntryCancel, protocol.JobEntry{Job: jobs[1].ID})
 	if got, refs := passingNow(s), s.References(); !slices.Equal(got, []string{digest("2")}) || refs.Has(digest("1")) || !refs.Has(digest("2")) {
 		t.Errorf("%v, referenced: %v", got, refs)
 	}

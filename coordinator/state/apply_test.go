@@ -71,9 +71,9 @@ func TestLifecycle(t *testing.T) {
 			t.Errorf("moved to %q: %v", to, err)
 		}
 	}
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: queued.ID, Time: 7})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: queued.ID, Time: 7})
 	ended := m.index
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: queued.ID, Time: 8})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: queued.ID, Time: 8})
 	if got := m.s.Job(queued.ID).EndIndex; got != ended {
 		t.Errorf("it ended at index %d, want %d", got, ended)
 	}
@@ -85,10 +85,10 @@ func TestLifecycle(t *testing.T) {
 			}
 		}
 	}
-	if err := m.refused(protocol.EntryCancel, &protocol.CancelEntry{Job: ran.ID}); !errors.Is(err, ErrFinal) {
+	if err := m.refused(protocol.EntryCancel, &protocol.JobEntry{Job: ran.ID}); !errors.Is(err, ErrFinal) {
 		t.Errorf("cancelling a job that is done: %v", err)
 	}
-	if err := m.refused(protocol.EntryCancel, &protocol.CancelEntry{Job: 1 << 40}); !errors.Is(err, ErrNotFound) {
+	if err := m.refused(protocol.EntryCancel, &protocol.JobEntry{Job: 1 << 40}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("cancelling no job: %v", err)
 	}
 }
@@ -103,7 +103,7 @@ func TestEndedJobs(t *testing.T) {
 		protocol.Failed: func(m *machine, epoch, id uint64) {
 			m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: id, State: protocol.Failed, Error: strings.Repeat("e", protocol.MaxText+1), Time: 9})
 		},
-		protocol.Cancelled: func(m *machine, _, id uint64) { m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: id, Time: 9}) },
+		protocol.Cancelled: func(m *machine, _, id uint64) { m.do(protocol.EntryCancel, &protocol.JobEntry{Job: id, Time: 9}) },
 	} {
 		m := newMachine(t)
 		j := m.start()

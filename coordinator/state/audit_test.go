@@ -51,7 +51,7 @@ func TestVia(t *testing.T) {
 func TestRequests(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
-	pause := protocol.EncodeEntry(protocol.EntryPause, protocol.PauseEntry{Job: j.ID, Time: 5})
+	pause := protocol.EncodeEntry(protocol.EntryPause, protocol.JobEntry{Job: j.ID, Time: 5})
 	r := m.raw(request(pause))
 	if paused, ok := r.Value.(*Job); !ok || paused.State != protocol.Paused || m.s.Job(j.ID) != paused {
 		t.Errorf("%+v", r)

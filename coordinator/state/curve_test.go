@@ -60,9 +60,9 @@ func TestACurveGoesWithItsState(t *testing.T) {
 	if got := m.s.Job(j.ID); got.Round != 1502 || !bytes.Equal(got.Curve, before) {
 		t.Errorf("bytes that are no curve make it %x at round %d", got.Curve, got.Round)
 	}
-	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID})
+	m.do(protocol.EntryPause, &protocol.JobEntry{Job: j.ID})
 	check()
-	m.do(protocol.EntryResume, &protocol.ResumeEntry{Job: j.ID})
+	m.do(protocol.EntryResume, &protocol.JobEntry{Job: j.ID})
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: protocol.Running})
 	bad.Curve, bad.Round = early.Curve, 2001
 	m.do(protocol.EntryCommit, bad)
@@ -112,9 +112,9 @@ func TestRunningTime(t *testing.T) {
 			}
 		}
 		run(10, 900)
-		m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID, Time: 12, Millis: 100})
+		m.do(protocol.EntryPause, &protocol.JobEntry{Job: j.ID, Time: 12, Millis: 100})
 		ran(1.2)
-		m.do(protocol.EntryResume, &protocol.ResumeEntry{Job: j.ID, Time: 90})
+		m.do(protocol.EntryResume, &protocol.JobEntry{Job: j.ID, Time: 90})
 		run(100, 0)
 		if since := m.s.Job(j.ID).Info().Since; since != 100 {
 			t.Errorf("running since %v", since)
@@ -126,7 +126,7 @@ func TestRunningTime(t *testing.T) {
 				t.Errorf("a done job took %v seconds, by its driver 1.25", got)
 			}
 		case protocol.Cancelled:
-			m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID, Time: 100, Millis: 300})
+			m.do(protocol.EntryCancel, &protocol.JobEntry{Job: j.ID, Time: 100, Millis: 300})
 		case protocol.Failed:
 			m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: j.ID, State: end, Time: 100, Millis: 300})
 		}

@@ -56,10 +56,7 @@ func (t *jobTable) Jobs() []*Job { return t.jobs }
 
 // Job returns the job with an ID, or nil.
 func (t *jobTable) Job(id uint64) *Job {
-	if i, ok := t.findJob(id); ok {
-		return t.jobs[i]
-	}
-	return nil
+	return find(t.jobs, id, jobID)
 }
 
 // JobByName returns the newest job with a name, or nil. Older ones failed or were
@@ -83,10 +80,7 @@ func (t *jobTable) JobByToken(token string) *Job {
 
 // Deleted returns the deleted job with an ID, or nil.
 func (t *jobTable) Deleted(id uint64) *DeletedJob {
-	if i, ok := search(t.deleted, id, func(d *DeletedJob) uint64 { return d.ID }); ok {
-		return t.deleted[i]
-	}
-	return nil
+	return find(t.deleted, id, deletedID)
 }
 
 // DeletedByName returns the newest deleted job with a name, or nil.
@@ -107,9 +101,9 @@ func (t *jobTable) DeletedByToken(token string) *DeletedJob {
 	return nil
 }
 
-func (t *jobTable) findJob(id uint64) (int, bool) {
-	return search(t.jobs, id, func(j *Job) uint64 { return j.ID })
-}
+func jobID(j *Job) uint64 { return j.ID }
+
+func deletedID(d *DeletedJob) uint64 { return d.ID }
 
 // known returns a job, or why there is none.
 func (t *jobTable) known(id uint64) (*Job, error) {
@@ -133,7 +127,7 @@ func (t *jobTable) live(id uint64) (*Job, error) {
 
 // put replaces the record of a job.
 func (t *jobTable) put(j *Job) *Job {
-	i, _ := t.findJob(j.ID)
+	i, _ := search(t.jobs, j.ID, jobID)
 	t.jobs = replaced(t.jobs, i, j)
 	return j
 }
@@ -435,7 +429,7 @@ func share(s *State, e *protocol.ShareEntry) (any, error) {
 		return nil
 	}
 	if e.Dataset != "" {
-		i, ok := s.findDataset(e.Dataset)
+		i, ok := search(s.datasets, e.Dataset, datasetName)
 		if !ok {
 			return nil, fmt.Errorf("dataset %.80q: %w", e.Dataset, ErrNotFound)
 		}
@@ -447,6 +441,7 @@ func share(s *State, e *protocol.ShareEntry) (any, error) {
 		s.datasets = replaced(s.datasets, i, &d)
 	}
 	s.jobs = slices.Clone(s.jobs)
+	var all []*Job
 	for _, id := range e.Jobs {
 		j, err := s.known(id)
 		if err != nil {
@@ -457,14 +452,15 @@ func share(s *State, e *protocol.ShareEntry) (any, error) {
 		}
 		shared := *j
 		shared.Private = false
-		i, _ := s.findJob(id)
+		i, _ := search(s.jobs, id, jobID)
 		s.jobs[i] = &shared
+		all = append(all, &shared)
 	}
-	return nil, nil
+	return all, nil
 }
 
 // deleteModel deletes the models of a job that has ended. It is not fenced either.
-func deleteModel(s *State, e *protocol.ModelDeleteEntry) (any, error) {
+func deleteModel(s *State, e *protocol.JobEntry) (any, error) {
 	j, err := s.known(e.Job)
 	switch {
 	case err != nil:

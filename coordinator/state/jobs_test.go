@@ -80,7 +80,7 @@ func TestDeleteRefusesWhatRuns(t *testing.T) {
 	running := m.start()
 	done := m.finished("t2", "mine")
 	queued, paused := m.submit("t3", "waits", 2), m.submit("t4", "rests", 3)
-	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: paused.ID})
+	m.do(protocol.EntryPause, &protocol.JobEntry{Job: paused.ID})
 	for _, j := range []*Job{running, queued, paused} {
 		err := m.refused(protocol.EntryJobsDelete, deletion(done.ID, j.ID))
 		if !errors.Is(err, ErrNotEnded) || !strings.Contains(err.Error(), fmt.Sprintf("%v is %s", m.s.Job(j.ID), m.s.Job(j.ID).State)) || strings.Contains(err.Error(), "mine") {
@@ -119,7 +119,7 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 			t.Fatalf("%.1s is not referenced", d)
 		}
 	}
-	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID, Time: 11})
+	m.do(protocol.EntryModelDelete, &protocol.JobEntry{Job: j.ID, Time: 11})
 	refs := m.s.References()
 	if refs.Has(of[0]) || !refs.Has(of[1]) || !refs.Has(of[2]) || !refs.Has(of[3]) {
 		t.Errorf("without its model the job refers to %v", refs)
@@ -134,7 +134,7 @@ func TestDeletedJobsReferToNothing(t *testing.T) {
 	if marked := m.do(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: of}).([]string); len(marked) != 4 {
 		t.Errorf("%d are marked", len(marked))
 	}
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: running.ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: running.ID})
 	m.do(protocol.EntryJobsDelete, deletion(running.ID))
 	m.do(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"})
 	if refs := m.s.References(); len(refs) != 0 {
@@ -148,7 +148,7 @@ func TestDeleteModel(t *testing.T) {
 	running := m.start()
 	j := m.finished("t2", "mine")
 	for at := int64(11); at < 13; at++ {
-		got := m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID, Time: at}).(*Job)
+		got := m.do(protocol.EntryModelDelete, &protocol.JobEntry{Job: j.ID, Time: at}).(*Job)
 		info := got.Info()
 		if len(got.Models) > 0 || got.State != protocol.Done || info.ModelDeleted != 11 || len(info.Outcome) == 0 || info.Predictions == nil {
 			t.Errorf("without its model: %+v", info)
@@ -160,18 +160,18 @@ func TestDeleteModel(t *testing.T) {
 	if err := m.refused(protocol.EntrySubmit, submitEntry("t9", "mine", 1)); !errors.Is(err, ErrExists) {
 		t.Errorf("its name is free: %v", err)
 	}
-	if err := m.refused(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: running.ID}); !errors.Is(err, ErrNotEnded) {
+	if err := m.refused(protocol.EntryModelDelete, &protocol.JobEntry{Job: running.ID}); !errors.Is(err, ErrNotEnded) {
 		t.Errorf("of a job that runs: %v", err)
 	}
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: running.ID})
-	if err := m.refused(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: running.ID}); !errors.Is(err, ErrNoModel) {
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: running.ID})
+	if err := m.refused(protocol.EntryModelDelete, &protocol.JobEntry{Job: running.ID}); !errors.Is(err, ErrNoModel) {
 		t.Errorf("of a cancelled job: %v", err)
 	}
 	m.do(protocol.EntryJobsDelete, deletion(j.ID))
-	if err := m.refused(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID}); !errors.Is(err, ErrDeleted) {
+	if err := m.refused(protocol.EntryModelDelete, &protocol.JobEntry{Job: j.ID}); !errors.Is(err, ErrDeleted) {
 		t.Errorf("of a deleted job: %v", err)
 	}
-	if err := m.refused(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: 1 << 40}); !errors.Is(err, ErrNotFound) {
+	if err := m.refused(protocol.EntryModelDelete, &protocol.JobEntry{Job: 1 << 40}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("of no job: %v", err)
 	}
 }

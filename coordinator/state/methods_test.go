@@ -60,8 +60,8 @@ func TestMethodRuns(t *testing.T) {
 		for _, then := range []func(){
 			func() {},
 			func() { m.s = decode(t, encode(t, m.s)) },
-			func() { m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}) },
-			func() { m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID}) },
+			func() { m.do(protocol.EntryPause, &protocol.JobEntry{Job: j.ID}) },
+			func() { m.do(protocol.EntryCancel, &protocol.JobEntry{Job: j.ID}) },
 			func() { m.s = decode(t, encode(t, m.s)) },
 		} {
 			if then(); !slices.Equal(m.s.Job(j.ID).Methods(), want) {

@@ -45,7 +45,7 @@ func TestUnread(t *testing.T) {
 	sent.Dataset, sent.Job, sent.Owner, sent.Private = "own", jobOn(own, 1), "ana", true
 	sent.Job.Split.Assigned = digest('5')
 	j := m.do(protocol.EntrySubmit, sent).(*Job)
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: j.ID})
 	of := func(owner string) func(protocol.Ownership) bool {
 		return func(o protocol.Ownership) bool { return o.Owner == owner }
 	}

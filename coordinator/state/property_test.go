@@ -42,11 +42,11 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 	case protocol.EntryFinish:
 		return kind, &protocol.FinishEntry{Epoch: epoch, Job: job, Outcome: []byte(`{ "a": "<" }`), Models: []protocol.ModelRef{{Digest: blob, Blob: blob}}, Seconds: 0.1}
 	case protocol.EntryCancel:
-		return kind, &protocol.CancelEntry{Job: job}
+		return kind, &protocol.JobEntry{Job: job}
 	case protocol.EntryPause:
-		return kind, &protocol.PauseEntry{Job: job}
+		return kind, &protocol.JobEntry{Job: job}
 	case protocol.EntryResume:
-		return kind, &protocol.ResumeEntry{Job: job}
+		return kind, &protocol.JobEntry{Job: job}
 	case protocol.EntrySuspect:
 		worker := rapid.SampledFrom([]string{"", "w1", "w2", "w0"}).Draw(t, "worker")
 		return kind, &protocol.SuspectEntry{Epoch: epoch, Worker: worker, Jobs: []uint64{job, 1 << 50}, Reason: fmt.Sprint(s.index)}
@@ -63,7 +63,7 @@ func drawEntry(t *rapid.T, s *State) (protocol.EntryKind, any) {
 		e.After = rapid.SampledFrom([]uint64{0, 0, s.index, s.index / 2}).Draw(t, "read after")
 		return kind, e
 	case protocol.EntryModelDelete:
-		return kind, &protocol.ModelDeleteEntry{Job: job, Time: 5}
+		return kind, &protocol.JobEntry{Job: job, Time: 5}
 	case protocol.EntryWithhold:
 		units := rapid.SliceOfN(rapid.Uint32Range(0, 4), 0, 3).Draw(t, "units")
 		return kind, &protocol.WithholdEntry{Epoch: epoch, Job: job, Round: round, Tasks: units, Compute: rapid.Uint64Range(0, 9).Draw(t, "took")}
@@ -302,7 +302,7 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 		t.Fatalf("%v is suspect of %q, then %q", before, before.Suspect, after.Suspect)
 	}
 	if marked := *after; before.State.Final() && before != after {
-		if _, ok := body.(*protocol.ModelDeleteEntry); ok && after.ModelDeleted == 5 && len(after.Models) == 0 {
+		if _, ok := body.(*protocol.JobEntry); ok && after.ModelDeleted == 5 && len(after.Models) == 0 {
 			marked.Models, marked.ModelDeleted = before.Models, before.ModelDeleted
 		}
 		if _, ok := body.(*protocol.ExperimentEntry); ok {
@@ -332,8 +332,8 @@ func checkJob(t *rapid.T, before, after *Job, body any) {
 // neither a pause nor a resumption loses what was committed.
 func checkPause(t *rapid.T, before, after *Job, body any) {
 	_, suspected := body.(*protocol.SuspectEntry)
-	_, resumed := body.(*protocol.ResumeEntry)
-	_, cancelled := body.(*protocol.CancelEntry)
+	_, resumed := body.(*protocol.JobEntry)
+	_, cancelled := body.(*protocol.JobEntry)
 	_, outlined := body.(*protocol.ExperimentEntry)
 	_, shared := body.(*protocol.ShareEntry)
 	if before.State == protocol.Paused && before != after && !suspected && !resumed && !cancelled && !outlined && !shared {
@@ -342,7 +342,7 @@ func checkPause(t *rapid.T, before, after *Job, body any) {
 	if after.State == protocol.Paused && after.pending != nil {
 		t.Fatalf("%v is paused and keeps %d bytes of a state", after, after.pending.have)
 	}
-	_, paused := body.(*protocol.PauseEntry)
+	_, paused := body.(*protocol.JobEntry)
 	if (paused || resumed) && (before.Round != after.Round || !bytes.Equal(before.Trainer, after.Trainer) ||
 		before.TrainerBlob != after.TrainerBlob || !before.gathered.Equal(after.gathered)) {
 		t.Fatalf("%+v loses what %v had committed", body, before)
@@ -377,9 +377,9 @@ func FuzzApply(f *testing.F) {
 	f.Add(encodeEntry(protocol.EntryDatasetPut, &protocol.DatasetPutEntry{Name: "x", Manifest: manifest('e')}))
 	f.Add(encodeEntry(protocol.EntryCondemn, &protocol.CondemnEntry{Digests: []string{digest('1')}}))
 	f.Add(encodeEntry(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: "w", Jobs: []uint64{j.ID}}))
-	f.Add(encodeEntry(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}))
+	f.Add(encodeEntry(protocol.EntryPause, &protocol.JobEntry{Job: j.ID}))
 	f.Add(encodeEntry(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{j.ID, 7}}))
-	f.Add(encodeEntry(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: j.ID}))
+	f.Add(encodeEntry(protocol.EntryModelDelete, &protocol.JobEntry{Job: j.ID}))
 	f.Add(encodeEntry(protocol.EntryExperiment, experimentEntry("t", "e", 2)))
 	f.Add(encodeEntry(protocol.EntryWithhold, &protocol.WithholdEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Tasks: []uint32{0}}))
 	f.Add(encodeEntry(protocol.EntryTokenPut, tokenEntry(7, 'a')))

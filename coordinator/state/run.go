@@ -241,7 +241,7 @@ func finish(s *State, e *protocol.FinishEntry) (any, error) {
 
 // cancel ends a job without a result. It is not fenced: a user's wish stays valid under
 // another leader. To cancel twice is the same as once.
-func cancel(s *State, e *protocol.CancelEntry) (any, error) {
+func cancel(s *State, e *protocol.JobEntry) (any, error) {
 	if j := s.Job(e.Job); j != nil && j.State == protocol.Cancelled {
 		return j, nil
 	}
@@ -254,7 +254,7 @@ func cancel(s *State, e *protocol.CancelEntry) (any, error) {
 
 // pause is not fenced, like cancel. An incomplete training state is dropped: only the
 // driver that stops now could complete it.
-func pause(s *State, e *protocol.PauseEntry) (any, error) {
+func pause(s *State, e *protocol.JobEntry) (any, error) {
 	j, err := s.live(e.Job)
 	if err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func pause(s *State, e *protocol.PauseEntry) (any, error) {
 
 // resume queues a paused job. It keeps its place in the queue, which is in the order of
 // submission.
-func resume(s *State, e *protocol.ResumeEntry) (any, error) {
+func resume(s *State, e *protocol.JobEntry) (any, error) {
 	j, err := s.live(e.Job)
 	if err != nil {
 		return nil, err

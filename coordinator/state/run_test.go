@@ -376,11 +376,11 @@ func TestPause(t *testing.T) {
 	m.do(protocol.EntryCommit, commits(epoch, j.ID, 4, []byte("state"), 9)[0])
 	m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: epoch, Job: j.ID, Round: 5, Of: 4, Digest: digest('c')})
 	m.do(protocol.EntryCommit, commits(epoch, j.ID, 6, []byte("state"), 2)[0])
-	paused := m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}).(*Job)
+	paused := m.do(protocol.EntryPause, &protocol.JobEntry{Job: j.ID}).(*Job)
 	if paused.State != protocol.Paused || paused.Round != 4 || string(paused.Trainer) != "state" || paused.gathered.n != 1 || paused.pending != nil || paused.Pauses != 1 {
 		t.Errorf("paused: %+v", paused)
 	}
-	if again := m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID}); again != paused {
+	if again := m.do(protocol.EntryPause, &protocol.JobEntry{Job: j.ID}); again != paused {
 		t.Errorf("paused again: %+v", again)
 	}
 	fenced := fencedEntries(epoch, j.ID)
@@ -396,21 +396,21 @@ func TestPause(t *testing.T) {
 	if err := m.refused(protocol.EntryDatasetDelete, &protocol.DatasetDeleteEntry{Name: "yeast"}); !errors.Is(err, ErrInUse) {
 		t.Errorf("the dataset of a paused job: %v", err)
 	}
-	queued := m.do(protocol.EntryResume, &protocol.ResumeEntry{Job: j.ID}).(*Job)
-	if again := m.do(protocol.EntryResume, &protocol.ResumeEntry{Job: j.ID}); again != queued || queued.State != protocol.Queued {
+	queued := m.do(protocol.EntryResume, &protocol.JobEntry{Job: j.ID}).(*Job)
+	if again := m.do(protocol.EntryResume, &protocol.JobEntry{Job: j.ID}); again != queued || queued.State != protocol.Queued {
 		t.Errorf("resumed again: %+v", again)
 	}
 	ran := m.do(protocol.EntryJobState, fenced[protocol.EntryJobState]).(*Job)
 	if ran.State != protocol.Running || ran.Started != 3 || ran.Round != 4 || ran.Manifest == nil {
 		t.Errorf("it goes on as %+v", ran)
 	}
-	if again := m.do(protocol.EntryResume, &protocol.ResumeEntry{Job: j.ID}); again != ran {
+	if again := m.do(protocol.EntryResume, &protocol.JobEntry{Job: j.ID}); again != ran {
 		t.Errorf("a running job resumed: %+v", again)
 	}
-	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: j.ID})
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID})
+	m.do(protocol.EntryPause, &protocol.JobEntry{Job: j.ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: j.ID})
 	for kind, body := range map[protocol.EntryKind]any{
-		protocol.EntryPause: &protocol.PauseEntry{Job: j.ID}, protocol.EntryResume: &protocol.ResumeEntry{Job: j.ID},
+		protocol.EntryPause: &protocol.JobEntry{Job: j.ID}, protocol.EntryResume: &protocol.JobEntry{Job: j.ID},
 	} {
 		if err := m.refused(kind, body); !errors.Is(err, ErrFinal) {
 			t.Errorf("kind %d for a cancelled job: %v", kind, err)
@@ -429,7 +429,7 @@ func TestCancelRacesWithFinish(t *testing.T) {
 		for range rapid.IntRange(2, 8).Draw(rt, "entries") {
 			kind := rapid.SampledFrom([]protocol.EntryKind{protocol.EntryCancel, protocol.EntryFinish, protocol.EntryPause, protocol.EntryResume}).Draw(rt, "kind")
 			body := map[protocol.EntryKind]any{
-				protocol.EntryCancel: &protocol.CancelEntry{Job: j.ID}, protocol.EntryPause: &protocol.PauseEntry{Job: j.ID}, protocol.EntryResume: &protocol.ResumeEntry{Job: j.ID},
+				protocol.EntryCancel: &protocol.JobEntry{Job: j.ID}, protocol.EntryPause: &protocol.JobEntry{Job: j.ID}, protocol.EntryResume: &protocol.JobEntry{Job: j.ID},
 				protocol.EntryFinish: &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: j.ID, Models: []protocol.ModelRef{model}},
 			}[kind]
 			r := m.raw(encodeEntry(kind, body))
@@ -467,7 +467,7 @@ func TestNames(t *testing.T) {
 	if !errors.Is(err, ErrExists) || err.Error() != want {
 		t.Errorf("another spec under the name: %v, want %s", err, want)
 	}
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: old.ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: old.ID})
 	if again := m.submit("t2", "mine", 5); again.ID != old.ID {
 		t.Errorf("a submission that is sent again after its job was cancelled makes %v", again)
 	}
@@ -493,7 +493,7 @@ func TestQueueIsBounded(t *testing.T) {
 		return e
 	}
 	second := m.do(protocol.EntrySubmit, bounded("t2", "two")).(*Job)
-	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: second.ID})
+	m.do(protocol.EntryPause, &protocol.JobEntry{Job: second.ID})
 	err := m.refused(protocol.EntrySubmit, bounded("t3", ""))
 	if !errors.Is(err, ErrQueue) || !strings.Contains(err.Error(), "2 jobs") || !strings.Contains(err.Error(), "at most 2") {
 		t.Errorf("a third: %v", err)
@@ -503,7 +503,7 @@ func TestQueueIsBounded(t *testing.T) {
 			t.Errorf("%+v makes %v", again, j)
 		}
 	}
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: first.ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: first.ID})
 	m.do(protocol.EntrySubmit, bounded("t3", ""))
 }
 
@@ -513,7 +513,7 @@ func TestSuspect(t *testing.T) {
 	m := newMachine(t)
 	j := m.start()
 	done := m.submit("t2", "", 2)
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: done.ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: done.ID})
 	e := &protocol.SuspectEntry{Epoch: m.s.Epoch(), Worker: "w1", Jobs: []uint64{j.ID, done.ID, 999}, Reason: strings.Repeat("r", protocol.MaxReason+1), Time: 8}
 	m.do(protocol.EntrySuspect, e)
 	e.Reason, e.Jobs = "another", []uint64{j.ID}

@@ -48,16 +48,16 @@ func golden(t testing.TB) *State {
 	audited := submitEntry("t3", "audited", 3)
 	audited.AuditPPM, audited.Owner = 50000, "ana"
 	paused := m.do(protocol.EntrySubmit, audited).(*Job)
-	m.do(protocol.EntryPause, &protocol.PauseEntry{Job: paused.ID, Time: 6})
+	m.do(protocol.EntryPause, &protocol.JobEntry{Job: paused.ID, Time: 6})
 	gone := m.submit("t4", "gone", 4)
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: gone.ID, Time: 6})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: gone.ID, Time: 6})
 	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{gone.ID}, Time: 7})
 	bare := m.submit("t5", "bare", 5)
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: epoch, Job: bare.ID, State: protocol.Running, Time: 7})
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{
 		Epoch: epoch, Job: bare.ID, Outcome: []byte(outcomeOf("test samples", 0.25)), Models: []protocol.ModelRef{{Digest: digest('4'), Blob: digest('5')}}, Time: 8,
 	})
-	m.do(protocol.EntryModelDelete, &protocol.ModelDeleteEntry{Job: bare.ID, Time: 9})
+	m.do(protocol.EntryModelDelete, &protocol.JobEntry{Job: bare.ID, Time: 9})
 	m.do(protocol.EntrySuspect, &protocol.SuspectEntry{Epoch: epoch, Worker: "w1", Jobs: []uint64{done.ID}, Reason: "unit 3 differs", Time: 7})
 	m.do(protocol.EntryTokenPut, tokenEntry(2, 'a'))
 	m.do(protocol.EntryTokenPut, tokenEntry(1, 'b'))
@@ -73,7 +73,7 @@ func golden(t testing.TB) *State {
 	})
 	m.do(protocol.EntryRevoke, &protocol.RevokeEntry{Revocation: protocol.Revocation{Serial: "1f", Identity: "coppice://c/worker/w1", Until: 900, Time: 12}})
 	asks := protocol.AuditRecord{Time: 13, Caller: "ana", Role: "admin", Serial: "2e", From: "10.0.0.1:1", Request: "POST /v1/jobs/e/cancel"}
-	m.raw((&protocol.RequestEntry{Record: asks, Inner: protocol.EncodeEntry(protocol.EntryCancel, protocol.CancelEntry{Job: done.ID})}).Append(nil))
+	m.raw((&protocol.RequestEntry{Record: asks, Inner: protocol.EncodeEntry(protocol.EntryCancel, protocol.JobEntry{Job: done.ID})}).Append(nil))
 	m.do(protocol.EntryRecord, &protocol.RecordEntry{Records: []protocol.AuditRecord{{Time: 14, Role: "anonymous", From: "10.0.0.2", Request: "GET /v1/jobs", Refused: "no identity", Count: 7}}})
 	return m.s
 }
@@ -157,25 +157,25 @@ func TestSnapshotBounds(t *testing.T) {
 	}{
 		"as it was":            {func(*State) {}, ""},
 		"members in order":     {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "b"}} }, ""},
-		"a member twice":       {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "a"}} }, `members are not sorted by ID: "a" comes too late`},
-		"members out of order": {func(s *State) { s.members = []protocol.MemberEntry{{ID: "b"}, {ID: "a"}} }, `members are not sorted by ID: "a" comes too late`},
-		"a worker twice":       {func(s *State) { s.workers = slices.Repeat(s.workers, 2) }, `quarantined workers are not sorted by name, or come from a later log entry: "w1"`},
+		"a member twice":       {func(s *State) { s.members = []protocol.MemberEntry{{ID: "a"}, {ID: "a"}} }, `members are not sorted: "a" comes too late`},
+		"members out of order": {func(s *State) { s.members = []protocol.MemberEntry{{ID: "b"}, {ID: "a"}} }, `members are not sorted: "a" comes too late`},
+		"a worker twice":       {func(s *State) { s.workers = slices.Repeat(s.workers, 2) }, `quarantined workers are not sorted: "w1"`},
 		"workers in order": {func(s *State) {
 			s.workers = append(slices.Clip(s.workers), quarantinedWorker{protocol.Quarantined{Worker: "w2"}, 0})
 		}, ""},
 		"workers out of order": {func(s *State) {
 			s.workers = append(slices.Clip(s.workers), quarantinedWorker{protocol.Quarantined{Worker: "w0"}, 0})
-		}, `quarantined workers are not sorted by name, or come from a later log entry: "w0"`},
+		}, `quarantined workers are not sorted: "w0"`},
 		"a distrust of now":   {func(s *State) { s.workers = []quarantinedWorker{{protocol.Quarantined{Worker: "w"}, s.index}} }, ""},
-		"a distrust of later": {func(s *State) { s.workers = []quarantinedWorker{{protocol.Quarantined{Worker: "w"}, s.index + 1}} }, `quarantined workers are not sorted by name, or come from a later log entry: "w"`},
-		"a dataset twice":     {func(s *State) { s.datasets = slices.Repeat(s.datasets, 2) }, `datasets are not sorted by name: "yeast" comes too late`},
+		"a distrust of later": {func(s *State) { s.workers = []quarantinedWorker{{protocol.Quarantined{Worker: "w"}, s.index + 1}} }, `quarantined worker "w" comes from a later log entry`},
+		"a dataset twice":     {func(s *State) { s.datasets = slices.Repeat(s.datasets, 2) }, `datasets are not sorted: "yeast" comes too late`},
 		"datasets in order": {func(s *State) {
 			s.datasets = append(slices.Clip(s.datasets), &protocol.Dataset{Name: "z", Manifest: manifest('e')})
 		}, ""},
-		"a job twice":                 {func(s *State) { s.jobs = slices.Insert(slices.Clone(s.jobs), 0, s.jobs[0]) }, "job 6 (ldlf-6): jobs are not sorted by number"},
-		"jobs out of order":           {func(s *State) { s.jobs = []*Job{s.jobs[1], s.jobs[0]} }, "job 6 (ldlf-6): jobs are not sorted by number"},
-		"a deleted job twice":         {func(s *State) { s.deleted = slices.Repeat(s.deleted, 2) }, "deleted jobs are not sorted by number, or still exist: job "},
-		"a deleted job that is there": {func(s *State) { s.deleted = []*DeletedJob{{ID: s.jobs[0].ID}} }, "deleted jobs are not sorted by number, or still exist: job "},
+		"a job twice":                 {func(s *State) { s.jobs = slices.Insert(slices.Clone(s.jobs), 0, s.jobs[0]) }, `jobs are not sorted: "6"`},
+		"jobs out of order":           {func(s *State) { s.jobs = []*Job{s.jobs[1], s.jobs[0]} }, `jobs are not sorted: "6"`},
+		"a deleted job twice":         {func(s *State) { s.deleted = slices.Repeat(s.deleted, 2) }, "deleted jobs are not sorted: "},
+		"a deleted job that is there": {func(s *State) { s.deleted = []*DeletedJob{{ID: s.jobs[0].ID}} }, "still exists"},
 		"a mark of now":               {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index} }, ""},
 		"a mark of later":             {func(s *State) { s.condemned = map[string]uint64{digest('e'): s.index + 1} }, "the mark of"},
 		"a mark of no digest":         {func(s *State) { s.condemned = map[string]uint64{"e": 1} }, `the mark of a blob to delete is not valid: "e" at log index 1`},
@@ -223,8 +223,8 @@ func TestSnapshotBoundsOfAudit(t *testing.T) {
 		change func(s *State)
 		want   string // in the error; empty: it is read
 	}{
-		"a certificate twice":       {func(s *State) { s.revoked = slices.Repeat(s.revoked, 2) }, `revoked certificates are not sorted by serial number, or one is not valid: "1f"`},
-		"a serial number of zeros":  {func(s *State) { s.revoked = []*protocol.Revocation{{Serial: "01"}} }, `or one is not valid: "01"`},
+		"a certificate twice":       {func(s *State) { s.revoked = slices.Repeat(s.revoked, 2) }, `revoked certificates are not sorted: "1f"`},
+		"a serial number of zeros":  {func(s *State) { s.revoked = []*protocol.Revocation{{Serial: "01"}} }, `the serial number of a revoked certificate is not valid: "01"`},
 		"a record twice":            {func(s *State) { s.refusals.last = slices.Repeat(s.refusals.last[:1], 2) }, "audit records are not sorted by number: 1 comes too late"},
 		"a record without a number": {func(s *State) { s.changes.last = []*protocol.AuditRecord{{}} }, "audit records are not sorted by number: 0 comes too late"},
 		"the most refusals":         {func(s *State) { s.refusals = refusals(maxRefusals) }, ""},

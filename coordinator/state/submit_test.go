@@ -32,14 +32,14 @@ func TestExperiment(t *testing.T) {
 		t.Errorf("%v comes after %v", later, made[4])
 	}
 	gone := m.submit("t3", "gone", 9)
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: gone.ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: gone.ID})
 	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{gone.ID}})
 	if next := m.submit("t4", "next", 9); next.ID <= gone.ID {
 		t.Errorf("%v has the ID of a deleted job, or an earlier one", next)
 	}
 	made = m.do(protocol.EntryExperiment, experimentEntry("t5", "f", 50)).([]*Job)
 	last := made[len(made)-1] // its ID is beyond the index of the entries that follow
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: last.ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: last.ID})
 	m.do(protocol.EntryJobsDelete, &protocol.JobsDeleteEntry{Jobs: []uint64{last.ID}})
 	if next := m.submit("t6", "last", 9); m.index >= last.ID || next.ID <= last.ID {
 		t.Errorf("%v has the ID of the deleted %v, or an earlier one", next, last)
@@ -83,7 +83,7 @@ func TestCellsOfCancelled(t *testing.T) {
 		m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: j.ID, State: protocol.Running})
 		m.do(protocol.EntryResult, &protocol.ResultEntry{Epoch: m.s.Epoch(), Job: j.ID, Round: 1, Task: 2, Of: 4, Digest: digest("123"[i]), Bytes: 8})
 	}
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: jobs[0].ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: jobs[0].ID})
 	m.do(protocol.EntryJobState, &protocol.JobStateEntry{Epoch: m.s.Epoch(), Job: jobs[1].ID, State: protocol.Failed, Error: "why"})
 	m.do(protocol.EntryFinish, &protocol.FinishEntry{Epoch: m.s.Epoch(), Job: jobs[2].ID, Outcome: []byte(`{}`)})
 	s := decode(t, encode(t, m.s))
@@ -159,7 +159,7 @@ func TestOutline(t *testing.T) {
 	has('3', 3)
 	var ids []uint64
 	for _, j := range m.s.Jobs()[1:] {
-		m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID})
+		m.do(protocol.EntryCancel, &protocol.JobEntry{Job: j.ID})
 		ids = append(ids, j.ID)
 	}
 	has('3', 3)
@@ -242,7 +242,7 @@ func TestUnended(t *testing.T) {
 		}
 		end := [][]*Job{{e[0], f[0]}, {e[1]}, nil}[i]
 		for _, j := range end {
-			m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: j.ID})
+			m.do(protocol.EntryCancel, &protocol.JobEntry{Job: j.ID})
 		}
 	}
 }

@@ -114,7 +114,7 @@ func TestWrongTokens(t *testing.T) {
 	}
 	s := golden(t)
 	s.tokens = []*Token{s.tokens[1], s.tokens[0]}
-	if _, err := Decode(bytes.NewReader(encode(t, s))); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "tokens are not sorted by ID") {
+	if _, err := Decode(bytes.NewReader(encode(t, s))); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "tokens are not sorted") {
 		t.Error(err)
 	}
 }
@@ -170,6 +170,6 @@ func TestQuotaOfToken(t *testing.T) {
 	}
 	m.do(protocol.EntrySubmit, send("q2", "ana")) // the same submission again
 	m.do(protocol.EntrySubmit, send("q4", "sam"))
-	m.do(protocol.EntryCancel, &protocol.CancelEntry{Job: first.ID})
+	m.do(protocol.EntryCancel, &protocol.JobEntry{Job: first.ID})
 	m.do(protocol.EntrySubmit, send("q3", "ana"))
 }

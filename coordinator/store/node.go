@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+	"golang.org/x/sys/unix"
 
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/internal/rtt"
@@ -483,4 +486,19 @@ func (v *supervisor) inPlace(held *files.Places) error {
 	defer v.changing.Unlock()
 	log := v.node.Load().log
 	return cmp.Or(held.Check(), log.place.Check(), files.Check(log.meta, nil), log.files.check())
+}
+
+// hasRoom reports whether the disk of a folder takes so many bytes, by its own account and
+// by a small file.
+func hasRoom(folder string, bytes uint64) bool {
+	var st unix.Statfs_t
+	if err := unix.Statfs(folder, &st); err != nil {
+		return false
+	}
+	if st.Blocks > 0 && st.Bavail*uint64(st.Bsize) < bytes {
+		return false
+	}
+	probe := filepath.Join(folder, probeName+".tmp")
+	defer os.Remove(probe)
+	return files.WriteSynced(probe, make([]byte, 64<<10), 0o600) == nil
 }

@@ -22,7 +22,7 @@ func (j *Job) answer(t int, worker string, r Result) {
 	j.free(l)
 	l.answered, l.result = true, r
 	if j.kind == kind(j.reduce) && r.NotFinite == "" {
-		j.do(Action{Kind: KeepPartial, Task: t, Worker: worker})
+		j.do(&KeepPartial{Task: t, Worker: worker})
 	}
 	if s.leases[0].answered && s.leases[1].answered {
 		j.settle(t)
@@ -37,7 +37,7 @@ func (j *Job) notFinite(t int, l *Lease, r Result) {
 		s.leases[0], s.leases[1] = *l, Lease{}
 		l = &s.leases[0]
 		j.checks = append(j.checks, t)
-		j.do(Action{Kind: Retried, Task: t, Worker: l.worker, Result: r, Reason: r.NotFinite})
+		j.do(&RetriedNotFinite{Task: t, Worker: l.worker, Reason: r.NotFinite})
 	}
 	j.answer(t, l.worker, r)
 	j.kind.retry(t)
@@ -69,7 +69,7 @@ func (j *Job) settle(t int) {
 		j.fail("task %d of round %d: workers %s and %s computed different results, and no third result shows which is right", t, j.number, a.worker, b.worker)
 	default:
 		s.verifying = true
-		j.do(Action{Kind: Compute, Task: t})
+		j.do(&Compute{Task: t})
 	}
 }
 
@@ -89,7 +89,7 @@ func (j *Job) judge(t int, worker string, right Result) {
 		}
 		reason := fmt.Sprintf("task %d of round %d of job %d %s", t, j.number, j.job, what)
 		if j.workers.Quarantine(l.worker, reason) {
-			j.do(Action{Kind: Quarantine, Worker: l.worker, Jobs: slices.Sorted(maps.Keys(j.workers.served[l.worker])), Reason: reason})
+			j.do(&Quarantine{Worker: l.worker, Jobs: slices.Sorted(maps.Keys(j.workers.served[l.worker])), Reason: reason})
 		}
 		quarantined = true
 	}
@@ -112,7 +112,7 @@ func (j *Job) accept(t int, worker string, right Result, quarantined bool) {
 
 // leaderComputed takes in the leader's own result: as one of two, or to decide between two. If it has none, the leader
 // computes the task again after a while.
-func (j *Job) leaderComputed(e *Event) {
+func (j *Job) leaderComputed(e *LeaderComputed) {
 	if e.Round != j.number || e.Task >= len(j.tasks) || !j.tasks[e.Task].isOpen() {
 		return
 	}
@@ -128,7 +128,7 @@ func (j *Job) leaderComputed(e *Event) {
 			j.fail("%w", err)
 			return
 		}
-		j.do(Action{Kind: Retried, Task: e.Task, Worker: Verifier, Pause: LongestPause, Err: err})
+		j.do(&Retried{Task: e.Task, Worker: Verifier, Pause: LongestPause, Err: err})
 		s.verifying, s.notBefore = false, j.now.Add(LongestPause)
 		if l != nil {
 			j.end(l)
@@ -142,7 +142,7 @@ func (j *Job) leaderComputed(e *Event) {
 		j.fail("task %d of round %d on %s: %s", e.Task, j.number, Verifier, e.Result.NotFinite)
 	default:
 		if j.kind == kind(j.reduce) {
-			j.do(Action{Kind: KeepPartial, Task: e.Task, Worker: Verifier})
+			j.do(&KeepPartial{Task: e.Task, Worker: Verifier})
 		}
 		j.judge(e.Task, Verifier, e.Result)
 	}

@@ -18,7 +18,7 @@ type gather struct {
 	lengths *lengths
 
 	announced int           // results
-	computed  time.Duration // of announced
+	took      time.Duration // of computing what was announced
 }
 
 // byTask lists the leases with slots by task. None has a result.
@@ -34,7 +34,7 @@ func (g *gather) eachLease(yield func(*Lease) bool) { slices.Values(g.byTask())(
 
 func (g *gather) begin(known []Known) {
 	g.checks = g.checks[:0] // until they have a lease
-	g.lengths, g.announced, g.computed = newLengths(g.spec.Groups), 0, 0
+	g.lengths, g.announced, g.took = newLengths(g.spec.Groups), 0, 0
 	var done, skipped []uint32 // few actions: there may be very many tasks
 	ended := func(t int, k Known) {
 		s := &g.tasks[t]
@@ -58,10 +58,10 @@ func (g *gather) begin(known []Known) {
 		}
 	}
 	if len(done) > 0 {
-		g.do(Action{Kind: Ended, Tasks: done, Known: true})
+		g.do(&EndedBefore{Tasks: done})
 	}
 	if len(skipped) > 0 {
-		g.do(Action{Kind: Ended, Tasks: skipped, Known: true, Skipped: true})
+		g.do(&NotRun{Tasks: skipped})
 	}
 	g.queue = newQueue(len(g.tasks), g.spec.Groups, func(t int) bool { return g.tasks[t].state == Waiting })
 	if g.budget != nil {
@@ -83,24 +83,24 @@ func (g *gather) stop() {
 	g.tasks, g.queue, g.lengths = g.tasks[:0], nil, nil
 }
 
-func (g *gather) step(e *Event) {
-	switch e.Kind {
-	case Tick:
+func (g *gather) step(e Event) {
+	switch e := e.(type) {
+	case *Tick:
 		g.estimate()
 		g.endBudgets()
 		g.remind()
 		g.speculate()
-	case ResultAnnounced:
+	case *ResultAnnounced:
 		g.resultAnnounced(e)
-	case ResultStored:
+	case *ResultStored:
 		g.stored(e)
-	case ResultRecorded:
+	case *ResultRecorded:
 		if e.Round == g.number && g.tasks[e.Task].state == Recording {
 			g.done(e.Task, e.Result)
 		}
-	case ResultLost:
+	case *ResultLost:
 		g.lost(e)
-	case SkipsRecorded:
+	case *SkipsRecorded:
 		if e.Round != g.number {
 			break
 		}
@@ -113,17 +113,27 @@ func (g *gather) step(e *Event) {
 			}
 		}
 		if tasks := g.listed[from:]; len(tasks) > 0 {
-			g.do(Action{Kind: Ended, Tasks: tasks, Skipped: true})
+			g.do(&NotRun{Tasks: tasks})
 		}
-	case TaskFailed:
+	case *TaskFailed:
 		g.taskFailed(e)
-	case WorkerLacks:
+	case *WorkerLacks:
 		g.lacks(e)
-	case LeaderComputed:
+	case *LeaderComputed:
 		g.leaderComputed(e)
-	case CheckpointArrived, ProgressArrived:
-		g.subJob(e)
-	case PartialArrived:
+	case *CheckpointArrived: // of a checked task it is not used: its two leases begin alike
+		if s := g.subJob(e.Round, e.Worker, e.Task); s == nil || s.state != Leased || s.check != unchecked {
+			g.drop(Stale)
+		} else {
+			g.do(&UseCheckpoint{Task: e.Task, Worker: e.Worker})
+		}
+	case *ProgressArrived:
+		if s := g.subJob(e.Round, e.Worker, e.Task); s == nil {
+			g.drop(Stale)
+		} else if s.state == Leased && s.leaseOf(e.Worker) != nil {
+			g.do(&UseProgress{Task: e.Task})
+		}
+	case *PartialArrived:
 		g.drop(Stale)
 	}
 	g.finishOrFeed()
@@ -136,31 +146,20 @@ func (g *gather) finishOrFeed() {
 		g.feed()
 	case g.late == 0:
 		g.over = true
-		g.do(Action{Kind: Finish})
+		g.do(&Finish{})
 	}
 }
 
-// subJob takes in how far a sub-job is. A checkpoint of a checked task is not used: its two leases begin alike.
-func (g *gather) subJob(e *Event) {
-	if e.Round != g.number || !g.workers.Trusts(e.Worker) {
-		g.drop(Stale)
-		return
+// subJob returns the task of a sub-job that a worker tells of; nil: the message is stale, or the worker is not trusted.
+func (g *gather) subJob(round uint64, worker string, t int) *task {
+	if round != g.number || !g.workers.Trusts(worker) {
+		return nil
 	}
-	s := &g.tasks[e.Task]
-	switch {
-	case e.Kind == ProgressArrived:
-		if s.state == Leased && s.leaseOf(e.Worker) != nil {
-			g.do(Action{Kind: UseProgress, Task: e.Task, Worker: e.Worker})
-		}
-	case s.state != Leased || s.check != unchecked:
-		g.drop(Stale)
-	default:
-		g.do(Action{Kind: UseCheckpoint, Task: e.Task, Worker: e.Worker})
-	}
+	return &g.tasks[t]
 }
 
 // resultAnnounced takes in that a worker has a result, which may be of a lease that it lost meanwhile.
-func (g *gather) resultAnnounced(e *Event) {
+func (g *gather) resultAnnounced(e *ResultAnnounced) {
 	g.workers.answered(e.Worker, g.now)
 	if e.Round != g.number {
 		g.drop(Stale)
@@ -179,9 +178,9 @@ func (g *gather) resultAnnounced(e *Event) {
 		g.count(TasksWasted, 1)
 		return
 	}
-	g.do(Action{Kind: Computed, Worker: e.Worker, N: 1, Took: e.Result.Took})
+	g.do(g.computed.put(Computed{Worker: e.Worker, N: 1, Took: e.Result.Took}))
 	g.announced++
-	g.computed += e.Result.Took
+	g.took += e.Result.Took
 	if s.check == unchecked {
 		g.use(e.Task, e.Worker, e.Result, false)
 	} else {
@@ -200,20 +199,20 @@ func (g *gather) use(t int, worker string, right Result, _ bool) {
 	for i := range s.leases {
 		l := &s.leases[i]
 		if l.on != nil && l.worker != worker {
-			g.do(Action{Kind: SendStop, Worker: l.worker, Task: t})
+			g.do(&SendStop{Worker: l.worker, Task: t})
 		}
 		g.end(l)
 	}
-	g.do(Action{Kind: Store, Worker: worker, Task: t, Result: right})
+	g.do(&Store{Worker: worker, Task: t, Result: right})
 }
 
 // stored has a result recorded. The round waits for that if it takes long to compute it again.
-func (g *gather) stored(e *Event) {
+func (g *gather) stored(e *ResultStored) {
 	if e.Round != g.number || g.tasks[e.Task].state != Storing {
 		return
 	}
 	short := e.Result.Took > 0 && e.Result.Took < g.workers.limits.Short
-	g.do(Action{Kind: Record, Task: e.Task, Result: e.Result, Async: short})
+	g.do(&Record{Task: e.Task, Result: e.Result, Async: short})
 	if g.tasks[e.Task].state = Recording; short {
 		g.done(e.Task, e.Result)
 	}
@@ -227,13 +226,11 @@ func (g *gather) done(t int, r Result) {
 	if g.budget != nil {
 		g.budget.end(t, r.Took)
 	}
-	from := len(g.listed)
-	g.listed = append(g.listed, uint32(t))
-	g.do(Action{Kind: Ended, Tasks: g.listed[from:], Result: r})
+	g.do(&Ended{Task: t, Result: r})
 }
 
 // lost has a task computed again: its result could not be stored, or is not stored any longer.
-func (g *gather) lost(e *Event) {
+func (g *gather) lost(e *ResultLost) {
 	if e.Round != g.number {
 		return
 	}
@@ -244,7 +241,7 @@ func (g *gather) lost(e *Event) {
 	default:
 		return
 	}
-	g.do(Action{Kind: Retried, Task: e.Task, Err: e.Err})
+	g.do(&RetriedLost{Task: e.Task, Err: e.Err})
 	g.count(TasksRetried, 1)
 	g.at(e.Task).verifying = false
 	g.requeue(e.Task)
@@ -304,7 +301,7 @@ func (g *gather) feed() {
 		on, next := g.workers.lease(g.claim, avoid, waiting)
 		if on == nil {
 			if next != nil {
-				g.do(Action{Kind: WakeJob, Job: next.job})
+				g.do(&WakeJob{Job: next.job})
 			}
 			if avoid == "" {
 				break
@@ -343,7 +340,7 @@ func (g *gather) feed() {
 			}
 			if other.worker != Verifier && len(g.able()) < 2 && g.verifies {
 				*l = Lease{worker: Verifier, task: t}
-				g.do(Action{Kind: Compute, Task: t})
+				g.do(&Compute{Task: t})
 			} else if on, _ := g.workers.lease(g.claim, other.worker, 0); on != nil && on.Name != other.worker {
 				g.leaseSlot(t, i, on)
 			}
@@ -396,7 +393,7 @@ func (g *gather) speculate() {
 			if g.announced == 0 {
 				continue
 			}
-			usual := g.computed / time.Duration(g.announced)
+			usual := g.took / time.Duration(g.announced)
 			if g.now.Sub(l.since) <= max(g.workers.limits.Slow, slowGather*usual) {
 				continue
 			}
@@ -425,7 +422,7 @@ func (g *gather) endBudgets() {
 			g.tasks[t].state = Skipping
 		}
 		g.budget.skip(group, len(tasks))
-		g.do(Action{Kind: RecordSkips, Tasks: tasks})
+		g.do(&RecordSkips{Tasks: tasks})
 	}
 	for _, l := range g.byTask() {
 		switch t, took := l.task, g.now.Sub(l.started); {
@@ -437,14 +434,14 @@ func (g *gather) endBudgets() {
 			s := &g.tasks[t]
 			for i := range s.leases {
 				if s.leases[i].on != nil {
-					g.do(Action{Kind: SendStop, Worker: s.leases[i].worker, Task: t})
+					g.do(&SendStop{Worker: s.leases[i].worker, Task: t})
 				}
 				g.end(&s.leases[i])
 			}
 			g.dropFromChecks(t)
 			s.state = Skipping
 			g.budget.end(t, took)
-			g.do(Action{Kind: RecordSkips, Tasks: []uint32{uint32(t)}, Took: took})
+			g.do(&RecordSkips{Tasks: []uint32{uint32(t)}, Took: took})
 		}
 	}
 }

@@ -44,15 +44,14 @@ type Job struct {
 
 	// The step.
 	output
-	now    time.Time
-	freed  bool     // true if a slot is free that was not
-	listed []uint32 // memory of Action.Tasks
+	now   time.Time
+	freed bool // true if a slot is free that was not
 }
 
 // kind is what reduce rounds and gather rounds do differently.
 type kind interface {
 	begin(known []Known)
-	step(e *Event)
+	step(e Event)
 	// retry has a task tried again, which has lost a lease.
 	retry(t int)
 	// use takes the right result of a checked task, that worker has. quarantined is true if another worker's was wrong.
@@ -195,7 +194,8 @@ func (w *Workers) NewJob(id uint64, shards []dataset.ShardRef, o Options) *Job {
 // Begin begins a round. known has the results of a gather round that are recorded; audit lists the tasks, ascending, that
 // two workers compute.
 func (j *Job) Begin(dst []Action, now time.Time, number uint64, r *round.Round, known []Known, audit []int) []Action {
-	j.now, j.list, j.listed, j.over = now, dst, j.listed[:0], false
+	j.start(dst)
+	j.now, j.over = now, false
 	j.number, j.spec, j.began, j.seen, j.open = number, r, now, 0, r.Tasks
 	if cap(j.tasks) < r.Tasks {
 		j.tasks = make([]task, r.Tasks)
@@ -220,23 +220,30 @@ func (j *Job) Begin(dst []Action, now time.Time, number uint64, r *round.Round, 
 
 // Step applies an event and appends the actions that follow from it to dst.
 func (j *Job) Step(dst []Action, now time.Time, e Event) []Action {
-	j.now, j.list, j.listed = now, dst, j.listed[:0]
-	switch {
-	case e.Kind == ResultRecorded && e.Late, e.Kind == ResultLost && e.Late:
-		j.late--
-	case e.Kind == RecordingLate:
+	j.start(dst)
+	j.now = now
+	switch e := e.(type) {
+	case *ResultRecorded:
+		if e.Late {
+			j.late--
+		}
+	case *ResultLost:
+		if e.Late {
+			j.late--
+		}
+	case *RecordingLate:
 		j.late++
 	}
-	j.event = e // an argument would be allocated for each event
 	if j.spec != nil {
-		j.kind.step(&j.event)
+		j.kind.step(e)
 	}
 	return j.take()
 }
 
 // End ends the round, complete or not: its slots are free.
 func (j *Job) End(dst []Action, now time.Time) []Action {
-	j.now, j.list = now, dst
+	j.start(dst)
+	j.now = now
 	j.endRound()
 	return j.take()
 }
@@ -251,10 +258,11 @@ func (j *Job) endRound() {
 
 // Close ends the job: its workers stop its tasks and forget what they keep.
 func (j *Job) Close(dst []Action, now time.Time) []Action {
-	j.now, j.list = now, dst
+	j.start(dst)
+	j.now = now
 	j.endRound()
 	for _, name := range slices.Sorted(maps.Keys(j.sent)) {
-		j.do(Action{Kind: SendForget, Worker: name})
+		j.do(&SendForget{Worker: name})
 	}
 	delete(j.workers.claims, j.job)
 	if j.budget != nil {
@@ -268,10 +276,10 @@ func (j *Job) Close(dst []Action, now time.Time) []Action {
 func (j *Job) take() []Action {
 	if j.freed {
 		j.freed = false
-		j.do(Action{Kind: WakeOthers})
+		j.do(&WakeOthers{})
 	}
-	list := j.list
-	j.list = nil
+	list := j.actions
+	j.actions = nil
 	return list
 }
 
@@ -281,23 +289,15 @@ func (j *Job) Compares(t int) bool { return t < len(j.tasks) && j.tasks[t].check
 // Computed returns how long the slowest partial of the last reduce round was computed, as workers say.
 func (j *Job) Computed() time.Duration { return j.reduce.slowest }
 
-// output collects the actions of a step.
-type output struct {
-	event Event // of the step
-	list  []Action
-	// over is true if the round is complete, has failed or begins again: nothing more is given out.
-	over bool
-}
+func (o *output) do(a Action) { o.actions = append(o.actions, a) }
 
-func (o *output) do(a Action) { o.list = append(o.list, a) }
+func (o *output) count(m Metric, n int) { o.do(&Count{Metric: m, N: n}) }
 
-func (o *output) count(m Metric, n int) { o.do(Action{Kind: Count, Metric: m, N: n}) }
-
-func (o *output) drop(reason DropReason) { o.do(Action{Kind: Drop, Drop: reason}) }
+func (o *output) drop(reason DropReason) { o.do(&Drop{Reason: reason}) }
 
 func (o *output) fail(format string, args ...any) {
 	o.over = true
-	o.do(Action{Kind: Fail, Err: fmt.Errorf(format, args...)})
+	o.do(&Fail{Err: fmt.Errorf(format, args...)})
 }
 
 // at returns a task with an attempt.
@@ -370,7 +370,7 @@ func (j *Job) send(name string, tasks ...uint32) {
 			j.workers.served[name] = served
 		}
 		served[j.job] = true
-		j.do(Action{Kind: SendSetup, Worker: name})
+		j.do(&SendSetup{Worker: name})
 	}
 	for i := range j.spec.Vars {
 		v := &j.spec.Vars[i]
@@ -384,7 +384,7 @@ func (j *Job) send(name string, tasks ...uint32) {
 			s.values[at].Version = v.Version
 		}
 		if len(v.Chunks) == 0 {
-			j.do(Action{Kind: SendValue, Worker: name, Var: i})
+			j.do(j.sendValue.put(SendValue{Worker: name, Var: i}))
 			continue
 		}
 		for from := 0; from < len(v.Chunks); { // few actions: there may be very many chunks, and workers
@@ -392,14 +392,14 @@ func (j *Job) send(name string, tasks ...uint32) {
 			for to < len(v.Chunks) && s.knows(v.Chunks[to]) == known {
 				to++
 			}
-			j.do(Action{Kind: SendChunks, Worker: name, Var: i, Chunk: from, N: to - from, Known: known})
+			j.do(&SendChunks{Worker: name, Var: i, From: from, N: to - from, Known: known})
 			from = to
 		}
 	}
 	j.sent[name] = s
 	from := len(j.listed)
 	j.listed = append(j.listed, tasks...)
-	j.do(Action{Kind: SendRun, Worker: name, Tasks: j.listed[from:]})
+	j.do(j.sendRun.put(SendRun{Worker: name, Tasks: j.listed[from:]}))
 	for _, t := range tasks {
 		if l := j.tasks[t].leaseOf(name); l != nil {
 			l.since = j.now
@@ -408,7 +408,7 @@ func (j *Job) send(name string, tasks ...uint32) {
 }
 
 // lacks sends a worker what it lacks, and its tasks again. Checked tasks are sent one by one: each is answered alone.
-func (j *Job) lacks(e *Event) {
+func (j *Job) lacks(e *WorkerLacks) {
 	if e.Round != j.number {
 		j.drop(Stale)
 		return
@@ -447,7 +447,7 @@ func (j *Job) lacks(e *Event) {
 }
 
 // taskFailed has a task tried again, or compared, or fails the job.
-func (j *Job) taskFailed(e *Event) {
+func (j *Job) taskFailed(e *TaskFailed) {
 	if e.Round != j.number || e.Task >= len(j.tasks) || !j.workers.Trusts(e.Worker) {
 		j.drop(Stale)
 		return
@@ -462,8 +462,8 @@ func (j *Job) taskFailed(e *Event) {
 	case e.Permanent:
 		j.fail("%w", failure)
 		return
-	case e.Result.NotFinite != "" && j.kind == kind(j.reduce):
-		j.notFinite(e.Task, l, e.Result)
+	case e.NotFinite && j.kind == kind(j.reduce):
+		j.notFinite(e.Task, l, Result{NotFinite: e.Reason})
 		return
 	}
 	j.end(l)
@@ -490,6 +490,6 @@ func (j *Job) taskFailed(e *Event) {
 	}
 	pause := pauseAfter(s.tries, len(j.able()))
 	s.notBefore = j.now.Add(pause)
-	j.do(Action{Kind: Retried, Task: e.Task, Worker: e.Worker, Pause: pause, Reason: e.Reason, Err: failure})
+	j.do(&Retried{Task: e.Task, Worker: e.Worker, Pause: pause, Reason: e.Reason, Err: failure})
 	j.kind.retry(e.Task)
 }

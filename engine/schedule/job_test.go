@@ -27,37 +27,38 @@ func TestTasksAreSmall(t *testing.T) {
 		ended := make([]bool, n)
 		follow := func(list []Action) {
 			for _, a := range list {
-				switch a.Kind {
-				case SendRun:
+				switch a := a.(type) {
+				case *SendRun:
 					for _, task := range a.Tasks {
 						given[task] = true
 					}
-				case Ended:
-					ended[a.Tasks[0]] = true
+				case *Ended:
+					ended[a.Task] = true
 				}
 			}
 		}
 		follow(s.begin(gatherRound(n)))
 		s.join("w", 1)
 		for range rapid.IntRange(0, 20).Draw(t, "events") {
-			e := Event{Task: rapid.IntRange(0, n-1).Draw(t, "task"), Worker: "w", Result: Result{Digest: digests.Digest{1}}}
+			task, result := rapid.IntRange(0, n-1).Draw(t, "task"), Result{Digest: digests.Digest{1}}
+			var e Event
 			switch rapid.SampledFrom([]string{"wake", "fail", "announce", "store", "record", "lose"}).Draw(t, "event") {
 			case "wake":
-				e.Kind = Woken
+				e = &Woken{}
 			case "fail":
-				e.Kind = TaskFailed
+				e = &TaskFailed{Task: task, Worker: "w"}
 			case "announce":
-				if !given[e.Task] {
+				if !given[task] {
 					continue
 				}
-				e.Kind = ResultAnnounced
+				e = &ResultAnnounced{Task: task, Worker: "w", Result: result}
 			case "store":
-				e.Kind = ResultStored
+				e = &ResultStored{Task: task, Result: result}
 			case "record":
-				e.Kind = ResultRecorded
+				e = &ResultRecorded{Task: task, Result: result}
 			case "lose":
-				e.Kind = ResultLost
-				ended[e.Task] = false
+				e = &ResultLost{Task: task}
+				ended[task] = false
 			}
 			s.now = s.now.Add(10 * time.Second)
 			if s.round == 0 || s.job.over {
@@ -87,9 +88,9 @@ func TestLeasesBehind(t *testing.T) {
 	if v := b.job.View(st.now); v.Left != 1 {
 		t.Errorf("view %+v", v)
 	}
-	list := a.step(Event{Kind: ResultAnnounced, Worker: "w", Result: Result{Digest: digests.Digest{1}}})
-	if len(actionsOf(list, Store)) != 1 || second.isBehind() {
-		t.Errorf("actions %+v; behind: %v", list, second.isBehind())
+	list := a.step(&ResultAnnounced{Worker: "w", Result: Result{Digest: digests.Digest{1}}})
+	if len(actionsOf[Store](list)) != 1 || second.isBehind() {
+		t.Errorf("actions %s; behind: %v", showAll(list), second.isBehind())
 	}
 }
 
@@ -98,7 +99,7 @@ func TestUnableWorkers(t *testing.T) {
 	s := newStage(t).job(1, Options{})
 	s.join("w1", 1)
 	s.begin(gatherRound(1))
-	if list := s.step(Event{Kind: TaskFailed, Worker: "w1", Unable: true}); len(actionsOf(list, Fail)) != 1 {
+	if list := s.step(&TaskFailed{Worker: "w1", Unable: true}); len(actionsOf[Fail](list)) != 1 {
 		t.Error("the only worker is unable, and the job goes on")
 	}
 	s.job.End(nil, s.now)
@@ -107,8 +108,8 @@ func TestUnableWorkers(t *testing.T) {
 		t.Fatalf("w2 is sent %v", tasks)
 	}
 	s.workers.Hear(Report{Name: "w2", Leaving: true}, s.now) // the round has not seen it yet
-	if list := s.step(Event{Kind: TaskFailed, Worker: "w2"}); len(actionsOf(list, Fail)) > 0 {
-		t.Errorf("actions %+v", list)
+	if list := s.step(&TaskFailed{Worker: "w2"}); len(actionsOf[Fail](list)) > 0 {
+		t.Errorf("actions %s", showAll(list))
 	}
 }
 
@@ -135,10 +136,13 @@ func TestLateEvents(t *testing.T) {
 	s.job.End(nil, s.now)
 	for _, r := range []*round.Round{gatherRound(1), reduceRound(1)} {
 		s.begin(r)
-		for _, kind := range []EventKind{ResultStored, ResultRecorded, ResultLost, SkipsRecorded, LeaderComputed} {
-			list := s.job.Step(nil, s.now, Event{Kind: kind, Round: 1, Task: 8, Tasks: []uint32{7, 8}})
+		for _, e := range []Event{
+			&ResultStored{Round: 1, Task: 8}, &ResultRecorded{Round: 1, Task: 8}, &ResultLost{Round: 1, Task: 8},
+			&SkipsRecorded{Round: 1, Tasks: []uint32{7, 8}}, &LeaderComputed{Round: 1, Task: 8},
+		} {
+			list := s.job.Step(nil, s.now, e)
 			if len(list) > 0 || s.job.open != 1 {
-				t.Errorf("event %d: %+v, %d tasks are open", kind, list, s.job.open)
+				t.Errorf("event %T: %s, %d tasks are open", e, showAll(list), s.job.open)
 			}
 		}
 		s.job.End(nil, s.now)
@@ -153,9 +157,9 @@ func TestViewAfterRound(t *testing.T) {
 	r.Groups = []int32{0, 0, 0}
 	s.begin(r)
 	result := Result{Digest: digests.Digest{1}, Took: 10 * time.Second}
-	for _, kind := range []EventKind{ResultAnnounced, ResultStored, ResultRecorded} {
-		s.step(Event{Kind: kind, Worker: "w", Result: result})
-	}
+	s.step(&ResultAnnounced{Worker: "w", Result: result})
+	s.step(&ResultStored{Result: result})
+	s.step(&ResultRecorded{Result: result})
 	s.pass(estimateEvery)
 	if v := s.job.View(s.now); v.Left != 2 || len(v.Running) == 0 {
 		t.Errorf("during the round: %+v", v)
@@ -189,7 +193,7 @@ func TestViewOfSharedWorker(t *testing.T) {
 		t.Fatalf("running: %s", got)
 	}
 	st.now = st.now.Add(10 * time.Second)
-	a.step(Event{Kind: ResultAnnounced, Worker: "w", Result: Result{Digest: digests.Digest{1}, Took: 10 * time.Second}})
+	a.step(&ResultAnnounced{Worker: "w", Result: Result{Digest: digests.Digest{1}, Took: 10 * time.Second}})
 	b.pass(time.Second)
 	got := running()
 	if strings.Count(got, ";") != 1 || !strings.Contains(got, "after 10s;") {
@@ -222,10 +226,10 @@ func TestSpeculateBesideHeld(t *testing.T) {
 	r := gatherRound(4)
 	r.Groups = []int32{0, 0, 1, 1} // task 3 waits until it is known how long task 2 takes
 	s.begin(r)
-	s.step(Event{Kind: ResultAnnounced, Worker: "w1", Result: Result{Digest: digests.Digest{1}, Took: time.Second}})
+	s.step(&ResultAnnounced{Worker: "w1", Result: Result{Digest: digests.Digest{1}, Took: time.Second}})
 	list := s.pass(10 * time.Second)
 	if v := s.job.View(s.now); v.Held != 1 || len(runsOf(list, "w1")) != 1 || len(runsOf(list, "w2")) != 1 {
-		t.Errorf("%d tasks are held back; actions %+v", v.Held, list)
+		t.Errorf("%d tasks are held back; actions %s", v.Held, showAll(list))
 	}
 }
 
@@ -240,9 +244,9 @@ func TestBudgetOfLostResult(t *testing.T) {
 	r.Groups = []int32{0}
 	s.begin(r)
 	s.workers.Unreachable("w")
-	s.step(Event{Kind: Woken})
-	s.step(Event{Kind: ResultAnnounced, Worker: "w", Result: Result{Digest: digests.Digest{1}}})
-	s.step(Event{Kind: ResultLost})
+	s.step(&Woken{})
+	s.step(&ResultAnnounced{Worker: "w", Result: Result{Digest: digests.Digest{1}}})
+	s.step(&ResultLost{})
 	if g := &share.groups[0]; s.job.tasks[0].state != Waiting || g.left != 1 {
 		t.Errorf("%d tasks are left", g.left)
 	}
@@ -258,14 +262,14 @@ func TestManyChunks(t *testing.T) {
 	}
 	r := gatherRound(2)
 	r.Vars = []round.Var{v}
-	if list := actionsOf(s.begin(r), SendChunks); len(list) != 1 || list[0].N != 1000 || list[0].Known {
+	if list := actionsOf[SendChunks](s.begin(r)); len(list) != 1 || list[0].N != 1000 || list[0].Known {
 		t.Errorf("actions %+v", list)
 	}
-	s.step(Event{Kind: ResultAnnounced, Worker: "w", Result: Result{Digest: digest("7")}})
+	s.step(&ResultAnnounced{Worker: "w", Result: Result{Digest: digest("7")}})
 	s.job.End(nil, s.now)
 	r.Vars[0].Version = 2
-	list := actionsOf(s.begin(r), SendChunks)
-	if len(list) != 3 || list[1].Chunk != 7 || list[1].N != 1 || !list[1].Known || list[2].Chunk != 8 || list[2].N != 992 {
+	list := actionsOf[SendChunks](s.begin(r))
+	if len(list) != 3 || list[1].From != 7 || list[1].N != 1 || !list[1].Known || list[2].From != 8 || list[2].N != 992 {
 		t.Errorf("actions %+v", list)
 	}
 }

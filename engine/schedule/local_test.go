@@ -48,25 +48,25 @@ func (w *oneWorker) perform(actions []Action) {
 		}
 	}
 	var then []Event
-	for i := range actions {
-		switch a := &actions[i]; a.Kind {
-		case SendRun:
+	for _, a := range actions {
+		switch a := a.(type) {
+		case *SendRun:
 			for _, t := range a.Tasks {
 				w.given = append(w.given, int(t))
 				w.running = append(w.running, runningTask{int(t), w.now.Add(time.Duration(w.took[t] * float64(time.Second)))})
 			}
-		case SendStop:
+		case *SendStop:
 			w.running = slices.DeleteFunc(w.running, func(r runningTask) bool { return r.task == a.Task })
-		case Store:
-			then = append(then, Event{Kind: ResultStored, Task: a.Task, Result: a.Result})
-		case Record:
-			then = append(then, Event{Kind: ResultRecorded, Task: a.Task, Result: a.Result})
-		case RecordSkips:
+		case *Store:
+			then = append(then, &ResultStored{Task: a.Task, Result: a.Result})
+		case *Record:
+			then = append(then, &ResultRecorded{Task: a.Task, Result: a.Result})
+		case *RecordSkips:
 			w.skipped += len(a.Tasks)
-			then = append(then, Event{Kind: SkipsRecorded, Tasks: slices.Clone(a.Tasks)})
-		case Finish:
+			then = append(then, &SkipsRecorded{Tasks: slices.Clone(a.Tasks)})
+		case *Finish:
 			w.done = true
-		case Fail:
+		case *Fail:
 			w.t.Fatal(a.Err)
 		}
 	}
@@ -93,14 +93,14 @@ func (w *oneWorker) finish() float64 {
 		}
 		if first < 0 || tick.Before(w.running[first].end) {
 			w.now, tick = tick, tick.Add(time.Second)
-			w.perform(w.step(Event{Kind: Tick}))
+			w.perform(w.step(&Tick{}))
 			continue
 		}
 		r := w.running[first]
 		w.running = slices.Delete(w.running, first, first+1)
 		w.now = r.end
 		took := time.Duration(w.took[r.task] * float64(time.Second))
-		w.perform(w.step(Event{Kind: ResultAnnounced, Worker: "here", Task: r.task, Result: Result{Digest: digests.Digest{1}, Took: took}}))
+		w.perform(w.step(&ResultAnnounced{Worker: "here", Task: r.task, Result: Result{Digest: digests.Digest{1}, Took: took}}))
 	}
 	return w.now.Sub(began).Seconds()
 }

@@ -18,18 +18,18 @@ func TestDelay(t *testing.T) {
 		began := s.now
 		s.begin(reduceRound(len(answers)))
 		if again {
-			s.step(Event{Kind: TaskFailed, Worker: "w"})
+			s.step(&TaskFailed{Worker: "w"})
 			if list := s.pass(firstPause); len(runsOf(list, "w")) != 1 {
-				t.Fatalf("actions %+v", list)
+				t.Fatalf("actions %s", showAll(list))
 			}
 		}
 		var last []Action
 		for task, after := range answers {
 			s.now = began.Add(after)
-			last = s.step(Event{Kind: PartialArrived, Worker: "w", Task: task, Took: 10 * ms})
+			last = s.step(&PartialArrived{Worker: "w", Task: task, Took: 10 * ms})
 		}
-		if len(actionsOf(last, Finish)) != 1 {
-			t.Fatalf("actions %+v", last)
+		if len(actionsOf[Finish](last)) != 1 {
+			t.Fatalf("actions %s", showAll(last))
 		}
 		s.job.End(nil, s.now)
 	}
@@ -70,11 +70,11 @@ func TestPatience(t *testing.T) {
 		t.Errorf("patience of %v and %v", before, s.job.reduce.patience(false))
 	}
 	answer := func(worker string, task int) []Action {
-		return s.step(Event{Kind: PartialArrived, Worker: worker, Task: task, Took: time.Millisecond})
+		return s.step(&PartialArrived{Worker: worker, Task: task, Took: time.Millisecond})
 	}
 	waits := func(task int) {
 		answer("w1", 1-task)
-		if list := s.pass(limitsForTest.Slow - 1); len(actionsOf(list, SendRun)) > 0 {
+		if list := s.pass(limitsForTest.Slow - 1); len(actionsOf[SendRun](list)) > 0 {
 			t.Errorf("after almost %v the actions are %+v", limitsForTest.Slow, list)
 		}
 		list := s.pass(1)
@@ -94,8 +94,8 @@ func TestPatience(t *testing.T) {
 			t.Errorf("w1 is sent %v", runsOf(list, "w1"))
 		}
 		answer("w1", 0)
-		if list := answer("w1", 1); len(actionsOf(list, Finish)) != 1 {
-			t.Errorf("actions %+v", list)
+		if list := answer("w1", 1); len(actionsOf[Finish](list)) != 1 {
+			t.Errorf("actions %s", showAll(list))
 		}
 	}
 	if after := s.job.reduce.patience(true); after > before {
@@ -110,10 +110,10 @@ func TestPatienceDoubles(t *testing.T) {
 	s.begin(reduceRound(1))
 	for copies := range maxCopies + 2 {
 		wait := 2 * limitsForTest.Lost << min(copies, maxCopies)
-		if list := s.pass(wait - 1); len(actionsOf(list, SendRun)) > 0 {
+		if list := s.pass(wait - 1); len(actionsOf[SendRun](list)) > 0 {
 			t.Errorf("copy %d was sent too early", copies)
 		}
-		if list := s.pass(1); len(actionsOf(list, SendRun)) != 1 {
+		if list := s.pass(1); len(actionsOf[SendRun](list)) != 1 {
 			t.Errorf("copy %d was not sent after %v", copies, wait)
 		}
 	}
@@ -136,18 +136,18 @@ func TestLostBlobFailsNoJob(t *testing.T) {
 		s.join("w", 1)
 		s.begin(reduceRound(1))
 		fail := func() []Action {
-			return s.step(Event{Kind: TaskFailed, Worker: "w", BlobLost: lost, Reason: "no blob"})
+			return s.step(&TaskFailed{Worker: "w", BlobLost: lost, Reason: "no blob"})
 		}
-		if list := fail(); len(actionsOf(list, Fail)) > 0 {
+		if list := fail(); len(actionsOf[Fail](list)) > 0 {
 			t.Error("it fails at once")
 		}
 		s.pass(limitsForTest.GiveUp)
-		if list := fail(); len(actionsOf(list, Fail)) > 0 {
+		if list := fail(); len(actionsOf[Fail](list)) > 0 {
 			t.Errorf("it fails after %v", limitsForTest.GiveUp)
 		}
 		s.pass(LongestPause)
 		list := fail()
-		if failed := len(actionsOf(list, Fail)) > 0; failed == lost {
+		if failed := len(actionsOf[Fail](list)) > 0; failed == lost {
 			t.Errorf("a blob is lost: %v; the job fails: %v", lost, failed)
 		}
 		if since := s.job.tasks[0].failing; since.Equal(s.now) != lost {
@@ -162,22 +162,22 @@ func TestSumOverCompared(t *testing.T) {
 	s.join("w1", 1)
 	s.join("w2", 1)
 	s.begin(reduceRound(2), 0)
-	result := Result{Digest: digests.Digest{1}}
+	digest := digests.Digest{1}
 	sum := func(when string) {
 		t.Helper()
-		list := s.step(Event{Kind: PartialArrived, Worker: "w1", Level: 1})
-		if drops := actionsOf(list, Drop); len(drops) != 1 || drops[0].Drop != Stale || len(actionsOf(list, UsePartial)) > 0 {
-			t.Errorf("%s: %+v", when, list)
+		list := s.step(&PartialArrived{Worker: "w1", Level: 1})
+		if drops := actionsOf[Drop](list); len(drops) != 1 || drops[0].Reason != Stale || len(actionsOf[UsePartial](list)) > 0 {
+			t.Errorf("%s: %s", when, showAll(list))
 		}
 	}
 	sum("before")
-	s.step(Event{Kind: PartialArrived, Worker: "w1", Result: result})
-	if list := s.step(Event{Kind: PartialArrived, Worker: "w2", Result: result}); len(actionsOf(list, UseKept)) != 1 {
-		t.Errorf("actions %+v", list)
+	s.step(&PartialArrived{Worker: "w1", Digest: digest})
+	if list := s.step(&PartialArrived{Worker: "w2", Digest: digest}); len(actionsOf[UseKept](list)) != 1 {
+		t.Errorf("actions %s", showAll(list))
 	}
 	sum("after")
-	if list := s.step(Event{Kind: PartialArrived, Worker: "w1", Task: 1}); len(actionsOf(list, UsePartial)) != 1 || len(actionsOf(list, Finish)) != 1 {
-		t.Errorf("another task: %+v", list)
+	if list := s.step(&PartialArrived{Worker: "w1", Task: 1}); len(actionsOf[UsePartial](list)) != 1 || len(actionsOf[Finish](list)) != 1 {
+		t.Errorf("another task: %s", showAll(list))
 	}
 }
 
@@ -189,16 +189,16 @@ func TestHoldIsRepeated(t *testing.T) {
 		r.Shards = append(r.Shards, ref.Digest)
 	}
 	s.workers.Hear(r, s.now)
-	if holds := actionsOf(s.begin(reduceRound(8)), SendHold); len(holds) != 1 || len(holds[0].Shards) != 8 {
+	if holds := actionsOf[SendHold](s.begin(reduceRound(8))); len(holds) != 1 || len(holds[0].Shards) != 8 {
 		t.Errorf("holds %+v", holds)
 	}
-	if holds := actionsOf(s.pass(limitsForTest.Hold-1), SendHold); len(holds) > 0 {
+	if holds := actionsOf[SendHold](s.pass(limitsForTest.Hold - 1)); len(holds) > 0 {
 		t.Errorf("too early: %+v", holds)
 	}
-	if holds := actionsOf(s.pass(1), SendHold); len(holds) != 1 || len(holds[0].Shards) != 1 || holds[0].Shards[0] != s.shards[7] {
+	if holds := actionsOf[SendHold](s.pass(1)); len(holds) != 1 || len(holds[0].Shards) != 1 || holds[0].Shards[0] != s.shards[7] {
 		t.Errorf("holds %+v", holds)
 	}
-	if holds := actionsOf(s.pass(1), SendHold); len(holds) > 0 {
+	if holds := actionsOf[SendHold](s.pass(1)); len(holds) > 0 {
 		t.Errorf("again at once: %+v", holds)
 	}
 }

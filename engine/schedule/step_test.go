@@ -68,49 +68,56 @@ func (w *world) perform(j *Job, actions []Action) {
 		w.t.Fatal(err)
 	}
 	at := w.rounds[j]
-	for i := range actions {
-		a := actions[i]
-		switch tasks := slices.Clone(a.Tasks); a.Kind {
-		case SendRun:
-			w.pending = append(w.pending, func() { w.run(j, at.n, a.Worker, tasks) })
-		case Store:
-			w.pending = append(w.pending, func() { w.store(j, at.n, &a) })
-		case Record:
-			recorded := Event{Kind: ResultRecorded, Round: at.n, Task: a.Task, Result: a.Result}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case *SendRun:
+			worker, tasks := a.Worker, slices.Clone(a.Tasks)
+			w.pending = append(w.pending, func() { w.run(j, at.n, worker, tasks) })
+		case *Store:
+			w.pending = append(w.pending, func() { w.store(j, at.n, a) })
+		case *Record:
+			recorded := &ResultRecorded{Round: at.n, Task: a.Task, Result: a.Result}
 			recorded.Late = a.Async && !w.gentle && rapid.IntRange(0, 9).Draw(w.t, "late") == 0
 			w.pending = append(w.pending, func() {
 				if recorded.Late {
-					w.step(j, Event{Kind: RecordingLate})
+					w.step(j, &RecordingLate{})
 				}
 				w.pending = append(w.pending, func() { w.step(j, recorded) })
 			})
-		case RecordSkips:
-			w.pending = append(w.pending, func() { w.step(j, Event{Kind: SkipsRecorded, Round: at.n, Tasks: tasks}) })
-		case Compute:
+		case *RecordSkips:
+			tasks := slices.Clone(a.Tasks)
+			w.pending = append(w.pending, func() { w.step(j, &SkipsRecorded{Round: at.n, Tasks: tasks}) })
+		case *Compute:
 			w.pending = append(w.pending, func() { w.verify(j, at.n, a.Task) })
-		case Quarantine:
+		case *Quarantine:
 			if w.accused[a.Worker] = true; a.Worker != w.liar {
 				w.t.Fatalf("worker %s is quarantined: %s", a.Worker, a.Reason)
 			}
-		case KeepPartial:
+		case *KeepPartial:
 			at.kept[fmt.Sprint(a.Task, a.Worker)] = true
-		case UseKept:
+		case *UseKept:
 			if !at.kept[fmt.Sprint(a.Task, a.Worker)] || at.covered[a.Task] || a.Worker == w.liar {
 				w.t.Fatalf("the partial %d of %s is used", a.Task, a.Worker)
 			}
 			at.covered[a.Task] = true
-		case Restart:
+		case *Restart:
 			w.begin(j)
 			return
-		case Ended:
-			for _, t := range tasks {
+		case *Ended:
+			at.ended[a.Task] = true
+		case *EndedBefore:
+			for _, t := range a.Tasks {
 				at.ended[int(t)] = true
 			}
-		case Finish:
+		case *NotRun:
+			for _, t := range a.Tasks {
+				at.ended[int(t)] = true
+			}
+		case *Finish:
 			if at.complete = true; at.r.How == round.Gather && len(at.ended) != at.r.Tasks || at.r.How == round.Reduce && len(at.covered) != at.r.Tasks {
 				w.t.Fatalf("the round of %d tasks is complete after %v %v", at.r.Tasks, at.ended, at.covered)
 			}
-		case Fail:
+		case *Fail:
 			at.failed = a.Err
 		}
 	}
@@ -132,18 +139,19 @@ func (w *world) run(j *Job, n uint64, worker string, tasks []uint32) {
 		if worker == w.liar {
 			text = "wrong"
 		}
-		e := Event{Round: n, Worker: worker, Task: task, Result: Result{Digest: digest(text), Took: time.Duration(1+task) * 100 * time.Millisecond}}
+		took := time.Duration(1+task) * 100 * time.Millisecond
+		var e Event
 		switch {
 		case what == 9: // lost
 			continue
 		case what == 8:
-			e.Kind, e.Reason = TaskFailed, "the disk is full"
+			e = &TaskFailed{Round: n, Worker: worker, Task: task, Reason: "the disk is full"}
 		case what == 7:
-			e = Event{Kind: WorkerLacks, Round: n, Worker: worker, Setup: rapid.Bool().Draw(w.t, "lacks the job"), Values: []Value{{1, n}}}
+			e = &WorkerLacks{Round: n, Worker: worker, Setup: rapid.Bool().Draw(w.t, "lacks the job"), Values: []Value{{1, n}}}
 		case at.r.How == round.Gather:
-			e.Kind = ResultAnnounced
+			e = &ResultAnnounced{Round: n, Worker: worker, Task: task, Result: Result{Digest: digest(text), Took: took}}
 		default:
-			e.Kind = PartialArrived
+			e = &PartialArrived{Round: n, Worker: worker, Task: task, Digest: digest(text), Took: took}
 			if !at.covered[task] && !j.Compares(task) {
 				at.covered[task] = j.workers.Trusts(worker)
 			}
@@ -152,16 +160,16 @@ func (w *world) run(j *Job, n uint64, worker string, tasks []uint32) {
 	}
 }
 
-func (w *world) store(j *Job, n uint64, a *Action) {
-	e := Event{Kind: ResultStored, Round: n, Task: a.Task, Result: a.Result}
+func (w *world) store(j *Job, n uint64, a *Store) {
+	var e Event = &ResultStored{Round: n, Task: a.Task, Result: a.Result}
 	if !w.gentle && rapid.IntRange(0, 5).Draw(w.t, "stored") == 0 {
-		e.Kind, e.Err = ResultLost, errors.New("the disk is full")
+		e = &ResultLost{Round: n, Task: a.Task, Err: errors.New("the disk is full")}
 	}
 	w.step(j, e)
 }
 
 func (w *world) verify(j *Job, n uint64, task int) {
-	e := Event{Kind: LeaderComputed, Round: n, Task: task, Result: Result{Digest: digest(fmt.Sprint("r", task))}}
+	e := &LeaderComputed{Round: n, Task: task, Result: Result{Digest: digest(fmt.Sprint("r", task))}}
 	if !w.gentle && rapid.IntRange(0, 5).Draw(w.t, "verified") == 0 {
 		e.Err = errors.New("a shard is not available")
 	}
@@ -188,11 +196,11 @@ func (w *world) turn() {
 		w.workers.Expire(w.now)
 	}
 	for _, j := range w.jobs {
-		kind := Woken
+		var e Event = &Woken{}
 		if rapid.Bool().Draw(w.t, "tick") {
-			kind = Tick
+			e = &Tick{}
 		}
-		w.step(j, Event{Kind: kind})
+		w.step(j, e)
 	}
 }
 
@@ -269,7 +277,7 @@ func TestSteps(t *testing.T) {
 			w.workers.HeardAll(w.now)
 			w.workers.Expire(w.now)
 			for _, j := range w.jobs {
-				w.step(j, Event{Kind: Tick})
+				w.step(j, &Tick{})
 			}
 		}
 		for _, j := range w.jobs {
@@ -300,12 +308,14 @@ func BenchmarkStep(b *testing.B) {
 	j := w.NewJob(1, nil, Options{})
 	r := &round.Round{Tasks: 64, Vars: []round.Var{{ID: 1}}}
 	var actions []Action
+	var e PartialArrived
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		r.Vars[0].Version++
 		actions = j.Begin(actions[:0], now, uint64(n), r, nil, nil)
 		for t := range r.Tasks {
-			actions = j.Step(actions[:0], now, Event{Kind: PartialArrived, Round: uint64(n), Worker: "a", Task: t})
+			e = PartialArrived{Round: uint64(n), Worker: "a", Task: t}
+			actions = j.Step(actions[:0], now, &e)
 		}
 		actions = j.End(actions[:0], now)
 	}

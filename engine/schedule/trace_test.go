@@ -86,8 +86,8 @@ func runTrace(t *testing.T, text string) string {
 		r.actions = r.actions[:0]
 		r.event(line)
 		fmt.Fprintln(&b, line)
-		for i := range r.actions {
-			fmt.Fprintln(&b, "  "+show(&r.actions[i]))
+		for _, a := range r.actions {
+			fmt.Fprintln(&b, "  "+show(a))
 		}
 		if err := checkAll(r.workers, slices.Collect(maps.Values(r.jobs))...); err != nil {
 			t.Fatalf("after %q: %v", line, err)
@@ -167,7 +167,7 @@ func (r *tracer) event(line string) {
 func (r *tracer) wake() {
 	for id := uint64(0); id < 100; id++ {
 		if j := r.jobs[id]; j != nil {
-			r.actions = j.Step(r.actions, r.now, Event{Kind: Woken})
+			r.actions = j.Step(r.actions, r.now, &Woken{})
 		}
 	}
 }
@@ -202,12 +202,10 @@ func (r *tracer) begin() {
 
 // parse makes an event of a line.
 func (r *tracer) parse(what, reason string) Event {
-	e := Event{Round: r.round, Reason: reason, BlobLost: r.has("lost"), Late: r.has("late"), Setup: r.has("setup"), Malformed: r.has("malformed")}
-	if n := r.args["round"]; n != "" {
-		e.Round = uint64(r.number(n))
+	n := r.round
+	if text := r.args["round"]; text != "" {
+		n = uint64(r.number(text))
 	}
-	e.Took = r.duration(r.args["took"])
-	e.Result = Result{Digest: digest(r.args["digest"]), Took: e.Took}
 	word := func(i int) string {
 		if i < len(r.words) {
 			return r.words[i]
@@ -215,54 +213,60 @@ func (r *tracer) parse(what, reason string) Event {
 		r.t.Fatalf("the event %q lacks an argument", r.words)
 		return ""
 	}
+	task := func(i int) int { return r.number(word(i)) }
+	took, late, lost := r.duration(r.args["took"]), r.has("late"), r.has("lost")
+	result := Result{Digest: digest(r.args["digest"]), Took: took}
 	switch what {
 	case "woken":
-		e.Kind = Woken
+		return &Woken{}
 	case "tick":
-		e.Kind = Tick
+		return &Tick{}
 	case "partial":
-		e.Kind, e.Worker, e.Level, e.Task = PartialArrived, word(1), r.number(word(2)), r.number(word(3))
+		return &PartialArrived{
+			Round: n, Worker: word(1), Level: task(2), Task: task(3), Digest: result.Digest, Took: took, Malformed: r.has("malformed"),
+		}
 	case "announced":
-		e.Kind, e.Worker, e.Task = ResultAnnounced, word(1), r.number(word(2))
+		return &ResultAnnounced{Round: n, Worker: word(1), Task: task(2), Result: result}
 	case "stored":
-		e.Kind, e.Task = ResultStored, r.number(word(1))
+		return &ResultStored{Round: n, Task: task(1), Result: result}
 	case "recorded":
-		e.Kind, e.Task = ResultRecorded, r.number(word(1))
+		return &ResultRecorded{Round: n, Task: task(1), Result: result, Late: late}
 	case "late":
-		e.Kind = RecordingLate
+		return &RecordingLate{}
 	case "lost":
-		e.Kind, e.Task, e.Err = ResultLost, r.number(word(1)), errors.New(reason)
+		return &ResultLost{Round: n, Task: task(1), Err: errors.New(reason), Late: late}
 	case "skipped":
-		e.Kind = SkipsRecorded
+		e := &SkipsRecorded{Round: n}
 		for _, w := range r.words[1:] {
 			e.Tasks = append(e.Tasks, uint32(r.number(w)))
 		}
+		return e
 	case "failed":
-		e.Kind, e.Worker, e.Task = TaskFailed, word(1), r.number(word(2))
-		e.Permanent, e.Unable = r.has("permanent"), r.has("unable")
-		if r.has("notfinite") {
-			e.Result.NotFinite = reason
+		return &TaskFailed{
+			Round: n, Worker: word(1), Task: task(2), Reason: reason,
+			Permanent: r.has("permanent"), Unable: r.has("unable"), NotFinite: r.has("notfinite"), BlobLost: lost,
 		}
 	case "lacks":
-		e.Kind, e.Worker = WorkerLacks, word(1)
+		e := &WorkerLacks{Round: n, Worker: word(1), Setup: r.has("setup")}
 		for _, v := range r.list("values") {
 			e.Values = append(e.Values, Value{uint16(v / 100), uint64(v % 100)})
 		}
+		return e
 	case "verified":
-		e.Kind, e.Task = LeaderComputed, r.number(word(1))
+		e := &LeaderComputed{Round: n, Task: task(1), Result: result, BlobLost: lost}
 		if r.has("notfinite") {
 			e.Result.NotFinite = reason
 		} else if reason != "" {
 			e.Err = errors.New(reason)
 		}
+		return e
 	case "checkpoint":
-		e.Kind, e.Worker, e.Task = CheckpointArrived, word(1), r.number(word(2))
+		return &CheckpointArrived{Round: n, Worker: word(1), Task: task(2)}
 	case "progress":
-		e.Kind, e.Worker, e.Task = ProgressArrived, word(1), r.number(word(2))
-	default:
-		r.t.Fatalf("there is no event %q", what)
+		return &ProgressArrived{Round: n, Worker: word(1), Task: task(2)}
 	}
-	return e
+	r.t.Fatalf("there is no event %q", what)
+	return nil
 }
 
 func (r *tracer) has(word string) bool { return slices.Contains(r.words, word) }
@@ -314,77 +318,82 @@ func digest(text string) (d digests.Digest) {
 }
 
 // show writes an action as a line of a trace.
-func show(a *Action) string {
+func show(a Action) string {
 	text := func(d digests.Digest) string { return strings.TrimRight(string(d[:]), "\x00") }
-	flags := ""
-	for _, f := range []struct {
-		set  bool
-		name string
-	}{{a.Known, " known"}, {a.Skipped, " skipped"}, {a.Async, " async"}} {
-		if f.set {
-			flags += f.name
+	flag := func(set bool, name string) string {
+		if set {
+			return " " + name
 		}
+		return ""
 	}
-	tasks := strings.Trim(fmt.Sprint(a.Tasks), "[]")
-	switch a.Kind {
-	case SendSetup:
+	list := func(tasks []uint32) string { return strings.Trim(fmt.Sprint(tasks), "[]") }
+	switch a := a.(type) {
+	case *SendSetup:
 		return "setup " + a.Worker
-	case SendValue:
+	case *SendValue:
 		return fmt.Sprintf("value %s %d", a.Worker, a.Var)
-	case SendChunks:
-		return fmt.Sprintf("chunks %s %d %d to %d%s", a.Worker, a.Var, a.Chunk, a.Chunk+a.N-1, flags)
-	case SendRun:
-		return fmt.Sprintf("run %s %s", a.Worker, tasks)
-	case SendStop:
+	case *SendChunks:
+		return fmt.Sprintf("chunks %s %d %d to %d%s", a.Worker, a.Var, a.From, a.From+a.N-1, flag(a.Known, "known"))
+	case *SendRun:
+		return fmt.Sprintf("run %s %s", a.Worker, list(a.Tasks))
+	case *SendStop:
 		return fmt.Sprintf("stop %s %d", a.Worker, a.Task)
-	case SendForget:
+	case *SendForget:
 		return "forget " + a.Worker
-	case SendHold:
+	case *SendHold:
 		held := "hold " + a.Worker
 		for _, s := range a.Shards {
 			held += " " + strings.TrimLeft(s.Digest[:63], "0") + s.Digest[63:]
 		}
 		return held
-	case UsePartial:
+	case *UsePartial:
 		return "use the partial"
-	case KeepPartial:
+	case *KeepPartial:
 		return fmt.Sprintf("keep %d of %s", a.Task, a.Worker)
-	case UseKept:
+	case *UseKept:
 		return fmt.Sprintf("use %d of %s", a.Task, a.Worker)
-	case UseCheckpoint:
+	case *UseCheckpoint:
 		return fmt.Sprintf("use the checkpoint of %d", a.Task)
-	case UseProgress:
+	case *UseProgress:
 		return fmt.Sprintf("use the progress of %d", a.Task)
-	case Drop:
-		return "drop: " + []string{"stale", "malformed", "duplicate"}[a.Drop]
-	case Store:
+	case *Drop:
+		return "drop: " + []string{"stale", "malformed", "duplicate"}[a.Reason]
+	case *Store:
 		return fmt.Sprintf("store %d of %s: %s", a.Task, a.Worker, text(a.Result.Digest))
-	case Record:
-		return fmt.Sprintf("record %d%s: %s", a.Task, flags, text(a.Result.Digest))
-	case RecordSkips:
-		return fmt.Sprintf("record that %s is not run, after %v", tasks, a.Took)
-	case Compute:
+	case *Record:
+		return fmt.Sprintf("record %d%s: %s", a.Task, flag(a.Async, "async"), text(a.Result.Digest))
+	case *RecordSkips:
+		return fmt.Sprintf("record that %s is not run, after %v", list(a.Tasks), a.Took)
+	case *Compute:
 		return fmt.Sprintf("compute %d", a.Task)
-	case Quarantine:
+	case *Quarantine:
 		return fmt.Sprintf("quarantine %s, jobs %v: %s", a.Worker, a.Jobs, a.Reason)
-	case Restart:
+	case *Restart:
 		return "restart"
-	case WakeOthers:
+	case *WakeOthers:
 		return "wake others"
-	case WakeJob:
+	case *WakeJob:
 		return fmt.Sprintf("wake %d", a.Job)
-	case Ended:
-		return fmt.Sprintf("ended %s%s", tasks, flags)
-	case Retried:
-		return fmt.Sprintf("retried %d after %s, in %v: %s %v", a.Task, a.Worker, a.Pause, a.Reason, a.Err)
-	case Computed:
+	case *Ended:
+		return fmt.Sprintf("ended %d", a.Task)
+	case *EndedBefore:
+		return "ended before " + list(a.Tasks)
+	case *NotRun:
+		return "not run " + list(a.Tasks)
+	case *Retried:
+		return fmt.Sprintf("retried %d after %s, in %v: %v", a.Task, a.Worker, a.Pause, a.Err)
+	case *RetriedLost:
+		return fmt.Sprintf("retried %d: the result is lost: %v", a.Task, a.Err)
+	case *RetriedNotFinite:
+		return fmt.Sprintf("retried %d after %s: not finite: %s", a.Task, a.Worker, a.Reason)
+	case *Computed:
 		return fmt.Sprintf("computed by %s: %d in %v", a.Worker, a.N, a.Took)
-	case Count:
+	case *Count:
 		return fmt.Sprintf("count %s: %d", []string{"retried", "wasted", "compared", "different"}[a.Metric], a.N)
-	case Finish:
+	case *Finish:
 		return "finish"
-	case Fail:
+	case *Fail:
 		return "fail: " + a.Err.Error()
 	}
-	return fmt.Sprintf("an action %d without a name", a.Kind)
+	return fmt.Sprintf("an action %T without a name", a)
 }

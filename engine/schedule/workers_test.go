@@ -2,7 +2,9 @@ package schedule
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,14 +64,16 @@ func (s *scene) begin(r *round.Round, audit ...int) []Action {
 
 // step applies an event of the round.
 func (s *scene) step(e Event) []Action {
-	e.Round = s.round
+	if n := reflect.ValueOf(e).Elem().FieldByName("Round"); n.IsValid() {
+		n.SetUint(s.round)
+	}
 	return s.job.Step(nil, s.now, e)
 }
 
 // pass lets time pass, and applies a tick.
 func (s *scene) pass(d time.Duration) []Action {
 	s.now = s.now.Add(d)
-	return s.step(Event{Kind: Tick})
+	return s.step(&Tick{})
 }
 
 func reduceRound(tasks int) *round.Round { return &round.Round{Op: 3, Tasks: tasks, How: round.Reduce} }
@@ -78,19 +82,28 @@ func gatherRound(tasks int) *round.Round {
 	return &round.Round{Op: 4, Tasks: tasks, How: round.Gather}
 }
 
-// actionsOf returns the actions of a kind.
-func actionsOf(list []Action, kind ActionKind) (found []Action) {
-	for i := range list {
-		if list[i].Kind == kind {
-			found = append(found, list[i])
+// actionsOf returns the actions of a type.
+func actionsOf[T any](list []Action) (found []*T) {
+	for _, a := range list {
+		if a, ok := any(a).(*T); ok {
+			found = append(found, a)
 		}
 	}
 	return found
 }
 
+// showAll writes actions as a trace does.
+func showAll(list []Action) string {
+	var lines []string
+	for _, a := range list {
+		lines = append(lines, show(a))
+	}
+	return strings.Join(lines, "; ")
+}
+
 // runsOf lists the tasks that a worker is sent.
 func runsOf(list []Action, worker string) (tasks []uint32) {
-	for _, a := range actionsOf(list, SendRun) {
+	for _, a := range actionsOf[SendRun](list) {
 		if a.Worker == worker {
 			tasks = append(tasks, a.Tasks...)
 		}

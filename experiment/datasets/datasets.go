@@ -93,7 +93,7 @@ func (r *Reader) Load(ctx context.Context, models bool) ([]*Set, *experiment.Lay
 func (r *Reader) Send(ctx context.Context, cl *client.Client, check, shared bool) (map[string]protocol.ExperimentData, error) {
 	sent := make(map[string]protocol.ExperimentData)
 	isThere := func(d *experiment.Dataset) error {
-		_, err := cl.Dataset(ctx, d.On)
+		_, err := cl.Datasets().Get(ctx, d.On)
 		if client.IsNotFound(err) { // a mistake here saves the imports of files
 			err = r.Spec.Error(d.At, "the cluster has no dataset %q", d.On)
 		}
@@ -117,7 +117,7 @@ func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Data
 			return sent, err
 		}
 		if s.groups != nil {
-			if _, err := cl.PutBlob(ctx, dataset.EncodeFolds(s.groups)); err != nil {
+			if _, err := cl.Blobs().Put(ctx, dataset.EncodeFolds(s.groups)); err != nil {
 				return sent, err
 			}
 		}
@@ -128,7 +128,7 @@ func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Data
 		if err != nil {
 			return sent, err
 		}
-		set, err := client.ImportFree(ctx, cl, protocol.DatasetPut{Name: d.Name, Shared: shared}, src, r.Options(checks))
+		set, err := cl.Datasets().ImportFree(ctx, protocol.DatasetPut{Name: d.Name, Shared: shared}, src, r.Options(checks))
 		if client.IsConflict(err) {
 			return sent, r.Spec.Error(d.At, "%v; give this experiment another name with the key name", err)
 		}
@@ -142,7 +142,7 @@ func (r *Reader) send(ctx context.Context, cl *client.Client, d *experiment.Data
 		return sent, err
 	}
 	sent.Folds = &protocol.ExperimentFolds{Folds: list.Folds, Overlap: list.Overlap}
-	sent.Folds.Digest, err = cl.PutBlob(ctx, dataset.EncodeFolds(list.Assigned))
+	sent.Folds.Digest, err = cl.Blobs().Put(ctx, dataset.EncodeFolds(list.Assigned))
 	return sent, err
 }
 

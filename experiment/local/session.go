@@ -190,7 +190,7 @@ func (s *session) run(ctx context.Context) error {
 		case e := <-s.events:
 			s.take(&e)
 		case <-tick.C:
-			s.step(schedule.Event{Kind: schedule.Tick})
+			s.step(&schedule.Tick{})
 			if ticks++; s.changed || ticks%showEvery == 0 {
 				s.show()
 			}
@@ -216,30 +216,29 @@ func (s *session) step(e schedule.Event) {
 	if s.over {
 		return
 	}
-	e.Round, e.Worker = theRound, worker
 	s.perform(s.job.Step(nil, time.Now(), e))
 }
 
 // perform performs actions. Only some of them mean anything in one process: it has the job and the data, and its results are
 // on their way to Put when the scheduler wants them stored.
 func (s *session) perform(actions []schedule.Action) {
-	var then []schedule.Event // slices of actions are valid until the next step
-	for i := range actions {
-		switch a := &actions[i]; a.Kind {
-		case schedule.SendRun:
+	var then []schedule.Event // actions are valid until the next step
+	for _, a := range actions {
+		switch a := a.(type) {
+		case *schedule.SendRun:
 			for _, t := range a.Tasks {
 				s.leased = append(s.leased, int(t))
 				s.groups[s.runs[t].group].begun = true
 			}
-		case schedule.SendStop:
+		case *schedule.SendStop:
 			s.stop(a.Task)
-		case schedule.Record: // Put has done that
-			then = append(then, schedule.Event{Kind: schedule.ResultRecorded, Task: a.Task, Result: a.Result})
-		case schedule.RecordSkips: // a run without a record was not run
-			then = append(then, schedule.Event{Kind: schedule.SkipsRecorded, Tasks: slices.Clone(a.Tasks)})
-		case schedule.Finish:
+		case *schedule.Record: // Put has done that
+			then = append(then, &schedule.ResultRecorded{Round: theRound, Task: a.Task, Result: a.Result})
+		case *schedule.RecordSkips: // a run without a record was not run
+			then = append(then, &schedule.SkipsRecorded{Round: theRound, Tasks: slices.Clone(a.Tasks)})
+		case *schedule.Finish:
 			s.over = true
-		case schedule.Fail:
+		case *schedule.Fail:
 			s.end(a.Err)
 		}
 	}
@@ -310,7 +309,7 @@ func (s *session) take(e *event) {
 		default:
 			s.status.Done++
 		}
-		s.step(schedule.Event{Kind: schedule.ResultStored, Task: r.task, Result: r.result()})
+		s.step(&schedule.ResultStored{Round: theRound, Task: r.task, Result: r.result()})
 		r.record = nil // there may be very many
 		s.changed = true
 		return
@@ -326,14 +325,14 @@ func (s *session) take(e *event) {
 			s.Drop(r.work, r.planned)
 		}
 		s.changed = true
-		s.step(schedule.Event{Kind: schedule.Woken}) // another run may begin
+		s.step(&schedule.Woken{}) // another run may begin
 	case e.err != nil: // the run has not ended, and its time is not known
 		s.end(e.err)
 	default:
 		if of.Ended++; r.record.Outcome.Error == "" {
 			of.Timed, of.Seconds = of.Timed+1, of.Seconds+r.record.Seconds
 		}
-		s.step(schedule.Event{Kind: schedule.ResultAnnounced, Task: r.task, Result: r.result()})
+		s.step(&schedule.ResultAnnounced{Round: theRound, Worker: worker, Task: r.task, Result: r.result()})
 		s.unwritten++
 		s.records <- r
 	}

@@ -58,7 +58,7 @@ func Read(ctx context.Context, cl *client.Client, name string, o Options) (*Expe
 		jobs = append(jobs, state.Job{JobInfo: j.JobInfo})
 	}
 	if experiment.Count(t).Failed > 0 {
-		list, err := cl.Datasets(ctx)
+		list, err := cl.Datasets().List(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ type source struct{ *client.Client }
 
 // ExperimentJobs implements submission.Source.
 func (s source) ExperimentJobs(ctx context.Context, experiment string) ([]protocol.JobInfo, error) {
-	list, err := s.ListJobs(ctx, protocol.JobQuery{Experiment: experiment, Sort: "submitted", Full: true})
+	list, err := s.Jobs().List(ctx, protocol.JobQuery{Experiment: experiment, Sort: "submitted", Full: true})
 	if err != nil {
 		return nil, err
 	}
@@ -114,5 +114,5 @@ func (s source) RunStates(ctx context.Context, job uint64, take func(protocol.Ce
 
 // ReadBlob implements submission.Source.
 func (s source) ReadBlob(ctx context.Context, digest string) ([]byte, error) {
-	return s.Blob(ctx, digest)
+	return s.Blobs().Get(ctx, digest)
 }

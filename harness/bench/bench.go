@@ -187,11 +187,11 @@ func (b *Bench) here(ctx context.Context, s protocol.Spec, p *Pair) (seconds flo
 // there runs the job on the cluster.
 func (b *Bench) there(ctx context.Context, s protocol.Spec) (seconds float64, digest string, err error) {
 	began := time.Now()
-	j, err := b.Cluster.Client().Submit(ctx, s)
+	j, err := b.Cluster.Client().Jobs().Submit(ctx, s)
 	if err != nil {
 		return 0, "", err
 	}
-	if j, err = b.Cluster.Client().Watch(ctx, fmt.Sprint(j.ID), func(*protocol.JobInfo) {}); err != nil {
+	if j, err = b.Cluster.Client().Jobs().Watch(ctx, fmt.Sprint(j.ID), func(*protocol.JobInfo) {}); err != nil {
 		return 0, "", err
 	}
 	seconds = time.Since(began).Seconds()

@@ -136,7 +136,7 @@ func (x *Experiment) prepare(ctx context.Context) (spec string, err error) {
 	for i := range experimentSets {
 		name := fmt.Sprintf("set%d", i+1)
 		x.Note("importing %s", name)
-		if _, err := x.Cluster.Client().Import(ctx, name, generate.Artificial(experimentSamples, uint64(i+1)), importer.Options{}); err != nil {
+		if _, err := x.Cluster.Client().Datasets().Import(ctx, protocol.DatasetPut{Name: name}, generate.Artificial(experimentSamples, uint64(i+1)), importer.Options{}); err != nil {
 			return "", err
 		}
 		fmt.Fprintf(&b, "  - {dataset: %s}\n", name)

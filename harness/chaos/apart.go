@@ -165,10 +165,10 @@ func (d *separate) acknowledges(ctx context.Context, name string, ids ...string)
 		return err
 	}
 	defer c.Close()
-	if _, err := c.Import(ctx, name, generate.Artificial(64, 1), importer.Options{}); err != nil {
+	if _, err := c.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, generate.Artificial(64, 1), importer.Options{}); err != nil {
 		return fmt.Errorf("importing dataset %s through coordinator %s: %w", name, strings.Join(ids, ", "), err)
 	}
-	if _, err := c.Dataset(ctx, name); err != nil {
+	if _, err := c.Datasets().Get(ctx, name); err != nil {
 		return fmt.Errorf("%w: dataset %s was acknowledged, but cannot be read: %w", ErrFailed, name, err)
 	}
 	return nil

@@ -148,7 +148,7 @@ func (c *clients) delete(ctx context.Context, t *task, name string) error {
 
 // noModel checks that a cancelled job published none.
 func (c *clients) noModel(ctx context.Context, j *protocol.JobInfo) error {
-	models, err := c.client.Models(ctx)
+	models, err := c.client.Models().List(ctx)
 	if err != nil {
 		return fmt.Errorf("listing models: %w", err)
 	}

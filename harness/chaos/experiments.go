@@ -103,7 +103,7 @@ func (c *clients) study(ctx context.Context, y *study, name string) error {
 		id = j.ID
 		c.ledger.submitted(j, &y.task)
 	}
-	end, err := c.client.Watch(ctx, strconv.FormatUint(id, 10), func(*protocol.JobInfo) {})
+	end, err := c.client.Jobs().Watch(ctx, strconv.FormatUint(id, 10), func(*protocol.JobInfo) {})
 	if err != nil {
 		return fmt.Errorf("watching the experiment %s: %w", name, err)
 	}

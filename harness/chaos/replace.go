@@ -18,7 +18,7 @@ func replaceMember(ctx context.Context, s *strike) (func(context.Context) error,
 	if err := old.Kill(); err != nil {
 		return nil, err
 	}
-	if _, err := s.client.RemoveMember(ctx, old.Name); err != nil {
+	if _, err := s.client.Members().Remove(ctx, old.Name); err != nil {
 		return nil, fmt.Errorf("removing %s: %w", old.Name, err)
 	}
 	n, err := s.cluster.ReplaceCoordinator(old)
@@ -36,15 +36,15 @@ func replaceMember(ctx context.Context, s *strike) (func(context.Context) error,
 // member adds a coordinator that was started and waits until it votes.
 func (s *strike) member(ctx context.Context, n *proc.Node) error {
 	request := protocol.AddRequest{ID: n.Name, HTTP: s.cluster.HTTP(n)}
-	m, err := s.client.AddMember(ctx, request)
+	m, err := s.client.Members().Add(ctx, request)
 	for err != nil || !votes(m, n.Name) {
 		if wait.For(ctx, lookPause) != nil {
 			return fmt.Errorf("%s has no vote: %w", n.Name, errors.Join(context.Cause(ctx), err))
 		}
 		if err != nil { // it may not have been up yet
-			m, err = s.client.AddMember(ctx, request)
+			m, err = s.client.Members().Add(ctx, request)
 		} else {
-			m, err = s.client.Members(ctx)
+			m, err = s.client.Members().List(ctx)
 		}
 	}
 	return nil

@@ -77,15 +77,15 @@ func (d *separate) backups(ctx context.Context) (inEarlier []string, err error) 
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
 	c := o.Client()
-	if _, err := c.Import(ctx, stepsData, generate.Artificial(256, dataSeed), importer.Options{}); err != nil {
+	if _, err := c.Datasets().Import(ctx, protocol.DatasetPut{Name: stepsData}, generate.Artificial(256, dataSeed), importer.Options{}); err != nil {
 		return nil, err
 	}
 	for seed, file := range []string{earlier, later} {
 		of := shortSpec(uint64(seed+1), sizes{shortSteps: leastSteps})
 		of.Name = strings.TrimSuffix(file, ".backup")
-		j, err := c.Submit(ctx, of)
+		j, err := c.Jobs().Submit(ctx, of)
 		if err == nil {
-			j, err = c.Watch(ctx, strconv.FormatUint(j.ID, 10), func(*protocol.JobInfo) {})
+			j, err = c.Jobs().Watch(ctx, strconv.FormatUint(j.ID, 10), func(*protocol.JobInfo) {})
 		}
 		if err == nil && j.State != protocol.Done {
 			err = fmt.Errorf("the job %s is %s: %s", j.Name, j.State, j.Error)
@@ -113,25 +113,25 @@ func backUp(ctx context.Context, c *client.Client, path string) error {
 // contents lists the jobs, the models and the datasets of a cluster, a line each. Each
 // model is read.
 func contents(ctx context.Context, c *client.Client) (list []string, err error) {
-	jobs, err := client.AllJobs(ctx, c)
+	jobs, err := c.Jobs().All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, j := range jobs {
 		list = append(list, fmt.Sprintf("job %d %s %s", j.ID, j.Name, j.State))
 	}
-	models, err := c.Models(ctx)
+	models, err := c.Models().List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range models {
-		b, err := c.Model(ctx, m.Name)
+		b, err := c.Models().Get(ctx, m.Name)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, fmt.Sprintf("model %s %s of %d bytes", m.Name, m.Digest, len(b)))
 	}
-	data, err := c.Datasets(ctx)
+	data, err := c.Datasets().List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -239,10 +239,10 @@ func differs(clusters map[string]string, odd string) error {
 func (d *separate) acknowledgesNothing(ctx context.Context, c *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	if jobs, err := client.AllJobs(ctx, c); err == nil {
+	if jobs, err := c.Jobs().All(ctx); err == nil {
 		return fmt.Errorf("%w: the coordinators list %d jobs, although they must not serve", ErrFailed, len(jobs))
 	}
-	if j, err := c.Submit(ctx, shortSpec(1, sizes{shortSteps: leastSteps})); err == nil {
+	if j, err := c.Jobs().Submit(ctx, shortSpec(1, sizes{shortSteps: leastSteps})); err == nil {
 		return fmt.Errorf("%w: the coordinators acknowledge the job %s, although they must not serve", ErrFailed, j.Name)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // Run runs the suite. The report is of what was injected, also where the error
@@ -117,7 +118,7 @@ func (s *suite) leg(ctx context.Context, l leg, part []planned) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.rig.close()) }()
 	for name, source := range s.work.sources {
-		if _, err := s.rig.client.Import(ctx, name, source(), importer.Options{}); err != nil {
+		if _, err := s.rig.client.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, source(), importer.Options{}); err != nil {
 			return fmt.Errorf("importing the data: %w", err)
 		}
 	}

@@ -64,7 +64,7 @@ func (c *clients) submit(ctx context.Context, first int, t *task, name string) (
 func (c *clients) follow(ctx context.Context, j *protocol.JobInfo, t *task, see func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
 	var last uint64
 	var back error
-	end, err := c.client.Watch(ctx, strconv.FormatUint(j.ID, 10), func(j *protocol.JobInfo) {
+	end, err := c.client.Jobs().Watch(ctx, strconv.FormatUint(j.ID, 10), func(j *protocol.JobInfo) {
 		// A job that is cancelled tells what was committed, and before that what was under way.
 		if p := j.Progress; p != nil && j.State != protocol.Cancelled {
 			if p.Step < last && back == nil {
@@ -92,7 +92,7 @@ func (c *clients) follow(ctx context.Context, j *protocol.JobInfo, t *task, see 
 
 // download fetches a job's model and checks its bytes.
 func (c *clients) download(ctx context.Context, j *protocol.JobInfo) error {
-	b, err := c.client.Model(ctx, j.Name)
+	b, err := c.client.Models().Get(ctx, j.Name)
 	if err != nil {
 		return fmt.Errorf("the model of %s: %w", j.Name, err)
 	}

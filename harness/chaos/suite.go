@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -103,7 +102,7 @@ func fit(j *protocol.JobInfo, commits []commit) bool {
 // audit holds the cluster's jobs against the ledger.
 func (s *suite) audit(ctx context.Context) error {
 	known := s.clients.ledger.snapshot()
-	jobs, err := client.AllJobs(ctx, s.rig.client)
+	jobs, err := s.rig.client.Jobs().All(ctx)
 	if err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
 	}
@@ -117,7 +116,7 @@ func (s *suite) audit(ctx context.Context) error {
 
 // atEnd checks the cluster once no client is left.
 func (s *suite) atEnd(ctx context.Context) error {
-	jobs, err := client.AllJobs(ctx, s.rig.client)
+	jobs, err := s.rig.client.Jobs().All(ctx)
 	if err != nil {
 		return fmt.Errorf("listing jobs: %w", err)
 	}

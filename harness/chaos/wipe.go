@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // wiping empties the folder of a follower, or a part of it, while the other follower
@@ -49,7 +50,7 @@ func (s *strike) wipe(n *proc.Node, part string) error {
 
 // keep imports a dataset that must be there later.
 func (s *strike) keep(ctx context.Context, name string, rows int) error {
-	if _, err := s.client.Import(ctx, name, generate.Artificial(rows, 1), importer.Options{}); err != nil {
+	if _, err := s.client.Datasets().Import(ctx, protocol.DatasetPut{Name: name}, generate.Artificial(rows, 1), importer.Options{}); err != nil {
 		return fmt.Errorf("importing %s: %w", name, err)
 	}
 	return nil
@@ -58,12 +59,12 @@ func (s *strike) keep(ctx context.Context, name string, rows int) error {
 // kept waits until every coordinator has all blobs again, and checks that a dataset
 // that was acknowledged is there.
 func (s *strike) kept(ctx context.Context, name string) error {
-	if _, err := s.client.Dataset(ctx, name); err != nil {
+	if _, err := s.client.Datasets().Get(ctx, name); err != nil {
 		return fmt.Errorf("%w: dataset %s was acknowledged, but cannot be read: %w", ErrFailed, name, err)
 	}
 	for {
 		whole := 0
-		m, err := s.client.Members(ctx)
+		m, err := s.client.Members().List(ctx)
 		if err == nil {
 			for _, one := range m.Members {
 				if one.Alive && one.Missing == 0 && one.Problem == "" {
@@ -129,15 +130,15 @@ func replaceAll(ctx context.Context, s *strike) (func(context.Context) error, er
 		if err := s.allReady(ctx, s.servers); err != nil {
 			return err
 		}
-		return errors.Join(s.readable(ctx, name), s.kept(ctx, name), s.client.DeleteDataset(ctx, name))
+		return errors.Join(s.readable(ctx, name), s.kept(ctx, name), s.client.Datasets().Delete(ctx, name))
 	}, nil
 }
 
 // readable reads each shard of a dataset that was acknowledged.
 func (s *strike) readable(ctx context.Context, name string) error {
-	d, err := s.client.Dataset(ctx, name)
+	d, err := s.client.Datasets().Get(ctx, name)
 	if err == nil {
-		_, err = s.client.Shards(ctx, d.Manifest)
+		_, err = s.client.Datasets().Shards(ctx, d.Manifest)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: dataset %s was acknowledged, but cannot be read: %w", ErrFailed, name, err)

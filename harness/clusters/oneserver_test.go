@@ -21,13 +21,13 @@ func TestOneServerIsEnough(t *testing.T) {
 	train, watch := make(chan cmdtest.Ended, 1), make(chan cmdtest.Ended, 1)
 	go func() { train <- cmdtest.Run(t, cmdtest.Train(data, steps, "--name", "one", "--server", server)...) }()
 	underWay := func() bool {
-		j, err := c.Client().Job(t.Context(), "one")
+		j, err := c.Client().Jobs().Get(t.Context(), "one")
 		return err == nil && j.Progress != nil && j.Progress.Step > 0 && j.State == protocol.Running
 	}
 	testkit.Until(t, "the job to commit", underWay)
 	go func() { watch <- cmdtest.Run(t, "job", "watch", "one", "--server", server, "-o", "json") }()
 	testkit.Until(t, "half of the job", func() bool {
-		j, err := c.Client().Job(t.Context(), "one")
+		j, err := c.Client().Jobs().Get(t.Context(), "one")
 		return err == nil && j.Progress != nil && j.Progress.Step > steps/2
 	})
 	cmdtest.Kill(t, leader)

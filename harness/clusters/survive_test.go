@@ -36,14 +36,14 @@ func (s *survivors) begin(name string, steps int, more ...string) <-chan cmdtest
 func (s *survivors) underWay(name string) {
 	s.t.Helper()
 	testkit.Until(s.t, name+" to commit", func() bool {
-		j, err := s.c.Client().Job(s.t.Context(), name)
+		j, err := s.c.Client().Jobs().Get(s.t.Context(), name)
 		return err == nil && j.Progress != nil && j.Progress.Step > 0 && j.State == protocol.Running
 	})
 }
 
 func (s *survivors) job(name string) *protocol.JobInfo {
 	s.t.Helper()
-	j, err := s.c.Client().Job(s.t.Context(), name)
+	j, err := s.c.Client().Jobs().Get(s.t.Context(), name)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func (l *progressLog) watch(ctx context.Context, servers, job string) {
 		panic(err)
 	}
 	defer cl.Close()
-	cl.Watch(ctx, job, func(j *protocol.JobInfo) {
+	cl.Jobs().Watch(ctx, job, func(j *protocol.JobInfo) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		b, _ := json.Marshal(j)

@@ -43,7 +43,7 @@ methods:
 	end := make(chan cmdtest.Ended, 1)
 	go func() { end <- cmdtest.Run(t, "experiment", "run", spec, "--server", server, "-o", "json") }()
 	testkit.Until(t, "some runs to be recorded", func() bool {
-		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
+		list, err := c.Client().Jobs().List(t.Context(), protocol.JobQuery{Experiment: "e"})
 		return err == nil && recordedCells(list.Jobs) >= 2
 	})
 	cmdtest.KillAll(t, c)

@@ -178,7 +178,7 @@ func (of *estimated) follow(t *testing.T, c *proc.Cluster) (looks []look, done m
 // eachRun calls do with each job of an experiment.
 func eachRun(t *testing.T, cl *client.Client, name string, do func(context.Context, client.Experiments, *protocol.JobInfo) error) {
 	t.Helper()
-	list, err := cl.ListJobs(t.Context(), protocol.JobQuery{Experiment: name})
+	list, err := cl.Jobs().List(t.Context(), protocol.JobQuery{Experiment: name})
 	if err != nil {
 		t.Fatal(err)
 	}

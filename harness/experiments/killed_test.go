@@ -110,7 +110,7 @@ func (k *killed) run() {
 		}
 	}
 	k.compare(run.stdout, watch.stdout)
-	list, err := k.c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: k.name})
+	list, err := k.c.Client().Jobs().List(t.Context(), protocol.JobQuery{Experiment: k.name})
 	if err != nil {
 		t.Fatal(err)
 	}

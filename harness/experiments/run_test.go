@@ -393,7 +393,7 @@ func TestKilledClusterExperiment(t *testing.T) {
 		end <- cmdtest.Run(t, "experiment", "run", spec, "--server", c.Servers(), "-o", "json")
 	}()
 	recorded := func() int {
-		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
+		list, err := c.Client().Jobs().List(t.Context(), protocol.JobQuery{Experiment: "e"})
 		if err != nil {
 			return 0
 		}

@@ -227,7 +227,7 @@ func TestCancelledRuns(t *testing.T) {
 	path := spec(", {algorithm: ldlf, settings: {steps: 100000000, patience: 100000000}}")
 	go func() { end <- cmdtest.Run(t, on("experiment", "run", path)...) }()
 	testkit.Until(t, "some runs to be recorded", func() bool {
-		list, err := c.Client().ListJobs(t.Context(), protocol.JobQuery{Experiment: "e"})
+		list, err := c.Client().Jobs().List(t.Context(), protocol.JobQuery{Experiment: "e"})
 		return err == nil && recordedCells(list.Jobs) >= 2
 	})
 	for _, command := range []string{"pause", "pause", "resume", "resume"} {

@@ -159,7 +159,7 @@ func (p *aPrometheus) question(t *testing.T, c *proc.Cluster, a *answers, j moni
 			}
 		}()
 		testkit.Until(t, "a right answer of "+q.panel+" for "+j.kind, func() bool {
-			if info, err := c.Client().Job(t.Context(), j.name); err == nil && info.State.Final() {
+			if info, err := c.Client().Jobs().Get(t.Context(), j.name); err == nil && info.State.Final() {
 				t.Fatalf("%s has ended, %s", j.name, info.State)
 			}
 			last = p.ask(t, q.expr)

@@ -209,12 +209,12 @@ func (c *farCluster) times(t *testing.T, steps int) (m tableRow) {
 		return time.Since(began).Seconds()
 	}
 	m.Import = take("the import", func(ctx context.Context) error {
-		_, err := c.Client().Import(ctx, "far", generate.Artificial(tableRows, 1), importer.Options{})
+		_, err := c.Client().Datasets().Import(ctx, protocol.DatasetPut{Name: "far"}, generate.Artificial(tableRows, 1), importer.Options{})
 		return err
 	})
 	var job *protocol.JobInfo
 	m.Submit = take("the job", func(ctx context.Context) (err error) {
-		job, err = c.Client().Submit(ctx, farSpec("ldlf", 0, steps))
+		job, err = c.Client().Jobs().Submit(ctx, farSpec("ldlf", 0, steps))
 		return err
 	})
 	if job != nil {
@@ -239,7 +239,7 @@ func farSpec(algorithm string, folds, steps int) protocol.Spec {
 
 // run runs a job to its end.
 func (c *farCluster) run(ctx context.Context, s protocol.Spec) error {
-	j, err := c.Client().Submit(ctx, s)
+	j, err := c.Client().Jobs().Submit(ctx, s)
 	if err == nil {
 		_, err = c.end(ctx, j, func(*protocol.JobInfo) {})
 	}
@@ -247,7 +247,7 @@ func (c *farCluster) run(ctx context.Context, s protocol.Spec) error {
 }
 
 func (c *farCluster) end(ctx context.Context, j *protocol.JobInfo, see func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
-	j, err := c.Client().Watch(ctx, strconv.FormatUint(j.ID, 10), see)
+	j, err := c.Client().Jobs().Watch(ctx, strconv.FormatUint(j.ID, 10), see)
 	if err == nil && j.State != protocol.Done {
 		err = fmt.Errorf("the job is %s %s", j.State, j.Error)
 	}

@@ -226,7 +226,7 @@ func flood(t *testing.T, c *proc.Cluster, size floodSize) *greed {
 		t.Fatal(err)
 	}
 	f.subjects, f.worker = protocol.Subjects{Cluster: info.ID}, info.Workers[0].ID
-	if f.blob, err = c.Client().PutBlob(ctx, make([]byte, 4*protocol.BlobChunk)); err != nil {
+	if f.blob, err = c.Client().Blobs().Put(ctx, make([]byte, 4*protocol.BlobChunk)); err != nil {
 		t.Fatal(err)
 	}
 	sender, err := bus.Connect(ctx, bus.Options{URLs: []string{"nats://" + f.nats}, Name: "fragments", Log: slog.New(slog.DiscardHandler)})

@@ -127,7 +127,7 @@ func (s *outageSite) fill() {
 func (s *outageSite) waits(reason protocol.WaitReason) {
 	s.t.Helper()
 	testkit.Until(s.t, "the job to wait for "+string(reason), func() bool {
-		j, err := s.c.Client().Job(s.t.Context(), "j")
+		j, err := s.c.Client().Jobs().Get(s.t.Context(), "j")
 		return err == nil && j.WaitingFor == reason
 	})
 }

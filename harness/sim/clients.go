@@ -119,7 +119,7 @@ func (c *clients) deleteJob(ctx context.Context, j *state.Job, seed uint64) {
 // cancelJob cancels a job until that is acknowledged, or refused because the job has
 // ended. In the latter case the index is 0.
 func (c *clients) cancelJob(ctx context.Context, j *state.Job) (index uint64) {
-	entry := protocol.EncodeEntry(protocol.EntryCancel, protocol.CancelEntry{Job: j.ID})
+	entry := protocol.EncodeEntry(protocol.EntryCancel, protocol.JobEntry{Job: j.ID})
 	index, _, err := c.propose(ctx, entry)
 	if err != nil {
 		return 0
@@ -140,7 +140,7 @@ func (c *clients) cancelBefore(finish []byte) {
 	if j.Experiment != "" && j.Submission() != firstStudy {
 		return
 	}
-	done := c.log.insert(protocol.EncodeEntry(protocol.EntryCancel, protocol.CancelEntry{Job: e.Job}))
+	done := c.log.insert(protocol.EncodeEntry(protocol.EntryCancel, protocol.JobEntry{Job: e.Job}))
 	c.cluster.tasks.Go(func() {
 		select {
 		case o := <-done:
@@ -154,11 +154,11 @@ func (c *clients) cancelBefore(finish []byte) {
 
 // pauseJob pauses a job, and resumes it after d. A job that has ended refuses that.
 func (c *clients) pauseJob(ctx context.Context, j *state.Job, d time.Duration) {
-	if _, _, err := c.propose(ctx, protocol.EncodeEntry(protocol.EntryPause, protocol.PauseEntry{Job: j.ID})); err != nil {
+	if _, _, err := c.propose(ctx, protocol.EncodeEntry(protocol.EntryPause, protocol.JobEntry{Job: j.ID})); err != nil {
 		return
 	}
 	wait.For(ctx, d)
-	c.propose(ctx, protocol.EncodeEntry(protocol.EntryResume, protocol.ResumeEntry{Job: j.ID}))
+	c.propose(ctx, protocol.EncodeEntry(protocol.EntryResume, protocol.JobEntry{Job: j.ID}))
 }
 
 // propose proposes an entry to one coordinator after the other, until one answers. The

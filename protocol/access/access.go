@@ -28,50 +28,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
-// Caller is who sends a request.
-type Caller struct {
-	Role   rights.Role `json:"role"`
-	Name   string      `json:"name,omitempty"`   // of the user or the process; empty in the clear
-	Serial string      `json:"serial,omitempty"` // of the caller's certificate
-	Token  string      `json:"token,omitempty"`  // id of the caller's token
-	Via    string      `json:"via,omitempty"`    // name of the proxy that has sent the request
-	From   string      `json:"from"`             // address, host:port
-	Quota  uint32      `json:"quota,omitempty"`  // of the caller's certificate; see certs.Identity
-}
-
-// String names a caller, such as "user ana".
-func (c *Caller) String() string {
-	if c.Name == "" {
-		return "a caller without a name"
-	}
-	switch c.Role {
-	case rights.Read, rights.Submit, rights.Admin:
-		return fmt.Sprintf("user %s (role %s)", c.Name, c.Role)
-	}
-	return fmt.Sprintf("%s %s", c.Role, c.Name)
-}
-
-// Registry is what a cluster knows of tokens and revoked certificates.
-type Registry interface {
-	// Token returns the token with an id. It may have expired. A revoked token is none.
-	Token(id string) (Token, bool)
-	// Revoked reports whether the certificate with a serial number is revoked.
-	Revoked(serial string) bool
-	// Member reports whether a coordinator is a member of the cluster.
-	Member(name string) bool
-	// CatchUp waits until done reports true, at most as long as this server may lack what the
-	// cluster has just accepted.
-	CatchUp(ctx context.Context, done func() bool)
-}
-
-// Token is what a cluster knows of a token. The secret is not among it.
-type Token struct {
-	Owner string
-	Role  rights.Role
-	Hash  [sha256.Size]byte // of the secret
-	Ends  time.Time         // zero: never
-}
-
 // Gate finds the callers of a server.
 type Gate struct {
 	TLS *certs.Source // nil: in the clear, every caller may do everything
@@ -531,10 +487,64 @@ type statusOnly struct{ http.ResponseWriter }
 // Write implements io.Writer.
 func (w statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 
-// Host returns the address of a caller without its port.
-func (c *Caller) Host() string {
-	if host, _, err := net.SplitHostPort(c.From); err == nil {
-		return host
+// Own returns nil if the caller of a request may change what owner has made. what names it.
+func Own(ctx context.Context, what, owner string) error {
+	g, ok := ctx.Value(grantKey{}).(*grant)
+	if !ok {
+		return fmt.Errorf("%s: %w", what, ErrOwner)
 	}
-	return c.From
+	if Owns(ctx, owner) {
+		return nil
+	}
+	err := fmt.Errorf("%s: %w", what, errNobody)
+	if owner != "" {
+		err = fmt.Errorf("%s: %w: it belongs to %s; %s may change only its own; ask the owner or an admin", what, ErrOwner, owner, &g.Caller)
+	}
+	return g.deny(ReasonOwner, err)
+}
+
+// Owns reports whether the caller of a request may change what owner has made.
+func Owns(ctx context.Context, owner string) bool {
+	g, ok := ctx.Value(grantKey{}).(*grant)
+	if !ok || g.Role != rights.Admin && (owner == "" || g.Name != owner) {
+		return false
+	}
+	g.settled = true
+	return true
+}
+
+// Read returns nil if the caller of a request may read something: it is not private, or the caller is its owner or an admin.
+// kind and name say what it is, as in the commands: dataset, job or experiment. Coordinators may read everything. A process
+// that has the name of a user is not that user.
+func Read(ctx context.Context, kind, name string, of protocol.Ownership) error {
+	if Reads(ctx, of) {
+		return nil
+	}
+	g, ok := ctx.Value(grantKey{}).(*grant)
+	if !ok {
+		return fmt.Errorf("%s %s: %w", kind, name, ErrPrivate)
+	}
+	return g.deny(ReasonOwner, fmt.Errorf("%[1]s %[2]s: %[3]w: only %[4]s and admins may read it, and the caller is %[5]s; one of them can share it: coppice %[1]s share %[2]s",
+		kind, name, ErrPrivate, of.Owner, &g.Caller))
+}
+
+// Reads reports whether the caller of a request may read something.
+func Reads(ctx context.Context, of protocol.Ownership) bool {
+	g, ok := ctx.Value(grantKey{}).(*grant)
+	switch {
+	case !of.Private:
+		return true
+	case !ok:
+		return false
+	case g.Role == rights.Admin, g.Role == rights.Coordinator:
+		return true
+	}
+	return of.Owner != "" && g.Name == of.Owner && slices.Contains(rights.Users, g.Role)
+}
+
+// Settled reports whether a request may change the state: its caller may change everything,
+// or owns what it changes.
+func Settled(ctx context.Context) bool {
+	g, ok := ctx.Value(grantKey{}).(*grant)
+	return ok && (g.access == rights.Full || g.access == rights.Own && g.settled)
 }

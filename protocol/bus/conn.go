@@ -1,3 +1,10 @@
+// Package bus is Coppice's transport: a NATS server embedded in a coordinator,
+// and connections to NATS that carry messages of any size, requests, and blobs
+// pulled in chunks.
+//
+// NATS carries, Raft remembers: core NATS only, delivery at most once. A message
+// may be lost whenever a connection is (Send says so when it knows); a process
+// that needs an answer asks again. Nothing is buffered while there is no connection.
 package bus
 
 import (
@@ -6,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"runtime"
@@ -14,9 +22,61 @@ import (
 	"sync/atomic"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// Errors of this package; test with errors.Is.
+var (
+	// ErrOffline is returned by Send and Request while no server answers.
+	ErrOffline = errors.New("not connected to NATS")
+	// ErrNoAnswer is returned by Request when nobody serves its subject, or
+	// nobody answers in time.
+	ErrNoAnswer = errors.New("no answer came over NATS")
+	// ErrNoBlob is returned by FetchBlob when no coordinator has the blob.
+	ErrNoBlob = errors.New("no coordinator has the blob")
+	// ErrNobody is wrapped, with ErrNoBlob, by the error of who is asked for a blob that it lacks
+	// and knows that nobody else has either: see ServeBlobs.
+	ErrNobody = errors.New("no other coordinator has the blob")
+	// ErrUnreadable is returned by FetchBlob, with ErrNoBlob, when who has the blob cannot
+	// read it just now.
+	ErrUnreadable = errors.New("the blob exists, but cannot be read at the moment")
+	// ErrBlob is returned by FetchBlob when the bytes are not those of the
+	// digest, or not of the announced size.
+	ErrBlob = errors.New("the bytes of the blob are wrong")
+	// ErrTooLarge is returned by Request for a request above the server's
+	// greatest payload: requests and their answers are not fragmented.
+	ErrTooLarge = errors.New("the request is too large for NATS")
+)
+
+// DefaultPing is the interval of pings between clients and servers; a peer that
+// misses MissedPings is taken for gone.
+const DefaultPing = protocol.DefaultHeartbeat * 3 / 2
+
+// pingsOut is the number of pings that may go unanswered, while nothing else comes either.
+const pingsOut = protocol.MissedPings
+
+// Traffic counts what a connection carries. Methods are called concurrently.
+type Traffic interface {
+	// Sent counts n bytes of payload published.
+	Sent(n int)
+	// Received counts n bytes of payload delivered.
+	Received(n int)
+	// Reconnected counts a connection that came back.
+	Reconnected()
+	// Disconnected counts a connection that was lost.
+	Disconnected()
+}
+
+// uncounted is the Traffic of a connection without one.
+type uncounted struct{}
+
+func (uncounted) Sent(int)      {}
+func (uncounted) Received(int)  {}
+func (uncounted) Reconnected()  {}
+func (uncounted) Disconnected() {}
 
 const (
 	// connectTimeout bounds Connect if its context has no deadline.
@@ -387,4 +447,119 @@ func New(link Link, o Options) *Conn {
 	c := newConn(&o)
 	c.link = link
 	return c
+}
+
+const (
+	// longAhead is how many bytes of long messages may wait for clients that read them. What waits is a
+	// copy, and the server keeps its memory for the next one. A link of 1 Gbit/s and 100 ms has 12 MiB on its way.
+	longAhead = 12 << 20
+	// stuckFor is the time after which a client that has read nothing holds up no other client.
+	stuckFor = 200 * time.Millisecond
+	// lookEvery is the time between two looks at the clients while a message waits.
+	lookEvery = 2 * time.Millisecond
+)
+
+// flow holds back long messages while clients have not read the messages before them. NATS
+// would close the connection of a client for which too much waits.
+type flow struct {
+	most     int64         // bound of all that waits, in bytes
+	deadline time.Duration // ServerOptions.deadline
+
+	mu      sync.Mutex
+	all     int64             // bytes that wait, stuck clients included
+	moving  int64             // bytes that wait for clients that read
+	clients map[uint64]reader // that have not read all
+	grew    time.Time         // the last time at which a client had read something
+}
+
+// reader is what is known of a client that has not read all.
+type reader struct {
+	read int64     // bytes
+	grew time.Time // the first time at which it had read as much
+}
+
+// newFlow returns the flow of a server with ServerOptions.Pending and deadline. An eighth is left to short messages.
+func newFlow(pending int64, deadline time.Duration) *flow {
+	return &flow{most: pending / 8 * 7, deadline: deadline, clients: make(map[uint64]reader)}
+}
+
+// await waits until n bytes of a long message may be published. Clients that read nothing
+// delay it by stuckFor, and by the deadline if the memory for messages is full. NATS closes
+// the connections of such clients.
+func (s *Server) await(subject string, n int) {
+	f := s.flow
+	bytes := int64(n) * int64(s.s.GlobalAccount().Interest(subject))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.fits(bytes) {
+		tick := time.NewTicker(lookEvery) // NATS tells nobody when a client has read
+		defer tick.Stop()
+		for !f.look(s.clients(), time.Now()) && !f.fits(bytes) {
+			<-tick.C
+		}
+	}
+	f.all += bytes
+	f.moving += bytes
+}
+
+// fits reports whether bytes may be published now. If nothing waits, any number may: to wait
+// would not help.
+func (f *flow) fits(bytes int64) bool {
+	return f.all == 0 || f.all+bytes <= f.most && (f.moving == 0 || f.moving+bytes <= longAhead)
+}
+
+// look counts what waits for clients. It reports whether none has read anything until the
+// deadline.
+func (f *flow) look(conns []*natsserver.ConnInfo, now time.Time) (stuck bool) {
+	f.all, f.moving = 0, 0
+	before := f.clients
+	f.clients = make(map[uint64]reader)
+	for _, c := range conns {
+		if c.Pending == 0 {
+			continue
+		}
+		r, known := before[c.Cid]
+		if read := c.OutBytes - int64(c.Pending); !known || read > r.read {
+			r = reader{read: read, grew: now}
+			f.grew = now
+		}
+		f.clients[c.Cid] = r
+		f.all += int64(c.Pending)
+		if now.Sub(r.grew) <= stuckFor {
+			f.moving += int64(c.Pending)
+		}
+	}
+	return now.Sub(f.grew) > f.deadline
+}
+
+// Load is what the clients of other processes take of a server.
+type Load struct {
+	Clients int
+	Pending int64  // bytes that wait to be sent to them
+	Closed  uint64 // clients that were closed since the start, because they read too slowly; NATS counts some twice
+	Refused uint64 // clients that were refused since the start, because too many are connected
+}
+
+// Load returns what the clients of other processes take now.
+func (s *Server) Load() Load {
+	clients := s.clients()
+	load := Load{Clients: len(clients), Closed: s.s.NumSlowConsumersClients(), Refused: s.admission.refused.Load()}
+	for _, c := range clients {
+		load.Pending += int64(c.Pending)
+	}
+	return load
+}
+
+// clients returns the connections of other processes. A connection of this process has no address.
+func (s *Server) clients() (list []*natsserver.ConnInfo) {
+	conns, err := s.s.Connz(&natsserver.ConnzOptions{Limit: math.MaxInt32})
+	if err != nil {
+		return nil
+	}
+	for _, c := range conns.Conns {
+		if c.IP != "" {
+			list = append(list, c)
+		}
+	}
+	return list
 }

@@ -2,18 +2,25 @@ package bus
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
 	"net"
+	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"github.com/coppice-ldl/coppice/internal/certs"
+	"github.com/coppice-ldl/coppice/internal/slowlink"
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
@@ -276,3 +283,278 @@ func (s *Server) Close() {
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
 }
+
+// authSeconds is how long a client may take to introduce itself.
+const authSeconds = 3
+
+// admission accepts clients, or only connections of this process, and gives them their rights.
+type admission struct {
+	server  *natsserver.Server
+	secure  bool                                                    // true if clients have certificates
+	most    int                                                     // clients of other processes; 0: no bound
+	rights  func(role rights.Role, name, client string) rights.NATS // nil: all
+	closed  atomic.Bool
+	refused atomic.Uint64 // clients beyond most
+}
+
+// Check implements natsserver.Authentication. The connection of a client with a certificate
+// ends with the certificate.
+func (a *admission) Check(c natsserver.ClientAuthentication) bool {
+	if from := c.RemoteAddress(); from != nil && from.Network() == "pipe" { // in-process
+		return true
+	}
+	client := c.GetOpts().Name
+	id, end := certs.Identity{Role: certs.Worker, Name: client}, time.Time{} // in the clear
+	if a.secure {
+		state := c.GetTLSConnectionState()
+		if state == nil || len(state.PeerCertificates) == 0 {
+			return false
+		}
+		var err error
+		if id, err = certs.IdentityOf(state.PeerCertificates[0]); err != nil {
+			return false
+		}
+		if end = state.PeerCertificates[0].NotAfter; !end.After(time.Now()) {
+			return false
+		}
+	}
+	if a.closed.Load() || !named(id, client) {
+		return false
+	}
+	if a.most > 0 && a.server.NumClients() > a.most+ownClients {
+		a.refused.Add(1)
+		return false
+	}
+	user := &natsserver.User{ConnectionDeadline: end}
+	if a.rights != nil {
+		user.Permissions = Permissions(a.rights(rights.Role(id.Role), id.Name, client))
+	}
+	c.RegisterUser(user)
+	return true
+}
+
+// Permissions returns rights as the permissions of a user of a NATS server.
+func Permissions(r rights.NATS) *natsserver.Permissions {
+	only := func(subjects []string) *natsserver.SubjectPermission {
+		if len(subjects) == 0 { // an empty list would permit all
+			return &natsserver.SubjectPermission{Deny: []string{">"}}
+		}
+		return &natsserver.SubjectPermission{Allow: subjects}
+	}
+	p := &natsserver.Permissions{Publish: only(r.Publish), Subscribe: only(r.Subscribe)}
+	if r.Answer > 0 {
+		p.Response = &natsserver.ResponsePermission{MaxMsgs: 1, Expires: r.Answer}
+	}
+	return p
+}
+
+// named reports whether a client states the name in its certificate. A worker of a pool has a
+// name that begins with the name of the pool.
+func named(id certs.Identity, client string) bool {
+	switch id.Role {
+	case certs.Worker:
+		return client == id.Name
+	case certs.Pool:
+		return strings.HasPrefix(client, id.Name+"-")
+	}
+	return true
+}
+
+// TurnAway closes the connections of all clients but those of this process, and refuses
+// new ones until Admit: they connect to another server. Routes stay. It returns how many
+// it closed.
+func (s *Server) TurnAway() int {
+	s.admission.closed.Store(true)
+	n := 0
+	for _, c := range s.clients() {
+		if s.s.DisconnectClientByID(c.Cid) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Disconnect closes the connections of the clients with a name.
+func (s *Server) Disconnect(name string) {
+	for _, c := range s.clients() {
+		if c.Name == name {
+			_ = s.s.DisconnectClientByID(c.Cid) // fails if the client has left
+		}
+	}
+}
+
+// Admit lets clients in again.
+func (s *Server) Admit() { s.admission.closed.Store(false) }
+
+// Admits reports whether clients are let in.
+func (s *Server) Admits() bool { return !s.admission.closed.Load() }
+
+// SetRoutes has the server connect to these servers' route ports, as
+// ServerOptions.Routes, and to no others any more; what connects to it stays
+// connected. The server must have a route port.
+func (s *Server) SetRoutes(routes []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	urls, err := routeURLs(routes)
+	if err != nil {
+		return err
+	}
+	next := s.opts.Clone()
+	next.Routes = urls
+	if err := s.s.ReloadOptions(next.Clone()); err != nil {
+		return fmt.Errorf("the routes of the NATS server cannot be set: %w", err)
+	}
+	s.opts = next
+	return nil
+}
+
+// remakeRoutes ends the routes that this server has made, and makes the routes of its options again. The
+// other servers verify themselves then.
+func (s *Server) remakeRoutes() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	without := s.opts.Clone()
+	without.Routes = nil
+	reload := func(o *natsserver.Options) {
+		if err := s.s.ReloadOptions(o.Clone()); err != nil {
+			s.log.Warn("the routes of the NATS server cannot be made again", "error", err)
+		}
+	}
+	reload(without)
+	// A route to a server that another server has named is not in the options. The library ends it only
+	// with all routes, if the size of the pool changes; all negative sizes mean one connection.
+	v, err := s.s.Routez(nil)
+	if err != nil || slices.ContainsFunc(v.Routes, func(r *natsserver.RouteInfo) bool { return r.DidSolicit }) {
+		s.opts.Cluster.PoolSize = -3 - s.opts.Cluster.PoolSize // -1 and -2 take turns
+	}
+	reload(s.opts)
+}
+
+// routeURLs parses the URLs of routes. They are in order: the library sorts them in place
+// when options change, while its goroutines read them.
+func routeURLs(routes []string) (urls []*url.URL, err error) {
+	for _, r := range routes {
+		u, err := url.Parse(r)
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("%q is not the URL of a NATS route: want nats://host:port", r)
+		}
+		urls = append(urls, u)
+	}
+	slices.SortFunc(urls, func(a, b *url.URL) int { return cmp.Compare(a.String(), b.String()) })
+	return urls, nil
+}
+
+// secured accepts clients after their handshake of TLS. NATS has options for TLS, but two
+// reasons speak against them:
+//   - A connection that does not finish its handshake would take one of ServerOptions.Connections.
+//   - All that waits for a client would have to be written within writeDeadline. Below TLS,
+//     package slowlink gives this time to each chunk.
+type secured struct{ net.Listener }
+
+// Accept implements net.Listener. The library finds the certificates in a connection of this type.
+func (l secured) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return c.(*certs.Conn).Conn, nil
+}
+
+// listen has a server that is not started yet accept clients with TLS. The library has no option
+// for a listener, but uses the listener in its private field.
+func (o *ServerOptions) listen(s *natsserver.Server, address string) error {
+	field := reflect.ValueOf(s).Elem().FieldByName("listener")
+	if !field.IsValid() || field.Type() != reflect.TypeFor[net.Listener]() {
+		return fmt.Errorf("the NATS library %s does not accept a listener", natsserver.VERSION)
+	}
+	config := net.ListenConfig{KeepAlive: -1} // NATS has its own pings
+	l, err := config.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return &ListenError{Address: address, Err: err}
+	}
+	terms := certs.Terms{Port: certs.PortClients, Within: o.Handshake, Log: o.logger()}
+	*(*net.Listener)(unsafe.Pointer(field.UnsafeAddr())) = secured{certs.Listen(slowlink.Listener{Listener: l}, o.TLS, terms)}
+	return nil
+}
+
+// serverLog hands the server's log to slog. What is fatal to the server, like a
+// port that is taken, goes to a channel: a library does not end the process.
+type serverLog struct {
+	log   *slog.Logger
+	fatal chan string
+
+	mu    sync.Mutex
+	lines map[string]int // of this minute, by text without digits
+	since time.Time
+}
+
+const (
+	// maxLines bounds the warnings of one kind in a minute: while a coordinator is down, the library tries
+	// to connect each second.
+	maxLines = 10
+	maxKinds = 64 // kinds of warnings in a minute; further ones count as one
+)
+
+// warn logs a warning, unless there were too many of its kind in this minute. Warnings are of one
+// kind if their texts differ only in digits, as addresses do.
+func (l *serverLog) warn(text string) {
+	kind := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
+	l.mu.Lock()
+	if now := time.Now(); now.Sub(l.since) >= time.Minute {
+		l.lines, l.since = make(map[string]int), now
+	}
+	if l.lines[kind] == 0 && len(l.lines) >= maxKinds {
+		kind = ""
+	}
+	l.lines[kind]++
+	n := l.lines[kind]
+	l.mu.Unlock()
+	switch {
+	case n < maxLines:
+		l.log.Warn(text)
+	case n == maxLines:
+		l.log.Warn(text, "note", "further warnings of this kind are left out until the next minute")
+	default:
+		l.log.Debug(text)
+	}
+}
+
+func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(text(format, v)) }
+
+// Warnf implements natsserver.Logger. Package certs verifies identities in place of the
+// library, which then warns that it verifies nothing.
+func (l *serverLog) Warnf(format string, v ...any) {
+	if t := text(format, v); strings.Contains(t, "solicited routes will not be verified") {
+		l.log.Debug(t)
+	} else {
+		l.warn(t)
+	}
+}
+
+// Errorf implements natsserver.Logger. That clients are turned away is no error, nor that
+// one wants what it has no right to: it is told, and may try as often as it likes.
+func (l *serverLog) Errorf(format string, v ...any) {
+	if t := text(format, v); strings.HasSuffix(t, natsserver.ErrAuthentication.Error()) || strings.Contains(t, " Violation - ") {
+		l.log.Debug(t)
+	} else {
+		l.warn(t)
+	}
+}
+
+func (l *serverLog) Debugf(format string, v ...any) { l.log.Debug(text(format, v)) }
+func (l *serverLog) Tracef(format string, v ...any) { l.log.Debug(text(format, v)) }
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.log.Error(text(format, v))
+	select {
+	case l.fatal <- fmt.Sprintf(format, v...):
+	default:
+	}
+}
+
+func text(format string, v []any) string { return "nats: " + fmt.Sprintf(format, v...) }

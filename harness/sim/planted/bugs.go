@@ -74,8 +74,8 @@ var Bugs = []Bug{
 	}, nil},
 	{"a stale round's part accepted", []Edit{
 		{"engine/schedule/gather.go", "	if e.Round != g.number {\n		g.drop(Stale)\n		g.count(", "	if e.Task >= len(g.tasks) {\n		g.drop(Stale)\n		g.count("},
-		{"coordinator/jobs/results.go", "Job: c.Job, Round: c.Round + 1, Task: c.Task,", "Job: c.Job, Round: r.Store.State().Job(c.Job).Round + 1, Task: c.Task,"},
-		{"coordinator/jobs/results.go", "j != nil && j.Round > c.Round {", "j != nil && false {"},
+		{"coordinator/jobs/commit.go", "Job: c.Job, Round: c.Round + 1, Task: c.Task,", "Job: c.Job, Round: r.Store.State().Job(c.Job).Round + 1, Task: c.Task,"},
+		{"coordinator/jobs/commit.go", "j != nil && j.Round > c.Round {", "j != nil && false {"},
 	}, nil},
 	{"a cancelled job that publishes its model", []Edit{
 		{"coordinator/state/run.go", `func finish(s *State, e *protocol.FinishEntry) (any, error) {
@@ -91,7 +91,7 @@ var Bugs = []Bug{
 `},
 	}, nil},
 	{"a part recorded under the wrong unit", []Edit{
-		{"coordinator/jobs/results.go", "Round: c.Round + 1, Task: c.Task, Of: uint32(of),", "Round: c.Round + 1, Task: (c.Task + 1) % uint32(of), Of: uint32(of),"},
+		{"coordinator/jobs/commit.go", "Round: c.Round + 1, Task: c.Task, Of: uint32(of),", "Round: c.Round + 1, Task: (c.Task + 1) % uint32(of), Of: uint32(of),"},
 	}, nil},
 	{"a collected round folded before its last part", []Edit{
 		{"engine/schedule/gather.go", "	case g.open > 0:", "	case g.open > 1:"},
@@ -103,16 +103,16 @@ var Bugs = []Bug{
 		{"coordinator/state/jobs.go", "	if d := s.DeletedByToken(e.Token); d != nil {", "	if d := s.DeletedByToken(e.Token); d != nil && e.Token == \"\" {"},
 	}, nil},
 	{"a snapshot without the deleted jobs", []Edit{
-		{"coordinator/state/snapshot.go", "		if s.deleted = append(s.deleted, d); len(s.deleted) > MaxDeleted {", "		if len(s.deleted) > MaxDeleted {"},
+		{"coordinator/state/state.go", "		s.deleted = appended(c, \"deleted jobs\", s.deleted, d, deletedID, MaxDeleted)\n", ""},
 	}, nil},
 	{"a snapshot without the collected parts", []Edit{
-		{"coordinator/state/snapshot.go", "	j.summary = summarize(j.Outcome)\n", "	j.summary, j.gathered = summarize(j.Outcome), recordedList{}\n"},
+		{"coordinator/state/state.go", "	j.summary = summarize(j.Outcome)\n", "	j.summary, j.gathered = summarize(j.Outcome), recordedList{}\n"},
 	}, nil},
 	{"the cells of a cancelled job forgotten", []Edit{
 		{"coordinator/state/job.go", "	if as == protocol.Done || j.Job.Cells == nil {", "	if as != protocol.Failed || j.Job.Cells == nil {"},
 	}, nil},
 	{"recorded cells that the next leader has computed again", []Edit{
-		{"coordinator/jobs/results.go", "			if !r.lost.Contains(p.Digest) {", "			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
+		{"coordinator/jobs/commit.go", "			if !r.lost.Contains(p.Digest) {", "			if !r.lost.Contains(p.Digest) && j.Job.Cells == nil {"},
 	}, nil},
 	{"a snapshot without the cells that a budget left out", []Edit{
 		{"coordinator/state/job.go", "		l.push(p)\n", "		if p.WasRun() {\n			l.push(p)\n		}\n"},

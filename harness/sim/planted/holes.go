@@ -50,7 +50,7 @@ var Holes = []Bug{
 	}, &Test{"./coordinator", "TestTrustIsTakenAway"}},
 	{"connections of an expired certificate stay", []Edit{
 		{"internal/certs/source.go", "		if err == nil {\n			continue\n", "		if err == nil || errors.Is(err, ErrExpired) {\n			continue\n"},
-		{"protocol/bus/admit.go", "	user := &natsserver.User{ConnectionDeadline: end}\n", "	user := new(natsserver.User)\n"},
+		{"protocol/bus/server.go", "	user := &natsserver.User{ConnectionDeadline: end}\n", "	user := new(natsserver.User)\n"},
 	}, &Test{"./coordinator", "TestExpiredWorker"}},
 	{"a Raft server under another name", []Edit{
 		{"coordinator/store/handshake.go", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID == name {\n", "	if !secure || parseServer(raft.ServerID(found.server), \"\").ID != \"\" {\n"},
@@ -62,13 +62,13 @@ var Holes = []Bug{
 		{"coordinator/api/results.go", "		if !access.Reads(r.Context(), m.Ownership) { ", "		if m.Name == \"\" { "},
 	}, &Test{"./coordinator", "TestPrivate"}},
 	{"a process that has the name of a user", []Edit{
-		{"protocol/access/owner.go", "g.Name == of.Owner && slices.Contains(rights.Users, g.Role)", "g.Name == of.Owner"},
+		{"protocol/access/access.go", "g.Name == of.Owner && slices.Contains(rights.Users, g.Role)", "g.Name == of.Owner"},
 	}, &Test{"./protocol/access", "TestRead"}},
 	{"jobs of others", []Edit{
-		{"protocol/access/owner.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
+		{"protocol/access/access.go", "	if !ok || g.Role != rights.Admin && (", "	if !ok || g.Role == rights.Anonymous && ("},
 	}, &Test{"./protocol/access", "TestOwn"}},
 	{"an owner that nobody asks for", []Edit{
-		{"protocol/access/owner.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
+		{"protocol/access/access.go", "g.access == rights.Own && g.settled", "g.access == rights.Own"},
 	}, &Test{"./protocol/access", "TestSettled"}},
 	{"a certificate of another authority", []Edit{
 		{"internal/certs/source.go", "		if err != nil {\n			if refused.Err", "		if err != nil && len(p.roles) == 0 {\n			if refused.Err"},
@@ -86,13 +86,13 @@ var Holes = []Bug{
 		{"internal/certs/listen.go", "!ok || !tcp.IP.IsLoopback()", "!ok || tcp.IP == nil"},
 	}, &Test{"./coordinator", "TestExposed"}},
 	{"a worker under another name", []Edit{
-		{"protocol/bus/admit.go", "		return client == id.Name\n", "		return client != \"\"\n"},
+		{"protocol/bus/server.go", "		return client == id.Name\n", "		return client != \"\"\n"},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"a member of no pool", []Edit{
-		{"protocol/bus/admit.go", "		return strings.HasPrefix(client, id.Name+\"-\")\n", "		return strings.HasPrefix(client, id.Name)\n"},
+		{"protocol/bus/server.go", "		return strings.HasPrefix(client, id.Name+\"-\")\n", "		return strings.HasPrefix(client, id.Name)\n"},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"every subject for everybody", []Edit{
-		{"protocol/bus/admit.go", "	if a.rights != nil {\n", "	if a.rights != nil && id.Name == \"\" {\n"},
+		{"protocol/bus/server.go", "	if a.rights != nil {\n", "	if a.rights != nil && id.Name == \"\" {\n"},
 	}, &Test{"./coordinator", "TestHostileNATS"}},
 	{"the subjects of all workers", []Edit{
 		{"protocol/rights/rights.go", "Subscribe: []string{s.Lead(), s.Work(name), ", "Subscribe: []string{s.Lead(), s.Work(all), "},

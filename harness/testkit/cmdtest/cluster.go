@@ -62,7 +62,7 @@ func MidWay(t *testing.T, c *proc.Cluster, name string, args []string, disturb f
 	end := make(chan Ended, 1)
 	go func() { end <- Run(t, append(args, "--name", name, "--server", c.Servers())...) }()
 	testkit.Until(t, "a quarter of "+name, func() bool {
-		j, err := c.Client().Job(t.Context(), name)
+		j, err := c.Client().Jobs().Get(t.Context(), name)
 		if err != nil || j.Progress == nil {
 			return false
 		}
