@@ -67,7 +67,7 @@ type Beginner interface {
 
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.
 type Parent interface {
-	// SubJob returns the job of a task of such a round, as the trainer's Round.SubJob does.
+	// SubJob returns the job of a task of such a round, as the trainer's Gather.SubJob does.
 	// An error says that the job has no such task.
 	SubJob(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error)
 }

@@ -17,23 +17,22 @@ var (
 
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
-	t.round = round.Round{Done: t.done()}
-	if t.round.Done {
-		return &t.round, nil
+	if t.done() {
+		return nil, nil
 	}
-	t.round.Kind, t.round.Tasks, t.round.Scope, t.round.How = "member", len(t.results), round.Whole, round.Gather
-	t.round.Has = make([]bool, len(t.results))
+	has := make([]bool, len(t.results))
 	var jobs []*round.Job
 	for unit := range t.results {
-		t.round.Has[unit] = t.results[unit].head != nil || !t.wanted(unit)
+		has[unit] = t.results[unit].head != nil || !t.wanted(unit)
 		c, err := child(t.job, t.members, unit)
 		if err != nil {
 			return nil, err
 		}
 		jobs = append(jobs, c)
 	}
-	t.round.SubJob = round.Jobs(jobs...)
-	return &t.round, nil
+	return &round.Round{
+		Kind: "member", Tasks: len(t.results), Scope: round.Whole, How: &round.Gather{SubJob: round.Jobs(jobs...), Has: has},
+	}, nil
 }
 
 // later reports whether a unit waits for the weights: it trains a member on all rows, and

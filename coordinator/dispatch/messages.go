@@ -128,19 +128,21 @@ func (x *Executor) sendChunk(to *address, v *round.Var, i int, known bool) {
 func (x *Executor) describe(tasks []uint32) {
 	r, m := x.r, &x.outbox.run
 	m.Stamp = protocol.Stamp{Epoch: x.d.cfg.Epoch, Job: x.id, Round: x.number}
-	m.Kind, m.Op, m.Of, m.Scope, m.How, m.Roles = r.Kind, r.Op, uint32(r.Tasks), r.Scope, r.How, r.Roles
-	m.Steps, m.Keep, m.Shape, m.SubJob = r.Steps, r.DerivedVersion, r.Shape, r.SubJob != nil
+	m.Kind, m.Op, m.Of, m.Scope, m.Roles = r.Kind, r.Op, uint32(r.Tasks), r.Scope, r.Roles
 	m.Tasks, m.Refs, m.Payload = tasks, m.Refs[:0], m.Payload[:0]
 	for i := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: r.Vars[i].ID, Version: r.Vars[i].Version})
 	}
-	if r.How != round.Gather {
+	if how := r.Reduce(); how != nil {
+		m.Gather, m.SubJob, m.Steps, m.Keep, m.Shape = false, false, how.Steps, how.DerivedVersion, how.Shape
 		return
 	}
+	how := r.Gather()
+	m.Gather, m.SubJob, m.Steps, m.Keep, m.Shape = true, how.SubJob != nil, [2]uint64{}, 0, round.Shape{}
 	for _, t := range tasks {
 		var payload []byte
-		if r.SubJob == nil && r.Payloads != nil {
-			payload = r.Payloads[t]
+		if how.SubJob == nil && how.Payloads != nil {
+			payload = how.Payloads[t]
 		} else if c, ok := x.outbox.checkpoints[t]; ok {
 			x.d.mu.Lock()
 			if x.d.workers.Trusts(c.worker) {
@@ -234,7 +236,7 @@ func (x *Executor) receive(ctx context.Context) error {
 		if e.event.Err != nil {
 			e.event.BlobLost = x.isBlobLost()
 		}
-		if e.event.Kind == schedule.LeaderComputed && e.event.Round == x.number && x.r.How == round.Gather {
+		if e.event.Kind == schedule.LeaderComputed && e.event.Round == x.number && x.r.Gather() != nil {
 			x.results.own[e.event.Task] = e.bytes
 		}
 		if err := x.step(ctx, e.event); err != nil {
@@ -250,7 +252,7 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 	kind, _ := protocol.KindOf(msg)
 	switch kind {
 	case protocol.KindResult, protocol.KindCheckpoint, protocol.KindProgress:
-		if x.r.How != round.Gather { // it is late: this round may have no such task
+		if x.r.Gather() == nil { // it is late: this round may have no such task
 			return schedule.Event{Kind: schedule.ResultAnnounced}, nil
 		}
 	}
@@ -311,7 +313,7 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 	if e.Task = int(task); e.Round == x.number && e.Task >= max(1, x.r.Tasks) { // another round may have more tasks
 		return e, protocol.ErrMessage
 	}
-	if subJob := e.Kind == schedule.CheckpointArrived || e.Kind == schedule.ProgressArrived; subJob && e.Round == x.number && x.r.SubJob == nil {
+	if subJob := e.Kind == schedule.CheckpointArrived || e.Kind == schedule.ProgressArrived; subJob && e.Round == x.number && x.r.Gather().SubJob == nil {
 		return e, protocol.ErrMessage
 	}
 	return e, nil
@@ -320,7 +322,7 @@ func (x *Executor) decode(msg []byte) (e schedule.Event, err error) {
 // decodePart makes an event of a partial, and leaves its numbers in x.mem.in.partial.
 func (x *Executor) decodePart(msg []byte) (e schedule.Event, err error) {
 	in := &x.mem.in
-	if x.r.How == round.Gather {
+	if x.r.Gather() != nil {
 		return schedule.Event{Kind: schedule.PartialArrived}, nil
 	}
 	in.part.Partial = nil

@@ -107,7 +107,7 @@ func (w *world) perform(j *Job, actions []Action) {
 				at.ended[int(t)] = true
 			}
 		case Finish:
-			if at.complete = true; at.r.How == round.Gather && len(at.ended) != at.r.Tasks || at.r.How == round.Reduce && len(at.covered) != at.r.Tasks {
+			if at.complete = true; at.r.Gather() != nil && len(at.ended) != at.r.Tasks || at.r.Reduce() != nil && len(at.covered) != at.r.Tasks {
 				w.t.Fatalf("the round of %d tasks is complete after %v %v", at.r.Tasks, at.ended, at.covered)
 			}
 		case Fail:
@@ -140,7 +140,7 @@ func (w *world) run(j *Job, n uint64, worker string, tasks []uint32) {
 			e.Kind, e.Reason = TaskFailed, "the disk is full"
 		case what == 7:
 			e = Event{Kind: WorkerLacks, Round: n, Worker: worker, Setup: rapid.Bool().Draw(w.t, "lacks the job"), Values: []Value{{1, n}}}
-		case at.r.How == round.Gather:
+		case at.r.Gather() != nil:
 			e.Kind = ResultAnnounced
 		default:
 			e.Kind = PartialArrived
@@ -199,7 +199,7 @@ func (w *world) turn() {
 // share opens the share of a job in two budgets, and groups the tasks of its round.
 func (w *world) share(r *round.Round) *Share {
 	for range r.Tasks {
-		r.Groups = append(r.Groups, int32(rapid.IntRange(0, 3).Draw(w.t, "group")))
+		r.Gather().Groups = append(r.Gather().Groups, int32(rapid.IntRange(0, 3).Draw(w.t, "group")))
 	}
 	limit := rapid.SampledFrom([]float64{0, 0.3, 1, 3, 1000}).Draw(w.t, "limit")
 	s := w.budgets.Open(ShareOptions{
@@ -220,9 +220,12 @@ func TestSteps(t *testing.T) {
 			w.liar = "a"
 		}
 		for id := range rapid.IntRange(1, 3).Draw(t, "jobs") {
-			r := &round.Round{Tasks: 1 << rapid.IntRange(0, 4).Draw(t, "tasks"), How: rapid.SampledFrom([]round.Combine{round.Reduce, round.Gather}).Draw(t, "how")}
+			r := &round.Round{Tasks: 1 << rapid.IntRange(0, 4).Draw(t, "tasks"), How: &round.Reduce{}}
+			if rapid.Bool().Draw(t, "gathers") {
+				r.How = &round.Gather{}
+			}
 			o := Options{Verifies: true}
-			if r.How == round.Gather && rapid.Bool().Draw(t, "has budgets") {
+			if r.Gather() != nil && rapid.Bool().Draw(t, "has budgets") {
 				o.Budget = w.share(r)
 			}
 			j := w.workers.NewJob(uint64(id), nil, o)

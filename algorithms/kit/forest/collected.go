@@ -33,7 +33,6 @@ type Collected[T Grown] struct {
 	// Peek returns what Grown.Training returns of an encoded tree.
 	Peek func(b []byte) (samples uint32, loss float64, err error)
 
-	round   round.Round
 	digests []string // of the encoded trees that are known
 }
 
@@ -43,13 +42,10 @@ const OpGrow uint8 = 1
 
 // Next implements round.Trainer.
 func (t *Collected[T]) Next() (*round.Round, error) {
-	t.round = round.Round{Done: t.Trees != nil}
-	if !t.round.Done {
-		t.round = round.Round{
-			Op: OpGrow, Kind: "tree", Tasks: t.Count, Scope: round.Whole, How: round.Gather, Roles: dataset.Train,
-		}
+	if t.Trees != nil {
+		return nil, nil
 	}
-	return &t.round, nil
+	return &round.Round{Op: OpGrow, Kind: "tree", Tasks: t.Count, Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}, nil
 }
 
 // Fold implements round.Trainer. It drops each result once the tree is decoded, so

@@ -98,7 +98,7 @@ type Settings struct {
 	// OwnKind is the Round.Kind of the algorithm's own rounds before the first evaluation, such as
 	// "means"; "": it has none.
 	OwnKind string
-	// Derived is the Round.DerivedVersion of evaluations: 1 where the kernel derives
+	// Derived is the Reduce.DerivedVersion of evaluations: 1 where the kernel derives
 	// something of the rows alone, else 0. A refit, which has other rows, has the next version.
 	Derived uint64
 }
@@ -218,15 +218,15 @@ func (t *Training) iterations() uint64 { return uint64(t.Optimiser.Iterations())
 // operation or shape yet.
 func (t *Training) Next() (*round.Round, error) {
 	r := &t.round
-	*r = round.Round{Tasks: t.shards, How: round.Reduce, Scope: round.Sharded, Roles: t.roles()}
+	*r = round.Round{Tasks: t.shards, Scope: round.Sharded, Roles: t.roles()}
 	switch t.Phase {
 	case PhaseScaling:
 		t.Fit.Next(r)
 	case PhaseOwn:
 		r.Kind = t.OwnKind
 	case PhaseEvaluate:
-		r.Op, r.Kind, r.DerivedVersion = OpEvaluate, "evaluation", t.derived()
-		r.Shape.F64 = SumsAt + t.Objective.Sums()
+		r.Op, r.Kind = OpEvaluate, "evaluation"
+		r.How = &round.Reduce{Shape: round.Shape{F64: SumsAt + t.Objective.Sums()}, DerivedVersion: t.derived()}
 		t.vars = t.Objective.AppendVars(t.vars[:0], t.Optimiser.Point(), 2*t.Evaluations)
 		r.Vars = t.vars
 	case PhaseValidation:
@@ -235,7 +235,7 @@ func (t *Training) Next() (*round.Round, error) {
 		r.Vars = t.vars
 		t.Stopping.Next(r)
 	case PhaseDone:
-		r.Done = true
+		return nil, nil
 	}
 	return r, nil
 }

@@ -89,6 +89,7 @@ type Descent struct {
 	shards int
 	input  scaling.Values // while a step is folded
 	round  round.Round    // what Next returns, used again each time
+	reduce round.Reduce
 	vars   []round.Var
 }
 
@@ -218,7 +219,8 @@ func (d *Descent) ended() bool { return d.Step >= d.limit() }
 // no operation, steps or shape yet.
 func (d *Descent) Next() (*round.Round, error) {
 	r := &d.round
-	*r = round.Round{Tasks: d.shards, How: round.Reduce, Scope: round.Sharded, Roles: dataset.Train}
+	d.reduce = round.Reduce{}
+	*r = round.Round{Tasks: d.shards, How: &d.reduce, Scope: round.Sharded, Roles: dataset.Train}
 	if d.Refitting {
 		r.Roles |= dataset.Validation
 	}
@@ -235,9 +237,9 @@ func (d *Descent) Next() (*round.Round, error) {
 		d.Fit.Next(r)
 	case PhaseStep:
 		r.Op, r.Kind, r.Tasks = OpStep, "step", algorithms.BatchUnits(d.BatchSize, d.shards)
-		r.Steps = [2]uint64{d.Step, d.Step + 1}
-		r.Shape = d.Function.GradientShape()
-		r.Shape.F64 += GradientAt
+		d.reduce.Steps = [2]uint64{d.Step, d.Step + 1}
+		d.reduce.Shape = d.Function.GradientShape()
+		d.reduce.Shape.F64 += GradientAt
 	case PhaseOwn:
 		r.Kind, r.Tasks = d.OwnKind, algorithms.BatchUnits(d.BatchSize, d.shards)
 	case PhaseValidation:
@@ -246,7 +248,7 @@ func (d *Descent) Next() (*round.Round, error) {
 	case PhaseChoice:
 		r.Kind, r.Roles = d.ChoiceKind, dataset.Validation
 	case PhaseDone:
-		r.Done = true
+		return nil, nil
 	}
 	return r, nil
 }

@@ -123,9 +123,9 @@ func NewStopping[T float32 | float64](r StopRule, vectors []VectorOf[T]) *Stoppi
 // Next makes r, whose Vars have the present vectors, a validation: with a margin also of the
 // reference, on the same rows.
 func (s *StoppingOf[T]) Next(r *round.Round) {
-	r.Op, r.Kind, r.Shape.F64 = OpValidate, "validation", 2
+	r.Op, r.Kind, r.How = OpValidate, "validation", round.Sums(2)
 	if s.Reference.Any {
-		r.Op, r.Shape.F64 = OpCompare, 4
+		r.Op, r.How = OpCompare, round.Sums(4)
 		r.Vars = appendVars(r.Vars, varReference, s.Reference.Vectors)
 	}
 }

@@ -159,11 +159,11 @@ func (f *Fit) AppendVar(vars []round.Var) []round.Var {
 	return append(vars, round.Var{ID: varValues, Version: f.version, Data: num.Bytes64(f.values)})
 }
 
-// Next sets what is scaling's own in the next round: Op, Kind, Units, Shape and Vars. The
+// Next sets what is scaling's own in the next round: Op, Kind, Tasks, How and Vars. The
 // caller sets Roles to those of the rows that it trains on.
 func (f *Fit) Next(r *round.Round) {
 	r.Kind = "scaling"
-	r.Tasks, r.Shape.F64 = f.shards, 1+f.features
+	r.Tasks, r.How = f.shards, round.Sums(1+f.features)
 	switch f.stage {
 	case stageSums:
 		r.Op = opSums
@@ -175,7 +175,7 @@ func (f *Fit) Next(r *round.Round) {
 		from, to := f.chunk()
 		f.columns = [2]float64{float64(from), float64(to)}
 		f.vars[0] = round.Var{ID: varColumns, Version: uint64(from), Data: num.Bytes64(f.columns[:])}
-		r.Op, r.Shape.F64, r.Vars = opExtremes, f.shards*(1+2*(to-from)), f.vars[:]
+		r.Op, r.How, r.Vars = opExtremes, round.Sums(f.shards*(1+2*(to-from))), f.vars[:]
 	}
 }
 
