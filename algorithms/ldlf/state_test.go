@@ -131,6 +131,9 @@ func TestVersions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if r == nil {
+				return
+			}
 			for _, v := range r.Vars {
 				at := key{v.ID, v.Version}
 				if old, ok := seen[at]; ok && old != string(v.Data) {

@@ -298,7 +298,7 @@ func TestKernelsAreAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r == nil || r.Reduce().DerivedVersion == 0 {
+		if r == nil || r.Task(0).DerivedVersion == 0 {
 			return tr
 		}
 		stages++

@@ -120,6 +120,7 @@ type Fit struct {
 	version uint64    // of values: how often Begin was called
 	values  []float64 // shifts, then scales; nil with None
 
+	reduce  round.Reduce // of the round
 	vars    [1]round.Var // of the round
 	columns [2]float64   // varColumns of the round
 }
@@ -163,7 +164,7 @@ func (f *Fit) AppendVar(vars []round.Var) []round.Var {
 // caller sets Roles to those of the rows that it trains on.
 func (f *Fit) Next(r *round.Round) {
 	r.Kind = "scaling"
-	r.Tasks, r.How = f.shards, round.Sums(1+f.features)
+	r.Tasks, f.reduce.Shape.F64, r.How = f.shards, 1+f.features, &f.reduce
 	switch f.stage {
 	case stageSums:
 		r.Op = opSums
@@ -175,7 +176,7 @@ func (f *Fit) Next(r *round.Round) {
 		from, to := f.chunk()
 		f.columns = [2]float64{float64(from), float64(to)}
 		f.vars[0] = round.Var{ID: varColumns, Version: uint64(from), Data: num.Bytes64(f.columns[:])}
-		r.Op, r.How, r.Vars = opExtremes, round.Sums(f.shards*(1+2*(to-from))), f.vars[:]
+		r.Op, f.reduce.Shape.F64, r.Vars = opExtremes, f.shards*(1+2*(to-from)), f.vars[:]
 	}
 }
 
