@@ -10,7 +10,7 @@ import (
 
 // accelerated says whether this package uses vector instructions. The results are the
 // same bits either way. -tags purego turns them off.
-var accelerated = num.Accelerated()
+var accelerated = num.Accelerated
 
 //go:noescape
 func routedMassAVX2(fl, fr *float64, w *float32, n int, l, r *[sumLanes]float64)

@@ -10,7 +10,7 @@ import (
 
 // accelerated tells whether the kernels of this package run as vector instructions:
 // the bits are the same. Build with -tags purego to do without.
-var accelerated = num.Accelerated()
+var accelerated = num.Accelerated
 
 //go:noescape
 func gatherAVX2(block, labels *float32, rows *uint32, width int)

@@ -53,7 +53,9 @@ type bench struct {
 }
 
 func (b *bench) Do(ctx context.Context, _ uint64, r *round.Round, res *round.Result) error {
-	b.tree.Reset(r.Tasks, r.Reduce().Shape)
+	if how := r.Reduce(); how != nil {
+		b.tree.Reset(r.Tasks, how.Shape)
+	}
 	res.Sum, res.Gathered = nil, make([][]byte, r.Tasks)
 	for u := range r.Tasks {
 		c := &dispatch.Case{ID: 40, Job: b.job, Manifest: b.m, Round: r, Task: u}

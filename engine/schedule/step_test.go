@@ -210,6 +210,13 @@ func (w *world) share(r *round.Round) *Share {
 	return s
 }
 
+func drawHow(t *rapid.T) round.Combine {
+	if rapid.Bool().Draw(t, "gathers") {
+		return &round.Gather{}
+	}
+	return &round.Reduce{}
+}
+
 // TestSteps: whatever happens, invariants hold, only a liar is quarantined, and once nothing fails any longer each round ends.
 func TestSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -220,10 +227,7 @@ func TestSteps(t *testing.T) {
 			w.liar = "a"
 		}
 		for id := range rapid.IntRange(1, 3).Draw(t, "jobs") {
-			r := &round.Round{Tasks: 1 << rapid.IntRange(0, 4).Draw(t, "tasks"), How: &round.Reduce{}}
-			if rapid.Bool().Draw(t, "gathers") {
-				r.How = &round.Gather{}
-			}
+			r := &round.Round{Tasks: 1 << rapid.IntRange(0, 4).Draw(t, "tasks"), How: drawHow(t)}
 			o := Options{Verifies: true}
 			if r.Gather() != nil && rapid.Bool().Draw(t, "has budgets") {
 				o.Budget = w.share(r)

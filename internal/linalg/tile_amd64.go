@@ -14,7 +14,7 @@ import (
 func addTileAVX2(c *float64, stride int, a, b *float64, depth int)
 
 func addTile(c []float64, stride int, a, b []float64) {
-	if !num.Accelerated() {
+	if !num.Accelerated {
 		addTileGo(c, stride, a, b)
 		return
 	}

@@ -1,5 +1,7 @@
 package num
 
+import "unsafe"
+
 // The ratios of K-L divergences, of many rows side by side: slices of one value for each row.
 // Lanes run across rows, so a row's bits are what it has alone.
 
@@ -11,7 +13,10 @@ func Ratios(r []float32, sum []float64, d, g []float32, weight, floor float32) {
 	checkSame(len(d), n)
 	checkSame(len(g), n)
 	for at := 0; at < n; {
-		at += ratios(r[at:], sum[at:], d[at:], g[at:], weight, floor)
+		if Accelerated {
+			at += ratiosAVX2(unsafe.SliceData(r[at:]), unsafe.SliceData(sum[at:]), unsafe.SliceData(d[at:]), unsafe.SliceData(g[at:]),
+				(n-at)&^(ratioLanes-1), weight, floor)
+		}
 		end := min(n, at+ratioLanes) // too few for a vector, or one that is not finite
 		ratiosGo(r[at:end], sum[at:end], d[at:end], g[at:end], weight, floor)
 		at = end
@@ -42,11 +47,25 @@ func RatioRows(r []float32, sum []float64, d, g []float32, floor float32) {
 	if n == 0 || len(r)%n != 0 {
 		panic("num: a matrix of incomplete rows")
 	}
+	width := mostColumns // columns that are to be done otherwise before the next vector
+	switch {
+	case wide:
+		width = 2 * ratioLanes
+	case Accelerated:
+		width = ratioLanes
+	}
 	for at := 0; at < n; {
-		done, width := ratioRows(r, sum, d, g, floor, at)
-		at += done
-		end := min(n, at+width) // what vectors of whole columns leave
-		if at < end {
+		if columns := (n - at) &^ (width - 1); Accelerated && columns > 0 && len(r) > 0 {
+			rr, s, dd, gg := unsafe.SliceData(r[at:]), unsafe.SliceData(sum[at:]), unsafe.SliceData(d[at:]), unsafe.SliceData(g[at:])
+			if wide {
+				at += ratioRowsAVX512(rr, s, dd, gg, len(r)/n, n, columns, floor)
+			} else {
+				var work ratioWork
+				at += ratioRowsAVX2(rr, s, dd, gg, len(r)/n, n, columns, floor, &work)
+			}
+		}
+		// Vectors of whole columns leave the last ones, and stop at a ratio that is not finite.
+		if end := min(n, at+width); at < end {
 			ratioColumns(r, sum, d, g, floor, at, end)
 			at = end
 		}
@@ -65,3 +84,10 @@ func ratioColumns(r []float32, sum []float64, d, g []float32, floor float32, fro
 	}
 	Add64(sum[from:to], kl)
 }
+
+// ratioTerms is how many vectors of a column go through a part of the logarithm at a time.
+const ratioTerms = 32
+
+// ratioWork is what these parts leave to each other, four vectors of each, and room to align
+// them.
+type ratioWork [ratioTerms*4*ratioLanes + ratioLanes]float64

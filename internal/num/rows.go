@@ -10,7 +10,7 @@ import (
 // order. That is dst += aᵀm.
 func MulAddRows(dst, a, m []float32) {
 	checkRows(len(m), len(a), len(dst))
-	if !accelerated {
+	if !Accelerated {
 		mulAddRowsGo(dst, a, m)
 		return
 	}
@@ -22,7 +22,7 @@ func MulAddRows(dst, a, m []float32) {
 func MulAddRowsAt(dst, a []float32, index []uint32, m []float32) {
 	checkIndex(len(a), len(index))
 	n := len(dst)
-	if !accelerated || n == 0 {
+	if !Accelerated || n == 0 {
 		mulAddRowsAtGo(dst, a, index, m)
 		return
 	}
@@ -40,7 +40,7 @@ func MulAddRowsAt(dst, a []float32, index []uint32, m []float32) {
 // m[k,j] = fma(a[k], x[j], m[k,j]).
 func AddOuter(m, a, x []float32) {
 	checkRows(len(m), len(a), len(x))
-	if !accelerated {
+	if !Accelerated {
 		addOuterGo(m, a, x)
 		return
 	}
@@ -52,7 +52,7 @@ func AddOuter(m, a, x []float32) {
 func AddOuterAt(m []float32, index []uint32, a, x []float32) {
 	checkIndex(len(a), len(index))
 	n := len(x)
-	if !accelerated || n == 0 {
+	if !Accelerated || n == 0 {
 		addOuterAtGo(m, index, a, x)
 		return
 	}
@@ -67,7 +67,7 @@ func AddOuterAt(m []float32, index []uint32, a, x []float32) {
 func AddOuterVia(m []float32, slot, index []uint32, a, x []float32) {
 	checkIndex(len(a), len(index))
 	n := len(x)
-	if !accelerated || n == 0 || n%64 != 0 {
+	if !Accelerated || n == 0 || n%64 != 0 {
 		for k, c := range index {
 			if int(c) >= len(slot) {
 				panicIndex()
@@ -90,7 +90,7 @@ func AddOuterVia(m []float32, slot, index []uint32, a, x []float32) {
 // exact and the sum rounded once.
 func AddOuter64(m []float64, a, x []float32) {
 	checkRows(len(m), len(a), len(x))
-	if !accelerated {
+	if !Accelerated {
 		addOuter64Go(m, a, x)
 		return
 	}

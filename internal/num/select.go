@@ -13,7 +13,7 @@ func Below(dst []float32, at []uint32, v []float32, limit float32, from uint32) 
 		panic("num: a list shorter than its values")
 	}
 	n, found := wholeVectors(len(v)), 0
-	if n > 0 {
+	if Accelerated && n > 0 {
 		found = belowAVX2(&dst[0], &at[0], &v[0], n, limit, from, &frontOrder[0])
 	}
 	for i, x := range v[n:] {
@@ -43,7 +43,7 @@ func AddRows64(dst []float64, m []float32, index []uint32) {
 	if n == 0 || len(index) == 0 {
 		return
 	}
-	if !accelerated {
+	if !Accelerated {
 		addRows64Go(dst, m, index)
 	} else if !addRows64AVX2(&dst[0], n, unsafe.SliceData(m), &index[0], len(index), len(m)/n) {
 		panicIndex()
@@ -82,7 +82,7 @@ func SquaresAt(dst, x, scale []float64, m []float32, index []uint32) {
 		}
 		var sums [4]float64
 		whole := 0
-		if accelerated && n >= 4 {
+		if Accelerated && n >= 4 {
 			whole = n &^ 3
 			squaresAtAVX2(&sums[0], &x[0], &scale[0], &at[0][0], &at[1][0], &at[2][0], &at[3][0], whole)
 		}

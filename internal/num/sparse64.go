@@ -13,7 +13,7 @@ func AddSparseProduct64(dst []float64, rows []Span, a []float32, index []uint32,
 	if len(dst) == 0 {
 		return
 	}
-	if accelerated {
+	if Accelerated {
 		if !addSparseProduct64AVX2(&dst[0], n, &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), unsafe.SliceData(m), len(m)/n) {
 			panicIndex()
 		}
@@ -34,7 +34,7 @@ func AddSparseProductT64(m []float64, rows []Span, a []float32, index []uint32, 
 	if len(x) == 0 {
 		return
 	}
-	if accelerated {
+	if Accelerated {
 		if !addSparseProductT64AVX2(unsafe.SliceData(m), n, &rows[0], len(rows), unsafe.SliceData(a), unsafe.SliceData(index), &x[0], len(m)/n) {
 			panicIndex()
 		}

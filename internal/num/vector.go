@@ -7,14 +7,10 @@ import (
 
 // What is done element by element. Vectors of eight do what they can, and a loop the rest; the bits are the same.
 
-// Accelerated tells whether kernels run as vector instructions here; the bits
-// are the same.
-func Accelerated() bool { return accelerated }
-
 // wholeVectors returns how many of n elements the vectors of eight take: none on a
 // processor without, which must not even see an instruction of theirs.
 func wholeVectors(n int) int {
-	if !accelerated {
+	if !Accelerated {
 		return 0
 	}
 	return n &^ 7
@@ -30,7 +26,7 @@ func checkSame(a, b int) {
 func Add32(dst, src []float32) {
 	checkSame(len(dst), len(src))
 	n := wholeVectors(len(src))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		add32AVX2(&dst[0], &src[0], n)
 	}
 	src = src[n:]
@@ -44,7 +40,7 @@ func Add32(dst, src []float32) {
 func Add64(dst, src []float64) {
 	checkSame(len(dst), len(src))
 	n := wholeVectors(len(src))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		add64AVX2(&dst[0], &src[0], n)
 	}
 	src = src[n:]
@@ -57,7 +53,7 @@ func Add64(dst, src []float64) {
 // AddConstant adds x to each element of v.
 func AddConstant(v []float64, x float64) {
 	n := wholeVectors(len(v))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		addConstantAVX2(&v[0], n, x)
 	}
 	v = v[n:]
@@ -71,7 +67,7 @@ func AddConstant(v []float64, x float64) {
 func AddScaled64(dst []float64, a float64, x []float64) {
 	checkSame(len(dst), len(x))
 	n := wholeVectors(len(dst))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		addScaled64AVX2(&dst[0], a, &x[0], n)
 	}
 	addScaled64(dst[n:], a, x[n:])
@@ -90,7 +86,7 @@ func addScaled64(dst []float64, a float64, x []float64) {
 func AddSquares(v, y []float64, x float64) {
 	checkSame(len(v), len(y))
 	n := wholeVectors(len(v))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		addSquaresAVX2(&v[0], &y[0], n, x)
 	}
 	y = y[n:]
@@ -105,7 +101,7 @@ func AddSquares(v, y []float64, x float64) {
 func Mul32(dst, a []float32) {
 	checkSame(len(dst), len(a))
 	n := wholeVectors(len(dst))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		mul32AVX2(&dst[0], &a[0], n)
 	}
 	a = a[n:]
@@ -118,7 +114,7 @@ func Mul32(dst, a []float32) {
 // Scale32 multiplies v by a.
 func Scale32(v []float32, a float32) {
 	n := wholeVectors(len(v))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		scale32AVX2(&v[0], n, a)
 	}
 	v = v[n:]
@@ -134,7 +130,7 @@ func Standardise(dst, x []float32, shift, scale []float64) {
 	checkSame(len(shift), len(dst))
 	checkSame(len(scale), len(dst))
 	n := wholeVectors(len(dst))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		standardiseAVX2(&dst[0], &x[0], &shift[0], &scale[0], n)
 	}
 	dst = dst[n:]
@@ -150,7 +146,7 @@ func KeepPositive(dst, v, by []float32) {
 	checkSame(len(dst), len(v))
 	checkSame(len(dst), len(by))
 	n := wholeVectors(len(dst))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		keepPositiveAVX2(&dst[0], &v[0], &by[0], n)
 	}
 	dst = dst[n:]
@@ -169,7 +165,7 @@ func KeepPositive(dst, v, by []float32) {
 // infinity nor a NaN.
 func Canonical32(v []float32) (finite bool) {
 	n, finite := wholeVectors(len(v)), true
-	if n > 0 {
+	if Accelerated && n > 0 {
 		finite = canonical32AVX2(&v[0], n)
 	}
 	v = v[n:]
@@ -185,7 +181,7 @@ func Canonical32(v []float32) (finite bool) {
 // Canonical64 is Canonical32 for float64; it reports nothing.
 func Canonical64(v []float64) {
 	n := wholeVectors(len(v))
-	if n > 0 {
+	if Accelerated && n > 0 {
 		canonical64AVX2(&v[0], n)
 	}
 	v = v[n:]
@@ -231,7 +227,7 @@ func Sum64(v []float32) float64 {
 func Dot64(a, b []float64) float64 {
 	checkSame(len(a), len(b))
 	var s [4]float64
-	if n := len(a) &^ 3; accelerated && n > 0 {
+	if n := len(a) &^ 3; Accelerated && n > 0 {
 		dot64AVX2(&s[0], &a[0], &b[0], n)
 		a, b = a[n:], b[n:]
 	}
@@ -259,7 +255,7 @@ const SquaresRows = 16
 func Squares(dst, panel, x []float64) {
 	checkSame(len(dst), SquaresRows)
 	checkSame(len(panel), SquaresRows*len(x))
-	if accelerated {
+	if Accelerated {
 		squaresAVX2(&dst[0], unsafe.SliceData(panel), unsafe.SliceData(x), len(x))
 		return
 	}

@@ -1,5 +1,7 @@
 package num
 
+import "unsafe"
+
 // Descend and Ascend pass over all nodes of a tree for n samples at a time. Their matrices
 // have a row for each node or for each output unit, and a column for each sample. Nodes are
 // in heap order: the children of node i are 2i+1 (left) and 2i+2 (right), and the split
@@ -15,8 +17,19 @@ func Descend(node, s, t []float32, phi []uint32, n int) {
 	for root := node[:n]; len(root) > 0; {
 		root = root[copy(root, ones[:]):]
 	}
-	if !descend(node, s, t, phi, n) {
+	if !Accelerated || n%8 != 0 {
 		descendGo(node, s, t, phi, n)
+		return
+	}
+	run := descendAVX2
+	switch {
+	case wide && n%16 == 0:
+		run = descendAVX512
+	case n%32 == 0:
+		run = descendFourAVX2
+	}
+	if !run(unsafe.SliceData(node), unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(phi), len(phi), n, len(s)/n) {
+		panicIndex()
 	}
 }
 
@@ -28,8 +41,19 @@ func Descend(node, s, t []float32, phi []uint32, n int) {
 func Ascend(df, mass, s, t []float32, phi []uint32, n int) {
 	checkSame(len(df), len(s))
 	checkWalk(len(mass), len(s), len(t), len(phi), n)
-	if !ascend(df, mass, s, t, phi, n) {
+	if !Accelerated || n%8 != 0 {
 		ascendGo(df, mass, s, t, phi, n)
+		return
+	}
+	run := ascendAVX2
+	switch {
+	case wide && n%16 == 0:
+		run = ascendAVX512
+	case n%32 == 0:
+		run = ascendFourAVX2
+	}
+	if !run(unsafe.SliceData(df), unsafe.SliceData(mass), unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(phi), len(phi), n, len(s)/n) {
+		panicIndex()
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // accelerated says whether this package uses vector instructions. The results are the
 // same bits either way. -tags purego turns them off.
-var accelerated = num.Accelerated()
+var accelerated = num.Accelerated
 
 //go:noescape
 func scanBinaryAsm(entries *uint32, n int, packed *uint64, whole, first, second *int64, passed uint64, best int64) (at int, least int64, after uint64, tried int)

@@ -88,9 +88,11 @@ type Descent struct {
 	key    num.Key // of the first Θ
 	shards int
 	input  scaling.Values // while a step is folded
-	round  round.Round    // what Next returns, used again each time
-	reduce round.Reduce
-	vars   []round.Var
+	next   struct {       // what Next returns, used again each time
+		round  round.Round
+		reduce round.Reduce
+		vars   []round.Var
+	}
 }
 
 // NewDescent returns the descent of a job on a dataset, with the algorithm's own vectors beside
@@ -218,9 +220,9 @@ func (d *Descent) ended() bool { return d.Step >= d.limit() }
 // Next implements round.Trainer. It only describes the state. In PhaseOwn and PhaseChoice the round has
 // no operation, steps or shape yet.
 func (d *Descent) Next() (*round.Round, error) {
-	r := &d.round
-	d.reduce = round.Reduce{}
-	*r = round.Round{Tasks: d.shards, How: &d.reduce, Scope: round.Sharded, Roles: dataset.Train}
+	r, how := &d.next.round, &d.next.reduce
+	*how = round.Reduce{}
+	*r = round.Round{Tasks: d.shards, How: how, Scope: round.Sharded, Roles: dataset.Train}
 	if d.Refitting {
 		r.Roles |= dataset.Validation
 	}
@@ -229,17 +231,17 @@ func (d *Descent) Next() (*round.Round, error) {
 		if d.Phase == PhaseChoice {
 			vectors = d.Stopping.Best.Vectors
 		}
-		d.vars = d.Fit.AppendVar(appendVars(d.vars[:0], varVectors, vectors))
-		r.Vars = d.vars
+		d.next.vars = d.Fit.AppendVar(appendVars(d.next.vars[:0], varVectors, vectors))
+		r.Vars = d.next.vars
 	}
 	switch d.Phase {
 	case PhaseScaling:
 		d.Fit.Next(r)
 	case PhaseStep:
 		r.Op, r.Kind, r.Tasks = OpStep, "step", algorithms.BatchUnits(d.BatchSize, d.shards)
-		d.reduce.Steps = [2]uint64{d.Step, d.Step + 1}
-		d.reduce.Shape = d.Function.GradientShape()
-		d.reduce.Shape.F64 += GradientAt
+		how.Steps = [2]uint64{d.Step, d.Step + 1}
+		how.Shape = d.Function.GradientShape()
+		how.Shape.F64 += GradientAt
 	case PhaseOwn:
 		r.Kind, r.Tasks = d.OwnKind, algorithms.BatchUnits(d.BatchSize, d.shards)
 	case PhaseValidation:
