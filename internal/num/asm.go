@@ -104,7 +104,7 @@ func addOuterViaAVX512(m *float32, n int, a *float32, rows int, x *float32, inde
 //go:noescape
 func addOuter64AVX2(m *float64, n int, a *float32, rows int, x *float32)
 
-// sparse64.go
+// rows.go: sparse rows
 
 //go:noescape
 func addSparseProduct64AVX2(dst *float64, n int, spans *Span, rows int, a *float32, index *uint32, m *float64, limit int) bool
@@ -219,7 +219,7 @@ func sumOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, coun
 //go:noescape
 func narrowOutersAVX2(dst *float32, first *uint32, rows int, terms *OuterTerm, count int, x *float32, of, width, columns int) bool
 
-// walk.go
+// ratios.go: walks
 
 //go:noescape
 func descendAVX2(node, s, t *float32, phi *uint32, splits, n, units int) bool

@@ -16,7 +16,7 @@ import (
 func Momentum(x, v, g []float32, rate, momentum, decay float32) bool {
 	checkSame(len(v), len(x))
 	checkSame(len(g), len(x))
-	n, finite := wholeVectors(len(x)), true
+	n, finite := WholeVectors(len(x)), true
 	if Accelerated && n > 0 {
 		finite = momentumAVX2(&x[0], &v[0], &g[0], n, rate, momentum, decay)
 	}
@@ -42,7 +42,7 @@ func Adam(x, m, v, g []float32, a *AdamFactors) bool {
 	checkSame(len(m), len(x))
 	checkSame(len(v), len(x))
 	checkSame(len(g), len(x))
-	n, finite := wholeVectors(len(x)), true
+	n, finite := WholeVectors(len(x)), true
 	if Accelerated && n > 0 {
 		finite = adamAVX2(&x[0], &m[0], &v[0], &g[0], n, a)
 	}

@@ -128,7 +128,7 @@ func Transpose32(dst []float32, to int, src []float32, from, rows, columns int) 
 	if from < columns || to < rows || len(src) < (rows-1)*from+columns || len(dst) < (columns-1)*to+rows {
 		panic("num: a matrix shorter than its shape")
 	}
-	r, c := wholeVectors(rows), columns&^3
+	r, c := WholeVectors(rows), columns&^3
 	if Accelerated && r > 0 && c > 0 {
 		transposeAVX2(unsafe.SliceData(dst), to, unsafe.SliceData(src), from, r, c)
 	} else {

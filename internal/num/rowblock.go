@@ -195,7 +195,7 @@ func Softmax(v []float64, n, rows int, totals []float64, of *SoftmaxRows) {
 	if n <= 0 || rows < 0 || rows > BlockRows || len(v) < n*BlockRows || len(totals) != n*TotalLanes {
 		panic("num: values of another shape")
 	}
-	whole := wholeVectors(rows)
+	whole := WholeVectors(rows)
 	if Accelerated && whole > 0 {
 		run := softmaxAVX2
 		if wide {

@@ -1,8 +1,29 @@
+// Package boost trains ldlogitboost and aoso-ldlogitboost: sums of trees whose softmax is a label
+// distribution (Xing, Geng and Xue 2016, "Logistic boosting regression for label distribution
+// learning"). The two differ in the Criterion that says what the trees of a round are fitted to;
+// everything else is here. Columns, trees and the prediction by trees are those of package forest.
+//
+// With C labels, F is a row's C numbers and p = softmax(F). F begins at 0 or at the logarithms of
+// the mean label distribution. Each round fits trees to the first and second derivatives of the
+// cross-entropy by F, and adds them, times the learning rate. A tree grows best first: the leaf
+// whose split gains most is split next.
+//
+// No result depends on the number of lanes, on shards or on the machine. Derivatives are
+// whole multiples of 2^-k, so that their sums are exact in any order, and one fixed expression in
+// float64 makes a gain: equal splits have equal gains, and
+// the one with the lowest feature, then the lowest threshold, is taken. The sums of leaves are added in the order of the trees.
+//
+// F is no part of the trainer's state: a kernel keeps the sums of its rows with the number of
+// rounds that made them, and adds the trees that are new. A kernel that has no sums, or those of a
+// later round, begins with the first tree and gets the same bits.
 package boost
 
 import (
+	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 )
 
 // The words that settings take.
@@ -94,3 +115,27 @@ func (c *Config) fits(m *dataset.Manifest) error {
 
 // validates reports whether training may stop early.
 func (c *Config) validates() bool { return c.ValidationFraction > 0 }
+
+// New returns the algorithm.
+func (v Variant) New() algorithms.Algorithm {
+	return learner.Define(learner.Definition[Config]{
+		Name:       v.Name,
+		Doc:        v.Doc,
+		About:      v.About,
+		Predicts:   algorithms.Distribution,
+		Settings:   newSettings(&v),
+		Fill:       (*Config).fill,
+		Check:      (*Config).check,
+		Fits:       (*Config).fits,
+		Validation: func(c *Config) (share float64, least int) { return c.ValidationFraction, validationMin },
+		Trainer: func(j *learner.Job[Config]) (learner.Trainer, error) {
+			return newTrainer(&v, j.Config, j.Manifest), nil
+		},
+		StateVersion: stateFormat,
+		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
+			return newKernel(&v, j.Config, j.Manifest), nil
+		},
+		Model:  func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(&v, tensors) },
+		Memory: func(c *Config, m *dataset.Manifest) algorithms.Footprint { return memory(&v, c, m) },
+	})
+}

@@ -1,6 +1,8 @@
 package forest
 
 import (
+	"slices"
+
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -169,4 +171,181 @@ func (s *search) advance(index, left uint32, sum int64) {
 func (s *search) record(sum int64, index uint32) {
 	s.best, s.found = sum, true
 	s.split.total, s.split.index, s.split.zeroLeft = s.nodeEntropy-sum, index, s.zeroLeft
+}
+
+// begin prepares for a tree.
+func (s *search) begin(g *grower, t *Table) {
+	s.xlogx, s.evaluations = t.xlogx, 0
+	s.adaptive, s.alpha, s.beta = g.cfg.Step == stepAdaptive, g.cfg.Alpha, g.cfg.Beta
+	s.class, s.weight, s.byPosition = g.sample.Class, g.sample.Weight, g.byPosition
+	if g.classes == 2 {
+		Resized(&s.binary.packed, len(g.rows))
+		s.binary.narrow = s.binary.narrow[:0]
+		if len(g.rows) >= leastNarrow && slices.Max(s.weight) <= mostNarrow {
+			Resized(&s.binary.narrow, len(g.rows))
+		}
+	} else {
+		s.multiclass.shape(g.classes)
+	}
+}
+
+// splitPresorted tries the columns of the node's list.
+func (g *grower) splitPresorted(p *pendingNode) {
+	s, rows := &g.search, p.to-p.from
+	lone := s.multiclass.classes == 0 && !s.adaptive && rows > 1
+	for i, c := range g.segments[p.base:p.top] {
+		switch {
+		case !g.features.everyFeature && !g.features.tries(c.column):
+		case lone && c.to-c.from == 1 && g.entries[c.from]&Positive != 0:
+			if s.binaryLone(g.entries[c.from], c.from) {
+				s.split.column, s.split.segment = c.column, p.base+i
+			}
+		default:
+			g.tryColumn(c, p.base+i, rows)
+		}
+	}
+}
+
+// tryColumn tries the thresholds of a column, whose entries in a node of so many rows are c. at
+// is where the segment will be found if one of them is the best.
+func (g *grower) tryColumn(c segment, at, rows int) {
+	s, entries := &g.search, g.entries[c.from:c.to]
+	before := s.best
+	s.trying, s.next, s.zeroLeft = c, 1, false
+	if s.multiclass.classes == 0 {
+		s.binaryColumn(entries, c.from, rows)
+	} else {
+		s.multiclassColumn(entries, c.from, rows)
+	}
+	if s.best < before {
+		s.split.column, s.split.segment = c.column, at
+	}
+}
+
+// threshold returns the threshold of a node's split.
+func (g *grower) threshold(p *pendingNode, s *split) float64 {
+	lower, upper := 0.0, 0.0 // of implicit zeros
+	if s.lower != NoEntry {
+		lower = g.valueAt(p, s.lower, s.column)
+	}
+	if s.upper != NoEntry {
+		upper = g.valueAt(p, s.upper, s.column)
+	}
+	return Between(lower, upper)
+}
+
+// Between returns the threshold between two values of a column: half way, or the upper value if
+// that rounds to the lower one.
+func Between(lower, upper float64) float64 {
+	t := float64((lower + upper) / 2)
+	if !(t > lower) {
+		t = upper
+	}
+	return t
+}
+
+// valueAt returns the value of an entry of a node's column.
+func (g *grower) valueAt(p *pendingNode, entry, column uint32) float64 {
+	row := g.entries[entry] & RowMask
+	if g.byPosition {
+		row = g.rows[p.from+int(row)]
+	}
+	return float64(g.table.Value(g.origin[row], int(column)))
+}
+
+func (m *multiclassCounts) shape(classes int) {
+	m.classes = classes
+	Resized(&m.all, classes)
+	Resized(&m.left, classes)
+	Resized(&m.right, classes)
+}
+
+// multiclassColumn is binaryColumn for more than two classes.
+func (s *search) multiclassColumn(entries []uint32, from uint32, rows int) {
+	m := &s.multiclass
+	clear(m.left)
+	copy(m.right, m.all)
+	m.sum, m.passed = m.allSum, 0
+	if len(entries) == rows {
+		s.multiclassPass(entries[0])
+		s.multiclassScan(entries[1:], from+1)
+		return
+	}
+	n := CountNegative(entries)
+	middle := from + uint32(n)
+	if n > 0 {
+		s.multiclassPass(entries[0])
+		s.multiclassScan(entries[1:n], from+1)
+		s.multiclassTry(middle)
+	}
+	if n == len(entries) {
+		return
+	}
+	several := s.passZeros(entries[n:])
+	s.zeroLeft = true
+	s.multiclassTry(middle)
+	if several {
+		s.multiclassPass(entries[n])
+		s.multiclassScan(entries[n+1:], middle+1)
+	}
+}
+
+// passZeros moves the rows with implicit zeros to the left: all on the right that are not
+// in rest. It reports whether rest has several values.
+func (s *search) passZeros(rest []uint32) (several bool) {
+	m, flags := &s.multiclass, uint32(0)
+	for c := range m.all {
+		m.left[c] += m.right[c]
+		m.right[c] = 0
+	}
+	for i, e := range rest {
+		row := e & RowMask
+		m.right[m.class[row]] += m.weight[row]
+		if i > 0 {
+			flags |= e
+		}
+	}
+	m.sum, m.passed = 0, 0
+	for c, n := range m.right {
+		m.left[c] -= n
+		m.passed += m.left[c]
+		m.sum += s.xlogx[m.left[c]] + s.xlogx[n]
+	}
+	return flags&NewValue != 0
+}
+
+// multiclassPass moves an entry to the left.
+func (s *search) multiclassPass(e uint32) {
+	m, row := &s.multiclass, e&RowMask
+	c, w := m.class[row], m.weight[row]
+	l, r := m.left[c], m.right[c]
+	m.sum += s.xlogx[l+w] - s.xlogx[l] + s.xlogx[r-w] - s.xlogx[r]
+	m.left[c], m.right[c] = l+w, r-w
+	m.passed += w
+}
+
+// multiclassTry tries the threshold before entry index.
+func (s *search) multiclassTry(index uint32) {
+	m := &s.multiclass
+	if m.passed < s.next {
+		return
+	}
+	s.evaluations++
+	sum := s.xlogx[m.passed] + s.xlogx[s.n-m.passed] - m.sum
+	if sum < s.best {
+		s.record(sum, index)
+	}
+	if s.adaptive {
+		s.advance(index, m.passed, sum)
+	}
+}
+
+// multiclassScan is binaryScan for more than two classes.
+func (s *search) multiclassScan(entries []uint32, index uint32) {
+	for i, e := range entries {
+		if e&NewValue != 0 {
+			s.multiclassTry(index + uint32(i))
+		}
+		s.multiclassPass(e)
+	}
 }

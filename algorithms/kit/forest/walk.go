@@ -1,6 +1,11 @@
 package forest
 
-import "math"
+import (
+	"math"
+	"unsafe"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
 
 // walkNode is a node of a forest in the form that prediction reads. A row whose value is
 // below limit goes to the left child, offset nodes further on; other rows go to the right
@@ -113,3 +118,84 @@ func nextUp(x float32) float32 {
 
 // clamp returns a value's ordered bits, lowered for NaN to below the limit of every leaf.
 func clamp(x float32) uint32 { return min(orderedBits(x), leafLimit-1) }
+
+// walkRowsBMI2 is walkRowsGo for a number of groups of eight rows (lanes). A group of x has
+// groupBytes bytes, a step's offset has so many bits, and a row takes at most 2·pairs steps.
+//
+//go:noescape
+func walkRowsBMI2(leaves *uint32, groups int, nodes *walkNode, x *uint32, groupBytes int, root, bits uint32, pairs int)
+
+// walkTreesBMI2 is walkTreesGo for a number of groups of eight trees.
+//
+//go:noescape
+func walkTreesBMI2(roots *uint32, groups int, nodes *walkNode, x *uint32, bits uint32)
+
+// addLeavesAVX2 is addLeavesGo for n rows.
+//
+//go:noescape
+func addLeavesAVX2(sums *float64, leaves *float32, reached *uint32, n, labels int)
+
+// walkRows is walkRowsGo. depth is that of the tree, which bounds the steps of a row.
+func walkRows(leaves []uint32, f *walkNodes, x []uint32, width int, root uint32, depth int) {
+	if !num.Accelerated || len(leaves) == 0 {
+		walkRowsGo(leaves, f, x, width, root)
+		return
+	}
+	walkRowsBMI2(unsafe.SliceData(leaves), len(leaves)/lanes, unsafe.SliceData(f.list), unsafe.SliceData(x),
+		width*lanes*4, root, f.bits, max(1, (depth+1)/2))
+}
+
+// walkTrees is walkTreesGo.
+func walkTrees(roots []uint32, f *walkNodes, x []uint32) {
+	if !num.Accelerated || len(roots) == 0 {
+		walkTreesGo(roots, f, x)
+		return
+	}
+	walkTreesBMI2(unsafe.SliceData(roots), len(roots)/lanes, unsafe.SliceData(f.list), unsafe.SliceData(x), f.bits)
+}
+
+// addLeaves is addLeavesGo.
+func addLeaves(sums []float64, leaves []float32, reached []uint32, labels int) {
+	if !num.Accelerated || len(reached) == 0 {
+		addLeavesGo(sums, leaves, reached, labels)
+		return
+	}
+	addLeavesAVX2(unsafe.SliceData(sums), unsafe.SliceData(leaves), unsafe.SliceData(reached), len(reached), labels)
+}
+
+// walker is a forest in the form that prediction reads. It is derived from the trees and
+// never stored.
+type walker struct {
+	nodes   walkNodes
+	roots   []uint32 // by tree: its root among the nodes
+	depths  []int    // by tree
+	compact []uint32 // by feature: its place among the used ones, or unused
+	used    int      // features that split a node
+	width   int      // values of a row in walks: used, at least 1
+	fits    bool     // nodes are made: all numbers fit in a walkNode
+
+	splits   int  // of all trees
+	fitsSets bool // the trees can be a setForest
+}
+
+const unused = 1<<32 - 1
+
+// add adds a tree.
+func (w *walker) add(t *Tree) {
+	w.roots = append(w.roots, uint32(len(w.nodes.list)))
+	depth, deepest := make([]uint8, t.Nodes()), uint8(0)
+	for i, feature := range t.feature {
+		if feature == leafMark {
+			deepest = max(deepest, depth[i])
+			w.nodes.list = append(w.nodes.list, walkNode{limit: leafLimit + t.left[i]})
+			continue
+		}
+		child := t.left[i]
+		depth[child], depth[child+1] = depth[i]+1, depth[i]+1
+		w.nodes.list = append(w.nodes.list, walkNode{
+			limit: orderedBits(ceil32(t.threshold[i])),
+			step:  4*w.compact[feature]<<w.nodes.bits | (child - uint32(i)),
+		})
+	}
+	w.depths = append(w.depths, int(deepest))
+}

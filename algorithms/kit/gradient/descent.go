@@ -101,11 +101,12 @@ func NewDescent(set Settings, f Function, key num.Key, m *dataset.Manifest, own 
 	d := &Descent{
 		Settings: set, Function: f, Vectors: []Vector{{Data: make([]float32, Parameters(f))}},
 		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f), Plateau: Plateau{Best: math.Inf(1)}, Loss: -1,
-		key: key, shards: len(m.Shards), vars: make([]round.Var, 0, 2*(1+len(own))+1),
+		key: key, shards: len(m.Shards),
 	}
 	for _, v := range own {
 		d.Vectors = append(d.Vectors, Vector{Data: v})
 	}
+	d.next.vars = make([]round.Var, 0, 2*len(d.Vectors)+1)
 	d.Stopping = NewStopping(set.StopRule, d.Vectors)
 	return d
 }
