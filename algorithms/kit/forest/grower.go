@@ -3,7 +3,6 @@ package forest
 import (
 	"context"
 	"slices"
-	"unsafe"
 
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -100,271 +99,62 @@ func (g *grower) labellerNode(p *pendingNode) *Node {
 	return &g.nodeView
 }
 
-// grow grows tree number n on t. The tree is valid until the next call.
-func (g *grower) grow(ctx context.Context, t *Table, n uint32) (*Tree, error) {
-	g.ctx = ctx
-	root := g.begin(t, n)
-	g.tree.Reset(t.labels)
-	if err := g.growNode(0, &root); err != nil {
-		return nil, err
-	}
-	g.tree.Evaluations = g.search.evaluations
-	g.tree.Loss /= float64(t.draws)
-	g.ctx, g.table = nil, nil
-	return g.tree, nil
+// featureSampler draws the features that a node tries, without replacement: the first
+// ones of a random permutation of all features, which is a function of (seed, tree, path).
+type featureSampler struct {
+	key          num.Key
+	tree         uint32
+	tried        int
+	everyFeature bool // every feature is tried
+	drawn        num.Permutation
+	marked       []bool   // by feature: the node tries it; not set if inverse
+	list         []uint32 // those marked, ascending
+	inverse      bool     // tries computes drawn.Inverse
 }
 
-// begin prepares for tree number n on t and returns its root.
-func (g *grower) begin(t *Table, n uint32) pendingNode {
-	g.table = t
-	g.drawSample(t, n)
-	g.features.begin(&g.cfg, n, t.features)
-	g.onDemand.begin(&g.features, len(g.rows), t.features)
-	g.chooseNumbers()
-	g.fillColumns(t)
-	g.labeller.Begin(&g.sample)
-	g.search.begin(g, t)
-	root := pendingNode{to: len(g.rows), copies: t.draws, path: 1, top: len(g.segments)}
-	root.splits = g.classify(&root)
-	return root
-}
-
-// chooseNumbers chooses how entries number the rows of a node. At the root both numbers of a row are the same.
-func (g *grower) chooseNumbers() {
-	g.byPosition = len(g.rows) > g.subtrees.few && !g.onDemand.enabled
-	if g.byPosition {
-		Resized(&g.ranks, len(g.rows)/rankedRows+1)
+// begin prepares for a tree on q features.
+func (c *featureSampler) begin(cfg *Config, tree uint32, q int) {
+	c.tree, c.tried = tree, cfg.tried(q)
+	c.everyFeature = c.tried == q
+	if !c.everyFeature && len(c.marked) != q {
+		c.marked, c.list = make([]bool, q), nil
 	}
 }
 
-// growNode makes node number at of the tree, and all below it (Algorithm 1 of Chen et al.
-// 2018).
-func (g *grower) growNode(at int, p *pendingNode) error {
-	if g.sinceCheck++; g.sinceCheck >= 256 {
-		g.sinceCheck = 0
-		if err := g.ctx.Err(); err != nil {
-			return err
-		}
-	}
-	g.tree.samples[at] = uint32(p.copies)
-	if !p.splits {
-		g.makeLeaf(at, p)
-		return nil
-	}
-	if g.byPosition && g.subtrees.fraction*(p.to-p.from) <= len(g.origin) {
-		return g.growSubtree(at, p)
-	}
-	best, ok := g.bestSplit(p)
-	if !ok {
-		g.makeLeaf(at, p)
-		return nil
-	}
-	g.tree.Split(at, best.column, g.threshold(p, &best), best.gain(p.copies))
-	left, right := g.divide(p, &best)
-	if err := g.growNode(int(g.tree.left[at]), &left); err != nil {
-		return err
-	}
-	return g.growNode(int(g.tree.left[at])+1, &right)
-}
-
-// growSubtree makes node number at of the tree, and all below it, by the inner grower.
-func (g *grower) growSubtree(at int, p *pendingNode) error {
-	u := &g.subtrees
-	if u.inner == nil {
-		u.inner = &grower{cfg: g.cfg, classes: g.classes, labeller: u.newLabeller(), tree: g.tree, subtrees: *u}
-		u.inner.features.key = g.features.key
-	}
-	root := u.inner.adopt(g, p)
-	err := u.inner.growNode(at, &root)
-	g.search.evaluations += u.inner.search.evaluations
-	u.inner.ctx, u.inner.table = nil, nil
-	return err
-}
-
-// adopt prepares for the subtree of a node of another grower, and returns the node.
-func (g *grower) adopt(outer *grower, p *pendingNode) pendingNode {
-	g.ctx, g.table = outer.ctx, outer.table
-	rows := outer.rows[p.from:p.to]
-	s, of := &g.sample, &outer.sample
-	s.Tree = of.Tree
-	g.roomFor(len(rows), of.Width, len(of.RowValues) > 0)
-	g.chooseNumbers()
-	for i, row := range rows {
-		g.origin[i], s.Weight[i] = outer.origin[row], of.Weight[row]
-		copy(s.Label(uint32(i)), of.Label(row))
-		if len(of.RowValues) > 0 {
-			s.RowValues[i] = of.RowValues[row]
-		}
-	}
-	g.labeller.Begin(s)
-	for i, row := range rows {
-		s.Class[i] = of.Class[row]
-	}
-	g.features.begin(&g.cfg, s.Tree, g.table.features)
-	g.search.begin(g, g.table)
-
-	columns, n := outer.segments[p.base:p.top], uint32(0)
-	for _, c := range columns {
-		n += c.to - c.from
-	}
-	Resized(&g.entries, int(n))
-	Resized(&g.segments, len(columns))
-	n = 0
-	for i, c := range columns {
-		g.segments[i] = segment{c.column, n, n + c.to - c.from}
-		n += uint32(copy(g.entries[n:], outer.entries[c.from:c.to])) // positions in the node are the new numbers
-	}
-	return pendingNode{to: len(rows), copies: p.copies, depth: p.depth, path: p.path, top: len(g.segments), splits: true}
-}
-
-func (g *grower) makeLeaf(at int, p *pendingNode) {
-	dst := g.tree.Leaf(at)
-	g.tree.Loss += g.labeller.Leaf(dst, &g.sample, g.labellerNode(p))
-}
-
-// bestSplit returns the best split of a node (Eq. 3), and false where none has a
-// gain.
-func (g *grower) bestSplit(p *pendingNode) (split, bool) {
-	s := &g.search
-	if !s.start(g.rows[p.from:p.to], p.copies) {
-		return split{}, false
-	}
-	if g.onDemand.enabled {
-		g.features.draw(p.path, g.table.features)
-		g.splitOnDemand(p)
-	} else {
-		g.features.draw(p.path, p.top-p.base)
-		g.splitPresorted(p)
-	}
-	if !s.found {
-		return split{}, false
-	}
-	c := g.segments[s.split.segment]
-	s.split.lower, s.split.upper = Neighbours(g.entries, c.from, c.to, s.split.index, s.split.zeroLeft, p.to-p.from)
-	return s.split, true
-}
-
-// drawSample draws the bootstrap sample of a tree (Algorithm 2 of Chen et al. 2018):
-// t.draws training rows with replacement.
-func (g *grower) drawSample(t *Table, tree uint32) {
-	Draw(Resized(&g.local, len(t.rows)), g.sampling, tree, t.draws)
-	g.sample.Tree = tree
-	g.numberRows(t)
-}
-
-// roomFor makes room for what is stored of each of n rows with so many labels, and lists the rows. valued says
-// whether rows have a Variant.RowValue.
-func (g *grower) roomFor(n, labels int, valued bool) {
-	s := &g.sample
-	s.Width, s.RowValues = labels, s.RowValues[:0]
-	Resized(&s.Labels, n*labels)
-	Resized(&s.Weight, n)
-	Resized(&s.Class, n)
-	if valued {
-		Resized(&s.RowValues, n)
-	}
-	Resized(&g.origin, n)
-	Resized(&g.side, n+SideSlack)
-	Resized(&g.spare, n+VectorSlack)
-	for i := range Resized(&g.rows, n) {
-		g.rows[i] = uint32(i)
-	}
-}
-
-// numberRows gives each distinct row of the sample its local number, in place of how often it was drawn, and
-// copies the rows' labels.
-func (g *grower) numberRows(t *Table) {
-	distinct := 0
-	for _, count := range g.local {
-		if count > 0 {
-			distinct++
-		}
-	}
-	s, local := &g.sample, g.local
-	g.roomFor(distinct, t.labels, t.rowValues != nil)
-	distinct = 0
-	for i, count := range local {
-		local[i] = absent
-		if count > 0 {
-			row := uint32(distinct)
-			distinct++
-			local[i], g.origin[row], s.Weight[row] = row, uint32(i), count
-			copy(s.Label(row), t.Label(uint32(i)))
-			if t.rowValues != nil {
-				s.RowValues[row] = t.rowValues[i]
-			}
-		}
-	}
-}
-
-// absent stands for the local number of a training row that is not in the sample.
-const absent = 1<<32 - 1
-
-// fillColumns makes the sample's sorted columns, and a segment for each column with at least
-// two values. If columns are sorted on demand, it makes none.
-func (g *grower) fillColumns(t *Table) {
-	g.segments = g.segments[:0]
-	if g.onDemand.enabled {
+// draw draws the features of a node. The caller calls tries at most asks times: if these
+// are few, tries computes the inverse permutation instead.
+func (c *featureSampler) draw(path uint64, asks int) {
+	if c.everyFeature {
 		return
 	}
-	g.entries = nil // otherwise columns.sort cannot free the entries of the last tree
-	if t.columns.entries == nil {
-		g.columns.sort(t, g.origin, &g.sorter)
-	} else {
-		g.columns.selectSample(&t.columns, g.local, len(g.origin), len(t.rows))
+	c.drawn = num.NewPermutation(c.key, path, c.tree, uint64(len(c.marked)))
+	for _, f := range c.list {
+		c.marked[f] = false
 	}
-	for c := range t.features {
-		if Varies(g.columns.column(c), len(g.origin)) {
-			g.segments = append(g.segments, segment{uint32(c), uint32(g.columns.start[c]), uint32(g.columns.start[c+1])})
-		}
+	c.list = c.list[:0]
+	if c.inverse = asks < c.tried; c.inverse {
+		return
 	}
-	g.entries = g.columns.entries
-}
-
-// selectSample sets c to the columns of a bootstrap sample. all are the columns of all
-// training rows. local has the local number of each training row, or absent. distinct is
-// the number of distinct rows of the sample, rows the number of training rows.
-func (c *columns) selectSample(all *columns, local []uint32, distinct, rows int) {
-	share := float64(distinct) / float64(rows)
-	c.entries = slices.Grow(c.entries[:0], int(1.02*share*float64(len(all.entries)))+rows) // an estimate
-	c.start = append(c.start[:0], 0)
-	for i := range len(all.start) - 1 {
-		column := all.column(i)
-		c.entries = slices.Grow(c.entries, len(column))
-		c.entries = selectDrawn(c.entries, column, local)
-		c.start = append(c.start, len(c.entries))
+	for i := range c.tried {
+		f := c.drawn.At(uint64(i))
+		c.marked[f] = true
+		c.list = append(c.list, uint32(f))
 	}
 }
 
-// selectDrawn appends to dst the entries of a sorted column whose rows are in the sample,
-// with the rows' local numbers. An entry of the result has the flag NewValue if the entry in
-// column has the flag, or one of the entries that were left out just before it. dst must have
-// room for all of column.
-func selectDrawn(dst, column, local []uint32) []uint32 {
-	n := len(dst)
-	dst = dst[:n+len(column)]
-	done, kept, isNew := startSelectDrawn(dst[n:], column, local)
-	n += kept
-	for _, e := range column[done:] {
-		isNew |= e & NewValue
-		row := local[e&RowMask]
-		dst[n] = row | e&Positive | isNew
-		if row != absent {
-			n++
-			isNew = 0
-		}
-	}
-	return dst[:n]
+// sorted returns the features that draw drew, ascending.
+func (c *featureSampler) sorted() []uint32 {
+	slices.Sort(c.list)
+	return c.list
 }
 
-//go:noescape
-func selectDrawnAVX2(dst, column *uint32, n int, local *uint32, order *[256]uint64) (kept int, isNew uint32)
-
-// startSelectDrawn does the first entries of selectDrawn, as many as fill whole vectors.
-func startSelectDrawn(dst, column, local []uint32) (done, kept int, isNew uint32) {
-	done = num.WholeVectors(len(column))
-	if num.Accelerated && done > 0 {
-		kept, isNew = selectDrawnAVX2(unsafe.SliceData(dst), unsafe.SliceData(column), done, unsafe.SliceData(local), &num.FrontOrder)
+// tries reports whether the node tries a feature.
+func (c *featureSampler) tries(feature uint32) bool {
+	switch {
+	case c.everyFeature:
+		return true
+	case c.inverse:
+		return c.drawn.Inverse(uint64(feature)) < uint64(c.tried)
 	}
-	return done, kept, isNew << 31
+	return c.marked[feature]
 }
