@@ -4,6 +4,7 @@ package algorithms
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -67,7 +68,7 @@ type Beginner interface {
 
 // Parent is implemented by algorithms whose trainers ask for rounds of child jobs.
 type Parent interface {
-	// SubJob returns the job of a task of such a round, as the trainer's Round.SubJob does.
+	// SubJob returns the job of a task of such a round, as the trainer's Gather.SubJob does.
 	// An error says that the job has no such task.
 	SubJob(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error)
 }
@@ -101,4 +102,118 @@ type Trainer interface {
 	Counters() map[string]uint64
 	// Model returns the trained model once Next said Done.
 	Model() (Model, error)
+}
+
+// Model is a trained model.
+type Model interface {
+	// Tensors lists the tensors in the order of the digest (design section 8.1).
+	Tensors() []Tensor
+	// Shape returns the features that the model reads and the labels it predicts.
+	Shape() (features, labels int)
+	// NewScratch makes the working memory of one caller of Predict.
+	NewScratch() any
+	// Predict writes what the algorithm predicts (Output) of each row of refs, in order, to
+	// dst: a label distribution or class shares (len(refs)×labels, row-major), or a number
+	// for each. shard returns a shard by number.
+	// A row's prediction does not depend on the other rows.
+	Predict(dst []float32, refs []dataset.RowRef, shard func(uint32) *dataset.Rows, scratch any)
+	// Describe returns the pairs of a name and a value that `model show` prints after
+	// the provenance, in order.
+	Describe() [][2]string
+}
+
+// Tensor is a named array of a model: exactly one of F32, F64, U32 and Pieces is
+// set.
+type Tensor struct {
+	Name string
+	Dims []int
+	F32  []float32
+	F64  []float64
+	U32  []uint32
+	// Pieces are consecutive pieces of the array, each with its numbers in F32, F64 or
+	// U32, the same field in all. A forest is so written without a copy of its trees'
+	// arrays. A decoded tensor has no Pieces.
+	Pieces []Tensor
+}
+
+// Width returns how many values Model.Predict writes for a row of a dataset with so many
+// labels.
+func (o Output) Width(labels int) int {
+	if o == Number {
+		return 1
+	}
+	return labels
+}
+
+// String names what is predicted, as users read it.
+func (o Output) String() string {
+	switch o {
+	case ClassShares:
+		return "class shares"
+	case Number:
+		return "a number"
+	}
+	return "label distributions"
+}
+
+// Output is what a model predicts of a row.
+type Output uint8
+
+// The outputs that models have.
+const (
+	Distribution Output = iota // degrees of the labels, which sum to 1
+	ClassShares                // a share for each class, which sum to 1
+	Number                     // one number
+)
+
+// Mixture says how a model adds up other models, its members.
+type Mixture struct {
+	Members []Share `json:"members"`
+	// OutOfFoldKL is the mean K-L divergence, in nats, of the weighted sum on the rows that
+	// the weights were fitted to, each predicted by models that did not see the row; nil: no
+	// weights were fitted.
+	OutOfFoldKL *float64 `json:"out_of_fold_kl,omitempty"`
+	Rows        int      `json:"rows,omitempty"` // of these
+}
+
+// Share is a member and its weight.
+type Share struct {
+	Member string  `json:"member"`
+	Weight float64 `json:"weight"`
+	// OutOfFoldKL is Mixture.OutOfFoldKL of the member alone.
+	OutOfFoldKL *float64 `json:"out_of_fold_kl,omitempty"`
+}
+
+// Mixer is implemented by Trainers whose model is a Mixture.
+type Mixer interface {
+	// Mixture returns the weights once Next said Done.
+	Mixture() *Mixture
+}
+
+// ErrNoRows says that a split leaves nothing to train on.
+var ErrNoRows = errors.New("there are no training samples")
+
+// BatchUnits returns U, the number of units of a round on a mini-batch of b rows
+// of a dataset with s shards: min(s, the largest power of two at most b/32, 1 at
+// least) (design section 8.3).
+func BatchUnits(b, s int) int {
+	u := 1
+	for u*2 <= b/32 {
+		u *= 2
+	}
+	return min(u, s)
+}
+
+// BatchShare returns b_u, the rows that unit u of n draws of a batch of b rows.
+func BatchShare(u, n, b int) int { return (u+1)*b/n - u*b/n }
+
+// Footprint is the memory, in bytes, that the trainer of a job needs, estimated
+// from the job's settings and the shape of its data.
+type Footprint struct {
+	State int64 // the trainer: parameters, moments, gradient, best state, collected results
+	Model int64 // the model
+	Node  int64 // one node of the reduction tree, at most
+	Nodes int64 // nodes that may be in memory at a time
+	// Weights is what the weights to begin from take: their file, and what is read of it.
+	Weights int64
 }

@@ -50,20 +50,20 @@ func restoredCanary(rounds uint64, state []byte) *canary {
 }
 
 func (c *canary) Next() (*round.Round, error) {
-	c.round = round.Round{Done: c.done == c.rounds}
-	if c.round.Done {
-		return &c.round, nil
+	if c.done == c.rounds {
+		return nil, nil
 	}
-	c.round.Tasks, c.round.Roles = canaryTasks, dataset.AllRows
+	c.round = round.Round{Tasks: canaryTasks, Roles: dataset.AllRows}
 	c.round.Vars = []round.Var{{ID: canaryVar, Version: c.done + 1, Data: bytes.Clone(c.state[:])}}
 	if c.done%3 == 2 {
-		c.round.How, c.round.Scope, c.round.Has = round.Gather, round.None, c.has
+		how := &round.Gather{Has: c.has}
 		for u := range canaryTasks {
-			c.round.Payloads = append(c.round.Payloads, []byte{byte(u)})
+			how.Payloads = append(how.Payloads, []byte{byte(u)})
 		}
+		c.round.How, c.round.Scope = how, round.None
 		return &c.round, nil
 	}
-	c.round.Shape, c.round.DerivedVersion = canaryShape, c.done/3+1
+	c.round.How = &round.Reduce{Shape: canaryShape, DerivedVersion: c.done/3 + 1}
 	return &c.round, nil
 }
 

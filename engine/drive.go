@@ -21,7 +21,7 @@ type Executor interface {
 // the job began. It may encode the trainer's state. An error stops the job.
 type Observer func(rounds uint64, t round.Trainer) error
 
-// Drive runs rounds from number start until the trainer says Done or ctx ends.
+// Drive runs rounds from number start until the training is complete or ctx ends.
 func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, observe Observer) error {
 	var res round.Result
 	for n := start; ; n++ {
@@ -32,7 +32,7 @@ func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, obser
 		if err != nil {
 			return fmt.Errorf("round %d: %w", n, err)
 		}
-		if r.Done {
+		if r == nil {
 			return nil
 		}
 		if err := x.Do(ctx, n, r, &res); err != nil {
@@ -90,11 +90,11 @@ type timedExecutor struct {
 func (m *timedExecutor) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	began := time.Now()
 	err := m.Executor.Do(ctx, n, r, res)
-	if m.skipSubJobs && r.SubJob != nil {
+	if m.skipSubJobs && r.Gather() != nil && r.Gather().SubJob != nil {
 		return err
 	}
 	took := time.Since(began)
-	if c, ok := m.Executor.(ComputeTimer); ok && r.How == round.Reduce && c.Computed() > 0 {
+	if c, ok := m.Executor.(ComputeTimer); ok && r.Reduce() != nil && c.Computed() > 0 {
 		took = min(took, c.Computed())
 	}
 	m.times.mu.Lock()

@@ -50,15 +50,15 @@ func (l *Local) ReleaseMemory() { l.cache.Close() }
 
 // Do implements Executor.
 func (l *Local) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	if r.How == round.Gather {
-		return l.gather(ctx, r, res)
+	if how := r.Gather(); how != nil {
+		return l.gather(ctx, r, how, res)
 	}
 	return l.sum(ctx, r, res)
 }
 
 func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) error {
 	res.Gathered, res.Digests = nil, nil // of the round before: they may be large
-	l.tree.Reset(r.Tasks, r.Shape)
+	l.tree.Reset(r.Tasks, r.Reduce().Shape)
 	var mu sync.Mutex // guards tree
 	err := l.each(ctx, r, func(u round.Task, x *lane) error {
 		mu.Lock()
@@ -76,11 +76,11 @@ func (l *Local) sum(ctx context.Context, r *round.Round, res *round.Result) erro
 	return err
 }
 
-func (l *Local) gather(ctx context.Context, r *round.Round, res *round.Result) error {
+func (l *Local) gather(ctx context.Context, r *round.Round, how *round.Gather, res *round.Result) error {
 	res.Sum, res.Gathered, res.Digests = nil, nil, nil
 	results := make([][]byte, r.Tasks)
 	err := l.each(ctx, r, func(u round.Task, x *lane) error {
-		if r.Has != nil && r.Has[u.ID] {
+		if how.Skips(u.ID) {
 			return nil
 		}
 		result, err := RunGather(ctx, l.kernel, u, l.data, r.Vars, l.subJob, x.scratch)

@@ -44,7 +44,7 @@ func TestCanaryShowsAnotherOrder(t *testing.T) {
 type wrongOrder struct{ *Local }
 
 func (x *wrongOrder) Do(_ context.Context, _ uint64, r *round.Round, res *round.Result) error {
-	x.tree.Reset(r.Tasks, r.Shape)
+	x.tree.Reset(r.Tasks, r.Reduce().Shape)
 	var sum *round.Partial
 	for id := range r.Tasks {
 		p := x.tree.Partial()
@@ -171,7 +171,7 @@ func (k *laterKernel) Run(_ *round.Partial, u round.Task, _ *dataset.Data, _ rou
 func TestRowsMayComeLater(t *testing.T) {
 	for units, want := range map[int]map[bool]int{1: {false: 1}, 2: {true: 2}, 5: {true: 5}} {
 		k := &laterKernel{later: make(map[bool]int)}
-		r := &round.Round{Tasks: units, Shape: canaryShape, Roles: dataset.AllRows}
+		r := &round.Round{Tasks: units, Roles: dataset.AllRows, How: &round.Reduce{Shape: canaryShape}}
 		if err := NewLocal(k, canaryData(), 2, nil).Do(t.Context(), 0, r, new(round.Result)); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ type summing struct{ round.Kernel }
 // kernel that collects nothing is an error.
 func TestGatherRunsSubJobs(t *testing.T) {
 	jobs := []*round.Job{{Seed: 5}, {Seed: 6}}
-	r := &round.Round{Tasks: 2, How: round.Gather, Scope: round.Whole, SubJob: round.Jobs(jobs...)}
+	r := &round.Round{Tasks: 2, How: &round.Gather{SubJob: round.Jobs(jobs...)}, Scope: round.Whole}
 	child := func(_ context.Context, j *round.Job) ([]byte, error) { return []byte{byte(j.Seed)}, nil }
 	var res round.Result
 	if err := NewLocal(&canaryKernel{}, canaryData(), 2, child).Do(t.Context(), 0, r, &res); err != nil || res.Gathered[0][0] != 5 || res.Gathered[1][0] != 6 {
@@ -232,7 +232,7 @@ func TestGatherRunsSubJobs(t *testing.T) {
 	if err := NewLocal(&canaryKernel{}, canaryData(), 1, fail).Do(t.Context(), 0, r, &res); !errors.Is(err, bad) || !strings.Contains(err.Error(), "task 0") {
 		t.Errorf("a child that fails: error %v", err)
 	}
-	r.SubJob = nil
+	r.Gather().SubJob = nil
 	if err := NewLocal(summing{&canaryKernel{}}, canaryData(), 1, nil).Do(t.Context(), 0, r, &res); err == nil || !strings.Contains(err.Error(), "no tasks whose results are gathered") {
 		t.Errorf("a kernel that collects nothing: error %v", err)
 	}
@@ -241,7 +241,7 @@ func TestGatherRunsSubJobs(t *testing.T) {
 // TestLocalDoesNotAllocatePerRound beyond what starting slots costs.
 func TestLocalDoesNotAllocatePerRound(t *testing.T) {
 	l := NewLocal(zeroKernel{}, canaryData(), 1, nil)
-	r := &round.Round{Tasks: canaryTasks, Shape: canaryShape, Roles: dataset.AllRows}
+	r := &round.Round{Tasks: canaryTasks, Roles: dataset.AllRows, How: &round.Reduce{Shape: canaryShape}}
 	var res round.Result
 	do := func() {
 		if err := l.Do(t.Context(), 0, r, &res); err != nil {

@@ -29,13 +29,13 @@ func TestSpent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	do(true, &round.Round{Kind: "step"})
-	do(true, &round.Round{Kind: "step"})
-	do(true, &round.Round{Kind: "fold", SubJob: round.Jobs(&round.Job{})})
+	do(true, &round.Round{Kind: "step", How: &round.Reduce{}})
+	do(true, &round.Round{Kind: "step", How: &round.Reduce{}})
+	do(true, &round.Round{Kind: "fold", How: &round.Gather{SubJob: round.Jobs(&round.Job{})}})
 	x.computed = time.Nanosecond
-	do(true, &round.Round{Kind: "validation"})
-	do(false, &round.Round{Kind: "tree", How: round.Gather}) // nobody says
-	do(false, &round.Round{Kind: "fold", How: round.Gather, SubJob: round.Jobs(&round.Job{})})
+	do(true, &round.Round{Kind: "validation", How: &round.Reduce{}})
+	do(false, &round.Round{Kind: "tree", How: &round.Gather{}}) // nobody says
+	do(false, &round.Round{Kind: "fold", How: &round.Gather{SubJob: round.Jobs(&round.Job{})}})
 	got, took := s.Seconds(), x.took.Seconds()
 	if len(got) != 4 || got["step"] < 2*took || got["validation"] != x.computed.Seconds() || got["tree"] < took || got["fold"] < took {
 		t.Errorf("spent %v", got)

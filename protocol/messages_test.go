@@ -78,11 +78,11 @@ func codecs() []codec {
 		jsonMessage("Reply", KindReply, &Reply{Error: "no room"}),
 		binaryMessage("Value", KindValue, drawValue, &Value{Epoch: 12, Job: 40, Ref: Ref{0xfffe, 412}, Data: []byte{1, 2, 3}}),
 		binaryMessage("Run", KindRun, drawRun, &Run{
-			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: round.Sharded, How: round.Reduce, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
+			Stamp: sampleStamp, Kind: "leaf update", Op: 3, Of: 16, Scope: round.Sharded, Roles: dataset.Train, Steps: [2]uint64{100, 200}, Keep: 413,
 			Shape: round.Shape{F64: 2, F32: 3, Rows: 1869, Width: 64}, Refs: []Ref{{1, 412}, {2, 7}}, Tasks: []uint32{4, 5, 15},
 		}),
 		binaryMessage("Run/collect", KindRun, drawRun, &Run{
-			Stamp: sampleStamp, Op: 4, Of: 10, Scope: round.Whole, How: round.Gather, Roles: dataset.AllRows, SubJob: true,
+			Stamp: sampleStamp, Op: 4, Of: 10, Scope: round.Whole, Gather: true, Roles: dataset.AllRows, SubJob: true,
 			Tasks: []uint32{0, 9}, Payload: [][]byte{{}, {0xaa, 0xbb}},
 		}),
 		binaryMessage("Partial", KindPartial, drawPartial, &Partial{
@@ -223,16 +223,16 @@ func drawRun(t *rapid.T) *Run {
 	size := rapid.IntRange(0, MaxMessage/12) // so that a partial fits in a message
 	m := &Run{
 		Stamp: drawStamp(t), Kind: rapid.StringMatching("[a-z0-9 -]{0,32}").Draw(t, "kind"), Op: rapid.Byte().Draw(t, "op"), Of: rapid.Uint32Range(1, MaxTasks).Draw(t, "of"),
-		Scope: rapid.SampledFrom([]round.Scope{round.Sharded, round.Whole, round.None}).Draw(t, "scope"),
-		How:   rapid.SampledFrom([]round.Combine{round.Reduce, round.Gather}).Draw(t, "how"),
-		Roles: dataset.Roles(rapid.Byte().Draw(t, "roles")), SubJob: rapid.Bool().Draw(t, "child"),
+		Scope:  rapid.SampledFrom([]round.Scope{round.Sharded, round.Whole, round.None}).Draw(t, "scope"),
+		Gather: rapid.Bool().Draw(t, "gather"),
+		Roles:  dataset.Roles(rapid.Byte().Draw(t, "roles")), SubJob: rapid.Bool().Draw(t, "child"),
 		Steps: [2]uint64{drawCount(t, "from"), drawCount(t, "to")}, Keep: rapid.Uint64().Draw(t, "keep"),
 		Shape: round.Shape{F64: size.Draw(t, "f64"), F32: size.Draw(t, "f32"), Rows: size.Draw(t, "rows"), Width: size.Draw(t, "width")},
 		Refs:  drawRefs(t), Tasks: rapid.SliceOfN(rapid.Uint32Range(0, 0), 0, 20).Draw(t, "units"),
 	}
 	for i := range m.Tasks {
 		m.Tasks[i] = rapid.Uint32Range(0, m.Of-1).Draw(t, "unit")
-		if m.How == round.Gather {
+		if m.Gather {
 			m.Payload = append(m.Payload, drawBytes(t, "payload", 9))
 		}
 	}

@@ -143,7 +143,7 @@ type Run struct {
 	Op      uint8         `bound:"any"`
 	Of      uint32        `bound:"1..1048576"` // tasks in the round
 	Scope   round.Scope   `bound:"any"`
-	How     round.Combine `bound:"any"`
+	Gather  bool          `bound:"any"` // true for a gather round
 	Roles   dataset.Roles `bound:"any"`
 	Steps   [2]uint64     `bound:"0..9007199254740992"`
 	Keep    uint64        `bound:"any"`
@@ -165,8 +165,8 @@ func (m *Run) Decode(b []byte) error {
 	if !round.ValidKind(m.Kind) {
 		c.fail("unknown kind of tasks: %q", m.Kind)
 	}
-	if m.Scope > round.None || m.How > round.Gather || m.Of == 0 {
-		c.fail("the kind of data (%d), the kind of result (%d) or the number of tasks (%d) is not valid", m.Scope, m.How, m.Of)
+	if m.Scope > round.None || m.Of == 0 {
+		c.fail("the kind of data (%d) or the number of tasks (%d) is not valid", m.Scope, m.Of)
 	}
 	if 8*m.Shape.F64+4*m.Shape.F32 > MaxMessage {
 		c.fail("partial results of %d float64 and %d float32 values are too large for a message", m.Shape.F64, m.Shape.F32)
@@ -180,7 +180,7 @@ func (m *Run) code(c coder) coder {
 	c.text(&m.Kind, round.MaxKind)
 	numbers(&c, &m.Op)
 	numbers(&c, &m.Scope)
-	numbers(&c, &m.How)
+	c.flag(&m.Gather)
 	numbers(&c, &m.Roles)
 	c.flag(&m.SubJob)
 	count(&c, &m.Of, MaxTasks)
@@ -203,7 +203,7 @@ func (m *Run) code(c coder) coder {
 		if numbers(&c, &m.Tasks[i]); c.reads && m.Tasks[i] >= m.Of {
 			c.fail("there is no task %d, counted from 0: the round has %d tasks", m.Tasks[i], m.Of)
 		}
-		if m.How != round.Gather {
+		if !m.Gather {
 			continue
 		}
 		var payload []byte
@@ -223,7 +223,7 @@ func (m *Run) Task(i int) round.Task {
 		ID: int(m.Tasks[i]), Of: int(m.Of), Op: m.Op, Scope: m.Scope, Roles: m.Roles,
 		Steps: m.Steps, DerivedVersion: m.Keep,
 	}
-	if m.How == round.Gather && len(m.Payload[i]) > 0 {
+	if m.Gather && len(m.Payload[i]) > 0 {
 		u.Payload = m.Payload[i]
 	}
 	return u

@@ -42,7 +42,7 @@ func honest(t testing.TB, e, id uint64, d *data, j *round.Job) [][]byte {
 	messages = append(messages, run.Append(nil))
 	run.Of, run.Tasks, run.Refs = 3, []uint32{2, 2, 0, 1, 1}, nil
 	messages = append(messages, run.Append(nil))
-	run.How, run.SubJob, run.Payload = round.Gather, true, [][]byte{{1}, {2}, {}, nil, bytes.Repeat([]byte{0xff}, 40)}
+	run.Gather, run.SubJob, run.Payload = true, true, [][]byte{{1}, {2}, {}, nil, bytes.Repeat([]byte{0xff}, 40)}
 	return append(messages, run.Append(nil))
 }
 

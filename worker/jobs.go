@@ -73,7 +73,7 @@ func beginBatch(j *job, b *batch.Batch, run *protocol.Run) {
 		x := v.Local.(*value)
 		w.vars = append(w.vars, round.Var{ID: v.ID, Version: v.Number, Data: x.data, Chunks: x.list})
 	}
-	if w.run.How == round.Reduce {
+	if !w.run.Gather {
 		w.took = slices.Grow(w.took[:0], len(w.run.Tasks))[:len(w.run.Tasks)]
 		clear(w.took)
 		w.tree.Reset(int(w.run.Of), w.run.Shape)
@@ -208,7 +208,7 @@ func (j *jobs) apply(list []batch.Action, e *batch.Event) []batch.Action {
 			}
 		case batch.Begin:
 			beginBatch(a.Job.Local.(*job), a.Batch, a.Run)
-			if a.Batch.Local.(*work).run.How == round.Reduce {
+			if !a.Batch.Local.(*work).run.Gather {
 				j.procs.step()
 			}
 		case batch.Wake:

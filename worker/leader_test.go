@@ -152,8 +152,13 @@ func (l *leader) values(w *running, id uint64, r *round.Round) {
 func (l *leader) message(id, n uint64, r *round.Round, units []uint32) *protocol.Run {
 	m := &protocol.Run{
 		Stamp: protocol.Stamp{Epoch: l.epoch, Job: id, Round: n},
-		Kind:  r.Kind, Op: r.Op, Of: uint32(r.Tasks), Scope: r.Scope, How: r.How, Roles: r.Roles,
-		Steps: r.Steps, Keep: r.DerivedVersion, Shape: r.Shape, Tasks: units, SubJob: r.SubJob != nil,
+		Kind:  r.Kind, Op: r.Op, Of: uint32(r.Tasks), Scope: r.Scope, Roles: r.Roles, Tasks: units,
+	}
+	switch how := r.How.(type) {
+	case *round.Reduce:
+		m.Steps, m.Keep, m.Shape = how.Steps, how.DerivedVersion, how.Shape
+	case *round.Gather:
+		m.Gather, m.SubJob = true, how.SubJob != nil
 	}
 	for _, v := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: v.ID, Version: v.Version})
@@ -193,10 +198,10 @@ func (l *leader) executor(id uint64, j *round.Job, d *data, workers ...*running)
 
 // Do implements engine.Executor.
 func (x *remote) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	if r.How != round.Reduce {
+	if r.Reduce() == nil {
 		return fmt.Errorf("this test sums")
 	}
-	x.tree.Reset(r.Tasks, r.Shape)
+	x.tree.Reset(r.Tasks, r.Reduce().Shape)
 	for i, w := range x.workers {
 		var units []uint32
 		for u := i; u < r.Tasks; u += len(x.workers) {

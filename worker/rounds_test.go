@@ -58,7 +58,7 @@ func rounds(t testing.TB, d *data, j *round.Job, n int) (list []*round.Round, su
 	x := oracle(t, d, j)
 	for i := range n {
 		r, err := trainer.Next()
-		if err != nil || r.Done {
+		if err != nil || r == nil {
 			t.Fatal("the job is shorter than the test wants", err)
 		}
 		list = append(list, copyRound(r))
@@ -96,7 +96,7 @@ func node(t testing.TB, d *data, j *round.Job, r *round.Round, level, i int) *ro
 	at := datatest.Data(t, d.manifest, d.local.Shards, j.Split, nil)
 	k := must[round.Kernel](t)(pipeline.NewKernel(j, d.manifest))
 	var tree engine.Tree
-	tree.Reset(r.Tasks, r.Shape)
+	tree.Reset(r.Tasks, r.Reduce().Shape)
 	for u := i << level; u < min((i+1)<<level, r.Tasks); u++ {
 		p := tree.Partial()
 		if err := engine.RunTask(p, k, r.Task(u), at, r.Vars, engine.NewDerivedCache(0), k.NewScratch()); err != nil {

@@ -33,7 +33,7 @@ func FuzzDecodeModel(f *testing.F) { contract.FuzzDecodeModel(f, New(), sets()..
 
 // whole is a unit that sees the rows of all shards.
 func whole(roles dataset.Roles) round.Task {
-	r := round.Round{Tasks: 1, Scope: round.Whole, Roles: roles}
+	r := round.Round{Tasks: 1, Scope: round.Whole, Roles: roles, How: &round.Reduce{}}
 	return r.Task(0)
 }
 

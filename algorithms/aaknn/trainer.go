@@ -72,12 +72,12 @@ func (t *trainer) Next() (*round.Round, error) {
 	case !t.fit.Done():
 		t.fit.Next(r)
 	case t.kept == nil:
-		r.Op, r.Kind, r.How, r.Tasks = opRows, "rows", round.Gather, len(t.job.Manifest.Shards)
+		r.Op, r.Kind, r.How, r.Tasks = opRows, "rows", &round.Gather{}, len(t.job.Manifest.Shards)
 	case t.k == 0:
-		r.Op, r.Kind, r.How, r.Scope, r.Tasks = opLeftOut, "left out", round.Gather, round.Whole, slicesOf(t.kept.N)
+		r.Op, r.Kind, r.How, r.Scope, r.Tasks = opLeftOut, "left out", &round.Gather{}, round.Whole, slicesOf(t.kept.N)
 		r.Vars = t.fit.AppendVar(nil)
 	default:
-		r.Done = true
+		return nil, nil
 	}
 	return r, nil
 }

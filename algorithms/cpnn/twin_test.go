@@ -162,7 +162,7 @@ func drive(t testing.TB, c *Config, d *dataset.Data, lanes int, each func(*train
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Done {
+		if r == nil {
 			return tr
 		}
 		var res round.Result

@@ -399,7 +399,7 @@ func rolesOf(c *Config, task int, degrees []float32, roles []dataset.Roles, labe
 	for i, s := range shards {
 		d.SetShard(i, s)
 	}
-	r := round.Round{Tasks: models(labels), Scope: round.Whole, How: round.Gather, Roles: dataset.Train}
+	r := round.Round{Tasks: models(labels), Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}
 	return c.roles(r.Task(task), d, 3)
 }
 

@@ -43,7 +43,6 @@ type trainer struct {
 	losses     []float64 // of each model: mean K-L of the rows that it was trained on; nil: not trained yet
 	iterations uint64    // of all models
 	samples    uint64    // rows processed, by all models
-	round      round.Round
 }
 
 var _ round.TaskReporter = (*trainer)(nil)
@@ -98,7 +97,7 @@ func (t *trainer) State(l *fields.List) {
 // lookAtGate sets gated. ResultProgress, which may be called concurrently, only reads it.
 func (t *trainer) lookAtGate() error {
 	r, err := t.gate.Next()
-	t.gated = err == nil && r.Done
+	t.gated = err == nil && r == nil
 	return err
 }
 
@@ -107,11 +106,10 @@ func (t *trainer) Next() (*round.Round, error) {
 	if !t.gated {
 		return t.gate.Next()
 	}
-	t.round = round.Round{Done: t.weights != nil}
-	if !t.round.Done {
-		t.round = round.Round{Op: opPair, Kind: "pair", Tasks: t.models(), Scope: round.Whole, How: round.Gather, Roles: dataset.Train}
+	if t.weights != nil {
+		return nil, nil
 	}
-	return &t.round, nil
+	return &round.Round{Op: opPair, Kind: "pair", Tasks: t.models(), Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}, nil
 }
 
 // Fold implements round.Trainer.

@@ -277,7 +277,7 @@ func TestWholeFolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next, err := tr.Next(); err != nil || next.SubJob(2).Split.Check() == nil {
+		if next, err := tr.Next(); err != nil || next.Gather().SubJob(2).Split.Check() == nil {
 			t.Errorf("%+v: error %v, or a child of it has a split that is taken", s, err)
 		}
 	}
@@ -349,11 +349,11 @@ func step(t testing.TB, tr *trainer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Done {
+	if r == nil {
 		return
 	}
 	collected := make([][]byte, r.Tasks)
-	for unit, has := range r.Has {
+	for unit, has := range r.Gather().Has {
 		if !has {
 			collected[unit] = part(t, unit)
 		}
@@ -388,10 +388,10 @@ func TestValidatedRounds(t *testing.T) {
 	tr := validatedSmall(t)
 	for n, want := range [][]bool{{true, true, false, false}, {false, true, true, true}, nil} {
 		r, err := tr.Next()
-		if err != nil || r.Done != (want == nil) || !slices.Equal(r.Has, want) {
+		if err != nil || (r == nil) != (want == nil) || r != nil && !slices.Equal(r.Gather().Has, want) {
 			t.Fatalf("round %d: %+v, error %v", n, r, err)
 		}
-		if _, err := tr.Model(); (err == nil) != r.Done {
+		if _, err := tr.Model(); (err == nil) != (r == nil) {
 			t.Errorf("before round %d: a model, error %v", n, err)
 		}
 		wantDone := []string{"0 of 3 models trained", "2 of 3 models trained", "3 of 3 models trained"}[n]

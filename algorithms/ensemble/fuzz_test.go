@@ -61,7 +61,7 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !r.Done && !slices.Contains(r.Has, false) {
+		if r != nil && !slices.Contains(r.Gather().Has, false) {
 			_ = tr.Fold(&round.Result{Gathered: make([][]byte, r.Tasks)})
 		}
 		if m, err := tr.Model(); err == nil {
@@ -101,7 +101,7 @@ func FuzzSettings(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r, err := tr.Next(); err != nil || r.SubJob == nil || r.SubJob(r.Tasks-1) == nil {
+		if r, err := tr.Next(); err != nil || r.Gather().SubJob == nil || r.Gather().SubJob(r.Tasks-1) == nil {
 			t.Fatalf("round %+v, error %v", r, err)
 		}
 		if _, err := a.NewKernel(&job, smallManifest()); err != nil {

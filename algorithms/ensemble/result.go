@@ -26,7 +26,6 @@ type trainer struct {
 	weights []float64 // by member; nil until all results are there
 	kl      []float64 // of each member, then of the ensemble, on the rows of the weights; nil for the mean
 	rows    uint64    // that the weights were fitted to
-	round   round.Round
 }
 
 func newTrainer(j *learner.Job[Config], members []member) *trainer {

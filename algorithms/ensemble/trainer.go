@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/childjob"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
 )
 
@@ -17,23 +19,22 @@ var (
 
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
-	t.round = round.Round{Done: t.done()}
-	if t.round.Done {
-		return &t.round, nil
+	if t.done() {
+		return nil, nil
 	}
-	t.round.Kind, t.round.Tasks, t.round.Scope, t.round.How = "member", len(t.results), round.Whole, round.Gather
-	t.round.Has = make([]bool, len(t.results))
+	has := make([]bool, len(t.results))
 	var jobs []*round.Job
 	for unit := range t.results {
-		t.round.Has[unit] = t.results[unit].head != nil || !t.wanted(unit)
+		has[unit] = t.results[unit].head != nil || !t.wanted(unit)
 		c, err := child(t.job, t.members, unit)
 		if err != nil {
 			return nil, err
 		}
 		jobs = append(jobs, c)
 	}
-	t.round.SubJob = round.Jobs(jobs...)
-	return &t.round, nil
+	return &round.Round{
+		Kind: "member", Tasks: len(t.results), Scope: round.Whole, How: &round.Gather{SubJob: round.Jobs(jobs...), Has: has},
+	}, nil
 }
 
 // later reports whether a unit waits for the weights: it trains a member on all rows, and
@@ -236,4 +237,33 @@ func (t *trainer) Mixture() *algorithms.Mixture {
 		x.OutOfFoldKL = &t.kl[len(t.weights)]
 	}
 	return x
+}
+
+// Bytes beside the arrays of what is estimated.
+const (
+	headBytes = 1 << 10 // of a child's numbers
+	fileBytes = 8 << 10 // of a model file: names and shapes
+	nameBytes = 32      // of a row: its name, and its number on a scale
+)
+
+// memory estimates the memory of a trainer: the members' models, as files and to predict with,
+// and until the weights are known the predictions of all rows by each member, encoded and
+// decoded.
+func (k kin) memory(c *Config, m *dataset.Manifest) algorithms.Footprint {
+	members, err := k.resolve(c.Members, m)
+	if err != nil {
+		return algorithms.Footprint{} // fits has refused the job
+	}
+	f := algorithms.Footprint{Model: 16 + 8*int64(len(members))}
+	for i := range members {
+		own, err := members[i].Footprint(&round.Job{Params: members[i].resolved.Params}, m)
+		if err == nil {
+			f.Model += own.Model
+		}
+	}
+	f.State = 2*f.Model + int64(len(members))*fileBytes + int64(c.units(len(members), c.InnerFolds))*headBytes
+	if c.heldOut(c.InnerFolds) > 0 {
+		f.State += 2 * int64(len(members)) * int64(m.Rows) * (predictions.RowBytes(m.Labels) + nameBytes)
+	}
+	return f
 }

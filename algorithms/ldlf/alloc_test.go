@@ -46,19 +46,19 @@ func allocationsOfRound(t *testing.T, tr *trainer, k *kernel, d *dataset.Data, s
 		t.Fatal(err)
 	}
 	var sum, part round.Partial
-	sum.Reset(r.Shape)
-	part.Reset(r.Shape)
+	sum.Reset(r.Reduce().Shape)
+	part.Reset(r.Reduce().Shape)
 	for id := range r.Tasks { // once to size every buffer, and for the sum
-		part.Reset(r.Shape)
+		part.Reset(r.Reduce().Shape)
 		u := r.Task(id)
 		if err := k.Run(&part, u, d, r.Vars, nil, s); err != nil {
 			t.Fatal(err)
 		}
-		add(&sum, &part, r.Shape)
+		add(&sum, &part, r.Reduce().Shape)
 	}
 	allocs := testing.AllocsPerRun(1, func() {
 		for id := range r.Tasks {
-			part.Reset(r.Shape)
+			part.Reset(r.Reduce().Shape)
 			if err := k.Run(&part, r.Task(id), d, r.Vars, nil, s); err != nil {
 				t.Fatal(err)
 			}

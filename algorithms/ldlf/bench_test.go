@@ -83,7 +83,7 @@ func (x *roundRunner) run(b *testing.B) {
 		if id == 0 {
 			dst = &x.sum
 		}
-		dst.Reset(r.Shape)
+		dst.Reset(r.Reduce().Shape)
 		u := r.Task(id)
 		if u.DerivedVersion != 0 && x.derived[id] == nil {
 			if x.derived[id], err = x.k.Derive(u, x.d, r.Vars, x.s); err != nil {
@@ -93,7 +93,7 @@ func (x *roundRunner) run(b *testing.B) {
 		if err := x.k.Run(dst, u, x.d, r.Vars, x.derived[id], x.s); err != nil {
 			b.Fatal(err)
 		}
-		if id > 0 && r.Shape.Rows == 0 {
+		if id > 0 && r.Reduce().Shape.Rows == 0 {
 			num.Add64(x.sum.F64, dst.F64)
 			num.Add32(x.sum.F32, dst.F32)
 		}

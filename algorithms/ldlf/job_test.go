@@ -317,7 +317,7 @@ func TestNoTrainingRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		var empty round.Partial
-		empty.Reset(r.Shape)
+		empty.Reset(r.Reduce().Shape)
 		if err := tr.Fold(&round.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "there are no training samples") {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -337,12 +337,12 @@ func TestDiverges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Done {
+		if r == nil {
 			t.Fatal("the job ended")
 		}
 		var sum round.Partial
-		sum.Reset(r.Shape)
-		if err := k.Run(&sum, round.Task{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}, d, r.Vars, nil, s); err != nil {
+		sum.Reset(r.Reduce().Shape)
+		if err := k.Run(&sum, round.Task{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Reduce().Steps}, d, r.Vars, nil, s); err != nil {
 			t.Fatal(err)
 		}
 		if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {

@@ -270,8 +270,8 @@ func TestLossOfTheLastIteration(t *testing.T) {
 				t.Fatal(err)
 			}
 			var sum round.Partial
-			sum.Reset(r.Shape)
-			u := round.Task{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Steps}
+			sum.Reset(r.Reduce().Shape)
+			u := round.Task{Of: 1, Op: r.Op, Roles: r.Roles, Steps: r.Reduce().Steps}
 			if err := k.Run(&sum, u, d, r.Vars, nil, s); err != nil {
 				t.Fatal(err)
 			}

@@ -118,12 +118,13 @@ func (t *trainer) leafRound(r *round.Round) {
 	// Its mini-batches are the last leaf_batches, or, for an update that begins the job, the first ones to come.
 	n := uint64(t.cfg.LeafBatches)
 	to := max(t.Step, n)
-	r.Op, r.Steps = opLeaves, [2]uint64{to - n, to}
-	r.Shape.F64 = leafAt + t.size.q()
+	how := r.Reduce()
+	r.Op, how.Steps = opLeaves, [2]uint64{to - n, to}
+	how.Shape.F64 = leafAt + t.size.q()
 	if !t.tellsLoss() {
-		r.Shape.F64++ // by which kernels know
+		how.Shape.F64++ // by which kernels know
 	}
-	r.DerivedVersion = t.leafUpdates + 1 // Θ and the window are functions of it
+	how.DerivedVersion = t.leafUpdates + 1 // Θ and the window are functions of it
 }
 
 // tellsLoss reports whether an iteration of Eq. 12 computes the K-L: the last one of an
@@ -232,7 +233,7 @@ const modelSettings = 8
 
 // choiceRound completes the round that chooses the weight of the mean.
 func (t *trainer) choiceRound(r *round.Round) {
-	r.Op, r.Shape.F64 = opShrink, shrinkParts+1
+	r.Op, r.How = opShrink, round.Sums(shrinkParts+1)
 	r.Vars = append(r.Vars, round.Var{ID: varMean, Data: num.Bytes32(t.mean)})
 }
 

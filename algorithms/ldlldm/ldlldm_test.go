@@ -344,7 +344,7 @@ func checkMeans(t *testing.T, name string, tr *trainer, d *dataset.Data) {
 
 func evaluate(t *testing.T, k *kernel, tr *trainer, d *dataset.Data, x []float64) (f float64, g []float64) {
 	t.Helper()
-	r := &round.Round{Op: fullbatch.OpEvaluate, Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1)}
+	r := &round.Round{Op: fullbatch.OpEvaluate, Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1), How: &round.Reduce{}}
 	var sum round.Partial
 	sum.Reset(round.Shape{F64: fullbatch.SumsAt + tr.Objective.Sums()})
 	if err := k.Run(&sum, round.Task{Of: 1, Op: r.Op, Roles: r.Roles}, d, r.Vars, nil, k.NewScratch()); err != nil {

@@ -71,11 +71,11 @@ func (t *trainer) Next() (*round.Round, error) {
 	}
 	switch t.stage {
 	case stageStart:
-		r.Op, r.How = opStart, round.Gather
+		r.Op, r.How = opStart, &round.Gather{}
 	case stageMeans:
-		r.Op, r.Vars, r.Shape.F64 = opMeans, t.values[:1], t.cfg.Clusters*(1+t.labels)
+		r.Op, r.Vars, r.How = opMeans, t.values[:1], round.Sums(t.cfg.Clusters*(1+t.labels))
 	case stageGram:
-		r.Op, r.Vars, r.Shape.F64 = opGram, t.values[:1], (t.cfg.Clusters+1)*t.labels*t.labels
+		r.Op, r.Vars, r.How = opGram, t.values[:1], round.Sums((t.cfg.Clusters+1)*t.labels*t.labels)
 	}
 	return r, nil
 }

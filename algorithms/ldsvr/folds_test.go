@@ -49,7 +49,7 @@ func TestFolds(t *testing.T) {
 }
 
 func unitOf(roles dataset.Roles) round.Task {
-	r := round.Round{Tasks: 1, Scope: round.Whole, Roles: roles}
+	r := round.Round{Tasks: 1, Scope: round.Whole, Roles: roles, How: &round.Reduce{}}
 	return r.Task(0)
 }
 

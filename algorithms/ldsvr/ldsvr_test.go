@@ -127,7 +127,7 @@ func TestOptimum(t *testing.T) {
 		if v, ok := x.set["cost"].(float64); ok {
 			c.Cost, c.Epsilon = v, x.set["epsilon"].(float64)
 		}
-		u := round.Round{Tasks: 1, Scope: round.Whole, Roles: dataset.Train}
+		u := round.Round{Tasks: 1, Scope: round.Whole, Roles: dataset.Train, How: &round.Reduce{}}
 		r := rows.Gather(u.Task(0), d, &rows.Wanted{Labels: true})
 		inside, sums := 0, make([]float64, x.labels)
 		for i := range r.N {

@@ -113,12 +113,12 @@ func (t *trainer) Next() (*round.Round, error) {
 	case !t.fit.Done():
 		t.fit.Next(r)
 	case t.ended():
-		r.Done = true
+		return nil, nil
 	case t.exact():
-		r.Op, r.Kind, r.How, r.Scope, r.Tasks = opFit, "fit", round.Gather, round.Whole, 1
+		r.Op, r.Kind, r.How, r.Scope, r.Tasks = opFit, "fit", &round.Gather{}, round.Whole, 1
 		r.Vars = t.fit.AppendVar(nil)
 	case t.kept == nil:
-		r.Op, r.Kind, r.How = opRows, "rows", round.Gather
+		r.Op, r.Kind, r.How = opRows, "rows", &round.Gather{}
 	default:
 		t.nextPoint(r)
 	}
@@ -134,11 +134,12 @@ func (t *trainer) nextPoint(r *round.Round) {
 	}
 	t.vars = append(t.vars[:0], round.Var{ID: varLandmarks, Version: 1, Data: t.encoded},
 		round.Var{ID: varPoint, Version: t.evaluations + 1, Data: num.Bytes64(t.trial)})
-	r.Op, r.Kind, r.DerivedVersion, r.Vars = opPoint, "objective", 1, t.fit.AppendVar(t.vars)
-	r.Shape.F64 = headSums
+	r.Op, r.Kind, r.Vars = opPoint, "objective", t.fit.AppendVar(t.vars)
+	sums := headSums
 	if t.descent.wantsSystem() {
-		r.Kind, r.Shape.F64 = "gram", gramSums(t.kept.N, t.job.Manifest.Labels)
+		r.Kind, sums = "gram", gramSums(t.kept.N, t.job.Manifest.Labels)
 	}
+	r.How = &round.Reduce{Shape: round.Shape{F64: sums}, DerivedVersion: 1}
 }
 
 func resized(v []float64, n int) []float64 {

@@ -47,8 +47,8 @@ func (t *trainer) Start() {}
 func (t *trainer) Next() (*round.Round, error) {
 	if t.rows == 0 {
 		return &round.Round{
-			Op: opTarget, Kind: "target", Tasks: len(t.shape.Shards), How: round.Reduce, Scope: round.Sharded, Roles: dataset.Train,
-			Shape: round.Shape{F64: targetSums},
+			Op: opTarget, Kind: "target", Tasks: len(t.shape.Shards), Scope: round.Sharded, Roles: dataset.Train,
+			How: round.Sums(targetSums),
 		}, nil
 	}
 	r, err := t.Descent.Next()

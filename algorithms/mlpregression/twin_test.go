@@ -186,7 +186,7 @@ func drive(t testing.TB, c *Config, d *dataset.Data, lanes int) *trainer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Done {
+		if r == nil {
 			return tr
 		}
 		var res round.Result

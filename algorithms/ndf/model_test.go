@@ -339,7 +339,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		tr.Progress()
 		tr.Counters()
-		if r, err := tr.Next(); err != nil || !r.Done {
+		if r, err := tr.Next(); err != nil || r != nil {
 			return
 		}
 		restored, err := tr.Model()

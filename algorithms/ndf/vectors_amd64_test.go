@@ -2,8 +2,10 @@
 
 package ndf
 
+import "github.com/coppice-ldl/coppice/internal/num"
+
 // switchVectors turns vector instructions on or off, and returns what they were.
 func switchVectors(on bool) (before bool) {
-	before, accelerated = accelerated, on
+	before, num.Accelerated = num.Accelerated, on
 	return before
 }

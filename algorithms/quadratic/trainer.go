@@ -17,7 +17,6 @@ type trainer struct {
 	cfg              *Config
 	features, labels int
 	fit              []float64 // as fit.values orders them; nil until it is known
-	round            round.Round
 }
 
 // State implements learner.Trainer.
@@ -30,11 +29,10 @@ func (t *trainer) State(l *fields.List) {
 
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
-	t.round = round.Round{Done: t.fit != nil}
-	if !t.round.Done {
-		t.round = round.Round{Op: opFit, Kind: "fit", Tasks: 1, Scope: round.Whole, How: round.Gather, Roles: dataset.Train}
+	if t.fit != nil {
+		return nil, nil
 	}
-	return &t.round, nil
+	return &round.Round{Op: opFit, Kind: "fit", Tasks: 1, Scope: round.Whole, How: &round.Gather{}, Roles: dataset.Train}, nil
 }
 
 // Fold implements round.Trainer. No bytes say that there are no training rows.

@@ -261,8 +261,8 @@ func TestFootprint(t *testing.T) {
 				t.Fatal(err)
 			}
 			state = max(state, len(b))
-			if !r.Done && r.How == round.Reduce {
-				node, tree = max(node, 8*r.Shape.F64), max(tree, 8*r.Shape.F64*r.Tasks)
+			if r != nil && r.Reduce() != nil {
+				node, tree = max(node, 8*r.Reduce().Shape.F64), max(tree, 8*r.Reduce().Shape.F64*r.Tasks)
 			}
 			return tr
 		})
@@ -298,7 +298,7 @@ func TestKernelsAreAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Done || r.DerivedVersion == 0 {
+		if r == nil || r.Task(0).DerivedVersion == 0 {
 			return tr
 		}
 		stages++

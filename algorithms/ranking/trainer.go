@@ -101,19 +101,19 @@ func (t *trainer) Next() (*round.Round, error) {
 	}
 	switch t.phase {
 	case phaseRows:
-		r.Op, r.Kind, r.Tasks, r.How = opRows, "rows", len(t.manifest.Shards), round.Gather
+		r.Op, r.Kind, r.Tasks, r.How = opRows, "rows", len(t.manifest.Shards), &round.Gather{}
 	case phaseFit:
-		r.Op, r.Kind, r.Tasks, r.Scope, r.How = opFit, "fit", 1, round.Whole, round.Gather
+		r.Op, r.Kind, r.Tasks, r.Scope, r.How = opFit, "fit", 1, round.Whole, &round.Gather{}
 		t.vars = t.scaler.AppendVar(t.vars)
 	case phaseSums:
-		r.Op, r.Kind, r.Shape.F64 = opSums, "deviation", 1+t.manifest.Features
+		r.Op, r.Kind, r.How = opSums, "deviation", round.Sums(1+t.manifest.Features)
 	case phaseSquares:
-		r.Op, r.Kind, r.Shape.F64 = opSquares, "deviation", 1
+		r.Op, r.Kind, r.How = opSquares, "deviation", round.Sums(1)
 		t.vars = t.scaler.AppendVar(append(t.vars, round.Var{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}))
 	case phaseStages:
 		t.nextStage(r)
 	default:
-		r.Done = true
+		return nil, nil
 	}
 	if len(t.vars) > 0 {
 		r.Vars = t.vars
@@ -135,7 +135,7 @@ func (t *trainer) nextStage(r *round.Round) {
 	if !q.middles {
 		labels = append(append(labels, q.labels.u...), q.labels.v...)
 	}
-	r.Op, r.Kind, r.Shape.F64, r.DerivedVersion = opStage, stageKinds[q.stage], t.fit.size(), 1
+	r.Op, r.Kind, r.How = opStage, stageKinds[q.stage], &round.Reduce{Shape: round.Shape{F64: t.fit.size()}, DerivedVersion: 1}
 	t.vars = append(t.scaler.AppendVar(t.vars),
 		round.Var{ID: varKept, Version: 1, Data: t.encoded},
 		round.Var{ID: varWidth, Version: 1, Data: num.Bytes64([]float64{t.deviation})},

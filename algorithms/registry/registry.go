@@ -109,3 +109,51 @@ func Model(b []byte) (*modelfile.File, algorithms.Model, error) {
 	}
 	return f, m, nil
 }
+
+// MeasuredSamples are the numbers of training samples of the measurements.
+var MeasuredSamples = [3]int{2_000, 50_000, 500_000}
+
+// A Measurement is what an algorithm with its default hyperparameters reached on a dataset of
+// `coppice dataset generate --kind smooth --seed 7`, on one thread.
+type Measurement struct {
+	Samples int     `json:"samples"` // of training
+	KL      float64 `json:"kl"`      // mean K-L on the test samples, in nats
+	// CPUSeconds is the time of the whole command, which includes reading the file.
+	CPUSeconds float64 `json:"cpu_seconds"`
+}
+
+// MeanBaselineKL is the K-L of the mean baseline on the test samples of each dataset.
+var MeanBaselineKL = [len(MeasuredSamples)]float64{1.063, 1.072, 1.082}
+
+// measured has K-L and CPU seconds by algorithm, for each of MeasuredSamples.
+// docs/guides/choose-an-algorithm.md has the commands.
+var measured = map[string][len(MeasuredSamples)][2]float64{
+	"ldlf":              {{0.1497, 2.05}, {0.1193, 12.5}, {0.1189, 74.4}},
+	"structrf":          {{0.7636, 1.2}, {0.6484, 43.6}},
+	"rf":                {{0.7812, 0.86}, {0.6717, 44}},
+	"dldl":              {{0.1314, 1.52}, {0.0047, 3.34}, {0.0142, 18.3}},
+	"aa-bp":             {{0.1072, 0.38}, {0.0068, 8.13}, {0.0032, 26}},
+	"cpnn":              {{0.1589, 0.61}, {0.0773, 77.8}},
+	"sa-bfgs":           {{0.1013, 0.22}, {0.0963, 0.84}, {0.0954, 5.86}},
+	"sa-iis":            {{0.1039, 5.9}, {0.0967, 133}},
+	"ldl-ldm":           {{0.1014, 0.52}, {0.0964, 1.84}, {0.0955, 10.3}},
+	"df-ldl":            {{0.1023, 7.34}, {0.0961, 42.6}},
+	"ldlogitboost":      {{0.2186, 30.3}},
+	"aoso-ldlogitboost": {{0.2234, 4.86}, {0.1177, 93.3}},
+	"aa-knn":            {{0.6865, 0.17}, {0.5244, 15.5}},
+	"ldsvr":             {{0.1213, 0.45}, {0.1132, 7.02}, {0.1147, 71.8}},
+	"ndf":               {{0.5232, 0.96}, {0.5440, 19.3}},
+	"ensemble":          {{0.1300, 78.4}},
+}
+
+// Measured returns the measurements of an algorithm, in the order of MeasuredSamples. There are
+// none for algorithms that predict a number, and for sizes with which training takes too long.
+func Measured(name string) []Measurement {
+	var all []Measurement
+	for i, m := range measured[name] {
+		if m[1] > 0 {
+			all = append(all, Measurement{MeasuredSamples[i], m[0], m[1]})
+		}
+	}
+	return all
+}

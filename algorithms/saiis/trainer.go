@@ -35,7 +35,7 @@ func (t *trainer) Next() (*round.Round, error) {
 	r, err := t.Training.Next()
 	switch t.Phase {
 	case fullbatch.PhaseOwn:
-		r.Op, r.Shape.F64 = opKnown, t.objective.knownSums()
+		r.Op, r.How = opKnown, round.Sums(t.objective.knownSums())
 		r.Vars = t.Fit.AppendVar(nil)
 	case fullbatch.PhaseEvaluate:
 		r.Vars = t.Fit.AppendVar(r.Vars)

@@ -242,8 +242,8 @@ func TestSums(t *testing.T) {
 		for i := range x {
 			x[i], changes[i] = 0.1*stream.Normal(), 0.02*stream.Normal()
 		}
-		own := run(t, k, &round.Round{Op: opKnown, Tasks: len(m.Shards), Roles: dataset.Train, Shape: round.Shape{F64: k.knownSums()}}, d)
-		r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train, Shape: round.Shape{F64: fullbatch.SumsAt + k.sums()}}
+		own := run(t, k, &round.Round{Op: opKnown, Tasks: len(m.Shards), Roles: dataset.Train, How: round.Sums(k.knownSums())}, d)
+		r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train, How: round.Sums(fullbatch.SumsAt + k.sums())}
 		r.Vars = tr.objective.AppendVars(nil, x, 0)
 		first := run(t, k, r, d)
 		r.Vars = append(r.Vars, round.Var{ID: varChanges, Data: num.Bytes64(changes)})
@@ -258,9 +258,9 @@ func run(t *testing.T, k *kernel, r *round.Round, d *dataset.Data) []float64 {
 	t.Helper()
 	s := k.NewScratch()
 	var sum, part round.Partial
-	sum.Reset(r.Shape)
+	sum.Reset(r.Reduce().Shape)
 	for id := range r.Tasks {
-		part.Reset(r.Shape)
+		part.Reset(r.Reduce().Shape)
 		if err := k.Run(&part, r.Task(id), d, r.Vars, nil, s); err != nil {
 			t.Fatal(err)
 		}

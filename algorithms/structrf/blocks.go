@@ -1,5 +1,11 @@
 package structrf
 
+import (
+	"unsafe"
+
+	"github.com/coppice-ldl/coppice/internal/num"
+)
+
 // Rows are stored in blocks of eight: label j of row i of block b is x[(b·width+j)·8+i].
 // A vector has one label of eight rows, so each row's sum over labels is added in order.
 
@@ -83,4 +89,61 @@ func addLabelsGo(dst []int64, labels []float32, width int, weight, rows []uint32
 			dst[j] += w * toFixed(float64(v))
 		}
 	}
+}
+
+//go:noescape
+func gatherAVX2(block, labels *float32, rows *uint32, width int)
+
+//go:noescape
+func aboveThresholdAVX2(sets *uint8, blocks int, x *float32, normal *float64, width int, plane float64)
+
+//go:noescape
+func distancesAVX2(dst *float64, blocks int, x *float32, centre *float64, width int)
+
+//go:noescape
+func addRowsAVX2(dst *int64, width int, x *int64, index *uint32, n int)
+
+//go:noescape
+func addLabelsAVX2(dst *int64, labels *float32, width int, weight, rows *uint32, n int)
+
+func gather(block, labels []float32, rows *[lanes]uint32, width int) {
+	if !num.Accelerated {
+		gatherGo(block, labels, rows, width)
+		return
+	}
+	gatherAVX2(unsafe.SliceData(block), unsafe.SliceData(labels), &rows[0], width)
+}
+
+func aboveThreshold(sets []uint8, x []float32, normal []float64, plane float64) {
+	if !num.Accelerated || len(sets) == 0 {
+		aboveThresholdGo(sets, x, normal, plane)
+		return
+	}
+	aboveThresholdAVX2(unsafe.SliceData(sets), len(sets), unsafe.SliceData(x), unsafe.SliceData(normal), len(normal), plane)
+}
+
+func distances(dst []float64, x []float32, centre []float64) {
+	if !num.Accelerated || len(dst) == 0 {
+		distancesGo(dst, x, centre)
+		return
+	}
+	distancesAVX2(unsafe.SliceData(dst), len(dst)/lanes, unsafe.SliceData(x), unsafe.SliceData(centre), len(centre))
+}
+
+// addRows is addRowsGo; the length of dst is a multiple of four.
+func addRows(dst, x []int64, index []uint32) {
+	if !num.Accelerated || len(index) == 0 {
+		addRowsGo(dst, x, index)
+		return
+	}
+	addRowsAVX2(unsafe.SliceData(dst), len(dst), unsafe.SliceData(x), unsafe.SliceData(index), len(index))
+}
+
+// addLabels is addLabelsGo; the length of dst is a multiple of four, and no weight of rows is above mostWeight.
+func addLabels(dst []int64, labels []float32, width int, weight, rows []uint32) {
+	if !num.Accelerated || len(rows) == 0 {
+		addLabelsGo(dst, labels, width, weight, rows)
+		return
+	}
+	addLabelsAVX2(unsafe.SliceData(dst), unsafe.SliceData(labels), width, unsafe.SliceData(weight), unsafe.SliceData(rows), len(rows))
 }

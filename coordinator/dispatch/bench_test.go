@@ -129,7 +129,7 @@ func BenchmarkEmptyRound(b *testing.B) {
 	exec := x.d.Executor(1, x.job, x.data, dispatch.ExecutorOptions{})
 	defer exec.Close()
 	const opMean = 250 // pipeline's sums of label degrees
-	r := &round.Round{Op: opMean, Tasks: 1, Scope: round.Sharded, How: round.Reduce, Shape: round.Shape{F64: 3 + x.data.Labels}}
+	r := &round.Round{Op: opMean, Tasks: 1, Scope: round.Sharded, How: round.Sums(3 + x.data.Labels)}
 	var res round.Result
 	if err := exec.Do(b.Context(), 0, r, &res); err != nil {
 		b.Fatal(err)
@@ -156,7 +156,7 @@ func BenchmarkValueRound(b *testing.B) {
 			x := newBench(b, workers)
 			exec := x.d.Executor(1, x.job, x.data, dispatch.ExecutorOptions{})
 			defer exec.Close()
-			r := &round.Round{Op: opMean, Tasks: workers, Scope: round.Sharded, How: round.Reduce, Shape: round.Shape{F64: bytes / 8}}
+			r := &round.Round{Op: opMean, Tasks: workers, Scope: round.Sharded, How: round.Sums(bytes / 8)}
 			r.Vars = []round.Var{{ID: 1, Data: make([]byte, bytes)}}
 			var res round.Result
 			n := uint64(0)

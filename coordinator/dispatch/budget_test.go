@@ -27,7 +27,7 @@ func TestBudgets(t *testing.T) {
 	x := l.executor(jobID)
 	defer x.Close()
 	r := gatherRound(7)
-	r.Groups, r.Apart = []int32{1, 0, 1, 2, 3, 3, 0}, true
+	r.Gather().Groups, r.Gather().Apart = []int32{1, 0, 1, 2, 3, 3, 0}, true
 	l.results.known = map[uint32]string{6: ""}
 	d := l.do(x, 3, r)
 	task0, task1 := w.first(0), w.run(1)

@@ -490,7 +490,7 @@ func TestCheckpointInQuarantine(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, &round.Round{Tasks: 1, How: round.Gather, Scope: round.Whole, SubJob: round.Jobs(&round.Job{Seed: 1})})
+	d := l.do(x, 3, &round.Round{Tasks: 1, How: &round.Gather{SubJob: round.Jobs(&round.Job{Seed: 1})}, Scope: round.Whole})
 	first := w1.first(0)
 	say := func(task uint32) {
 		m := protocol.Checkpoint{Stamp: first.run.Stamp, Worker: "w1", Task: task, Resume: protocol.Resume{Rounds: 500, State: []byte("state")}}

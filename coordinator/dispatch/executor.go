@@ -157,7 +157,7 @@ func (x *Executor) Computed() time.Duration { return x.schedule.Computed() }
 
 // Gathered reports whether the last round was a gather round and its progress became known: its steps are counted then.
 func (x *Executor) Gathered() bool {
-	return x.progress != nil && x.r != nil && x.r.How == round.Gather
+	return x.progress != nil && x.r != nil && x.r.Gather() != nil
 }
 
 // Do implements engine.Executor.
@@ -165,7 +165,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	began := time.Now()
 	x.number, x.r = n, r
 	*res = round.Result{}
-	if gather := r.How == round.Gather; gather {
+	if r.Gather() != nil {
 		x.sum.ended = time.Time{}
 		defer x.results.begin(ctx)()
 		x.progress.begin(r)
@@ -181,7 +181,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	if err := x.begin(ctx); err != nil {
 		return err
 	}
-	if r.How == round.Reduce {
+	if r.Reduce() != nil {
 		x.d.cfg.Metrics.Broadcast.Observe(time.Since(began).Seconds())
 	}
 	for !x.complete && err == nil {
@@ -201,7 +201,7 @@ func (x *Executor) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 	if err != nil {
 		return err
 	}
-	if r.How == round.Reduce {
+	if r.Reduce() != nil {
 		res.Sum = x.sum.tree.Root()
 		return nil
 	}
@@ -214,7 +214,7 @@ func (x *Executor) begin(ctx context.Context) error {
 	x.verified.end()
 	x.sum.releaseKept(allTasks)
 	var known []schedule.Known
-	if x.r.How == round.Gather {
+	if x.r.Gather() != nil {
 		known = x.d.cfg.Results.Known(x.id, x.number)
 		for i := range known {
 			if k := &known[i]; int(k.Task) < len(x.results.digests) {
@@ -222,7 +222,7 @@ func (x *Executor) begin(ctx context.Context) error {
 			}
 		}
 	} else {
-		x.sum.tree.Reset(x.r.Tasks, x.r.Shape)
+		x.sum.tree.Reset(x.r.Tasks, x.r.Reduce().Shape)
 		x.sum.releaseLong(x.r)
 	}
 	audit := sample(x.r.Tasks, x.options.AuditPPM)
@@ -230,7 +230,7 @@ func (x *Executor) begin(ctx context.Context) error {
 		return x.schedule.Begin(dst, now, x.number, x.r, known, audit)
 	})
 	err := x.perform(ctx)
-	if x.r.How == round.Gather {
+	if x.r.Gather() != nil {
 		x.results.readKnown()
 	}
 	return err
@@ -402,7 +402,7 @@ const returnedFrom = 16 << 20
 // releaseLong drops the memory of long messages when the rounds that have them are over: the model needs it.
 func (s *sum) releaseLong(r *round.Round) {
 	was := s.longest
-	s.longest = 4 * r.Shape.F32
+	s.longest = 4 * r.Reduce().Shape.F32
 	for i := range r.Vars {
 		s.longest = max(s.longest, len(r.Vars[i].Data))
 	}

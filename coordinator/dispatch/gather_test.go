@@ -18,9 +18,9 @@ import (
 
 // gatherRound returns a gather round of so many tasks, each with a payload of its own.
 func gatherRound(tasks int) *round.Round {
-	r := &round.Round{Op: 4, Tasks: tasks, How: round.Gather, Scope: round.Whole}
+	r := &round.Round{Op: 4, Tasks: tasks, How: &round.Gather{}, Scope: round.Whole}
 	for task := range tasks {
-		r.Payloads = append(r.Payloads, []byte{byte(task), 9})
+		r.Gather().Payloads = append(r.Gather().Payloads, []byte{byte(task), 9})
 	}
 	return r
 }
@@ -36,7 +36,7 @@ func (d *doing) gathers() {
 	}
 	for task, got := range d.res.Gathered {
 		want := string(resultOf(uint32(task)))
-		if d.r.Has != nil && d.r.Has[task] {
+		if d.r.Gather().Skips(task) {
 			want = ""
 		}
 		if string(got) != want {
@@ -54,7 +54,7 @@ func TestGather(t *testing.T) {
 	busy = append(busy, w.first(0), w.run(), w.run())
 	for u := range uint32(5) {
 		task := busy[0]
-		if task.task() != u || string(task.run.Payload[0]) != string(d.r.Payloads[u]) || task.run.How != round.Gather || task.run.Scope != round.Whole || task.run.SubJob {
+		if task.task() != u || string(task.run.Payload[0]) != string(d.r.Gather().Payloads[u]) || !task.run.Gather || task.run.Scope != round.Whole || task.run.SubJob {
 			t.Errorf("task %d: run %+v", u, task.run)
 		}
 		w.idle() // two slots, three tasks
@@ -108,7 +108,7 @@ func TestGatherSkipsWhatIsThere(t *testing.T) {
 	l, w, x := withOne(t, 9)
 	l.results.known = map[uint32]string{1: digestOf(1), 4: digestOf(4), 99: digestOf(99)}
 	r := gatherRound(6)
-	r.Has = []bool{true, false, false, true, false, false}
+	r.Gather().Has = []bool{true, false, false, true, false, false}
 	d := l.do(x, 3, r)
 	for _, u := range []uint32{2, 5} {
 		var task *assignment
@@ -125,7 +125,7 @@ func TestGatherSkipsWhatIsThere(t *testing.T) {
 	d.gathers()
 	w.idle()
 	l.results.known = nil
-	all := l.do(x, 4, &round.Round{Tasks: 2, How: round.Gather, Has: []bool{true, true}})
+	all := l.do(x, 4, &round.Round{Tasks: 2, How: &round.Gather{Has: []bool{true, true}}})
 	all.gathers() // nothing is left to do
 }
 
@@ -259,7 +259,7 @@ func TestGatherApart(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	l.results.known = map[uint32]string{1: digestOf(1)}
 	r := gatherRound(3)
-	r.Apart = true
+	r.Gather().Apart = true
 	d := l.do(x, 3, r)
 	w.first(0).announceAfter(0, 3*time.Second)
 	w.run(2).announceAfter(2, time.Second)
@@ -380,7 +380,7 @@ func TestSubJobsGoOnElsewhere(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	r := &round.Round{Tasks: 1, How: round.Gather, Scope: round.Whole, SubJob: round.Jobs(&round.Job{Seed: 1})}
+	r := &round.Round{Tasks: 1, How: &round.Gather{SubJob: round.Jobs(&round.Job{Seed: 1})}, Scope: round.Whole}
 	d := l.do(x, 3, r)
 	task := w1.first(0)
 	if !task.run.SubJob || len(task.run.Payload[0]) != 0 {
@@ -522,7 +522,7 @@ func TestGatherGoesOnDespiteAFailure(t *testing.T) {
 func TestRunningWhileHeartbeatsCome(t *testing.T) {
 	l, w, x := withOne(t, 2)
 	r := gatherRound(3)
-	r.Groups = []int32{0, 0, 0}
+	r.Gather().Groups = []int32{0, 0, 0}
 	d := l.do(x, 1, r)
 	task, last := w.first(0), w.run(1)
 	task.announceAfter(0, 8*time.Second)

@@ -243,7 +243,7 @@ var labShape = round.Shape{F64: 2, F32: 3, Rows: 4, Width: 2}
 
 // reduceRound returns a reduce round of so many tasks.
 func reduceRound(units int, vars ...round.Var) *round.Round {
-	return &round.Round{Op: 3, Tasks: units, How: round.Reduce, Shape: labShape, Roles: dataset.Train, Steps: [2]uint64{5, 6}, Vars: vars}
+	return &round.Round{Op: 3, Tasks: units, How: &round.Reduce{Shape: labShape, Steps: [2]uint64{5, 6}}, Roles: dataset.Train, Vars: vars}
 }
 
 func variable(id uint16, version uint64) round.Var {
@@ -272,7 +272,7 @@ func fill(p *round.Partial, round uint64, task int) {
 // sumOf returns the sum of a round.
 func sumOf(r *round.Round, n uint64) *round.Partial {
 	var tree engine.Tree
-	tree.Reset(r.Tasks, r.Shape)
+	tree.Reset(r.Tasks, r.Reduce().Shape)
 	for task := range r.Tasks {
 		p := tree.Partial()
 		fill(p, n, task)

@@ -229,7 +229,7 @@ func FuzzResults(f *testing.F) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var drivers sync.WaitGroup
 	f.Cleanup(func() { cancel(); drivers.Wait() })
-	gather := &round.Round{Op: 4, Tasks: 3, Scope: round.Whole, How: round.Gather}
+	gather := &round.Round{Op: 4, Tasks: 3, Scope: round.Whole, How: &round.Gather{}}
 	for id, r := range map[uint64]*round.Round{jobID: reduceRound(4, variable(1, 10)), jobID + 1: gather} {
 		x := d.Executor(id, &round.Job{Algorithm: "canary", Seed: id}, manifest(), ExecutorOptions{})
 		drivers.Go(func() {

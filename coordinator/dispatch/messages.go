@@ -128,19 +128,21 @@ func (x *Executor) sendForget(worker string, round uint64, tasks ...uint32) {
 func (x *Executor) describe(tasks []uint32) {
 	r, m := x.r, &x.outbox.run
 	m.Stamp = protocol.Stamp{Epoch: x.d.cfg.Epoch, Job: x.id, Round: x.number}
-	m.Kind, m.Op, m.Of, m.Scope, m.How, m.Roles = r.Kind, r.Op, uint32(r.Tasks), r.Scope, r.How, r.Roles
-	m.Steps, m.Keep, m.Shape, m.SubJob = r.Steps, r.DerivedVersion, r.Shape, r.SubJob != nil
+	m.Kind, m.Op, m.Of, m.Scope, m.Roles = r.Kind, r.Op, uint32(r.Tasks), r.Scope, r.Roles
 	m.Tasks, m.Refs, m.Payload = tasks, m.Refs[:0], m.Payload[:0]
 	for i := range r.Vars {
 		m.Refs = append(m.Refs, protocol.Ref{ID: r.Vars[i].ID, Version: r.Vars[i].Version})
 	}
-	if r.How != round.Gather {
+	if how := r.Reduce(); how != nil {
+		m.Gather, m.SubJob, m.Steps, m.Keep, m.Shape = false, false, how.Steps, how.DerivedVersion, how.Shape
 		return
 	}
+	how := r.Gather()
+	m.Gather, m.SubJob, m.Steps, m.Keep, m.Shape = true, how.SubJob != nil, [2]uint64{}, 0, round.Shape{}
 	for _, t := range tasks {
 		var payload []byte
-		if r.SubJob == nil && r.Payloads != nil {
-			payload = r.Payloads[t]
+		if how.SubJob == nil && how.Payloads != nil {
+			payload = how.Payloads[t]
 		} else if c, ok := x.outbox.checkpoints[t]; ok {
 			x.d.mu.Lock()
 			if x.d.workers.Trusts(c.worker) {
@@ -232,7 +234,7 @@ func (x *Executor) receive(ctx context.Context) error {
 			if e.event.Err != nil {
 				e.event.BlobLost = x.isBlobLost()
 			}
-			if e.event.Round == x.number && x.r.How == round.Gather {
+			if e.event.Round == x.number && x.r.Gather() != nil {
 				x.results.own[e.event.Task] = e.bytes
 			}
 		case *knownProgress:
@@ -261,7 +263,7 @@ func (x *Executor) decode(msg []byte) (schedule.Event, error) {
 	kind, _ := protocol.KindOf(msg)
 	switch kind {
 	case protocol.KindResult, protocol.KindCheckpoint, protocol.KindProgress:
-		if r.How != round.Gather { // it is late: this round may have no such task
+		if r.Gather() == nil { // it is late: this round may have no such task
 			return &schedule.ResultAnnounced{}, nil
 		}
 	}
@@ -306,7 +308,7 @@ func (x *Executor) decode(msg []byte) (schedule.Event, error) {
 		if err := protocol.Read(m, msg); err != nil {
 			return nil, err
 		}
-		if isTask(m.Round, m.Task) && (m.Round != x.number || r.SubJob != nil) {
+		if isTask(m.Round, m.Task) && (m.Round != x.number || r.Gather().SubJob != nil) {
 			return &schedule.CheckpointArrived{Round: m.Round, Worker: m.Worker, Task: int(m.Task)}, nil
 		}
 	case protocol.KindProgress:
@@ -314,7 +316,7 @@ func (x *Executor) decode(msg []byte) (schedule.Event, error) {
 		if err := protocol.Read(m, msg); err != nil {
 			return nil, err
 		}
-		if isTask(m.Round, m.Task) && (m.Round != x.number || r.SubJob != nil) {
+		if isTask(m.Round, m.Task) && (m.Round != x.number || r.Gather().SubJob != nil) {
 			return &schedule.ProgressArrived{Round: m.Round, Worker: m.Worker, Task: int(m.Task)}, nil
 		}
 	}
@@ -325,7 +327,7 @@ func (x *Executor) decode(msg []byte) (schedule.Event, error) {
 func (x *Executor) decodePart(msg []byte) (schedule.Event, error) {
 	in, e := &x.mem.in, &x.mem.in.arrived
 	*e = schedule.PartialArrived{}
-	if x.r.How == round.Gather {
+	if x.r.Gather() != nil {
 		return e, nil
 	}
 	in.part.Partial = nil

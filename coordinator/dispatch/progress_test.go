@@ -90,7 +90,7 @@ func TestProgressOfSubJobs(t *testing.T) {
 	w1 := l.join("w1", 1)
 	x := l.executor(jobID)
 	defer x.Close()
-	d := l.do(x, 3, &round.Round{Tasks: 1, How: round.Gather, Scope: round.Whole, SubJob: round.Jobs(&round.Job{Seed: 1})})
+	d := l.do(x, 3, &round.Round{Tasks: 1, How: &round.Gather{SubJob: round.Jobs(&round.Job{Seed: 1})}, Scope: round.Whole})
 	task := w1.first(0)
 	say := func(step uint64, change func(*protocol.Progress)) {
 		m := protocol.Progress{Stamp: task.run.Stamp, Worker: "w1", Done: protocol.Work{Steps: step}}
@@ -229,7 +229,7 @@ func newTold(r round.TaskReporter, tasks int) *told {
 		},
 		Show: func(_ int, p round.Progress) { x.last = p },
 	}}
-	x.begin(&round.Round{Tasks: tasks})
+	x.begin(&round.Round{Tasks: tasks, How: &round.Gather{}})
 	return x
 }
 

@@ -33,7 +33,7 @@ func TestReduce(t *testing.T) {
 			}
 		}
 		task := w.run()
-		if want := (protocol.Stamp{Epoch: epoch, Job: jobID, Round: 5}); task.run.Stamp != want || task.run.Of != 8 || task.run.Op != 3 || task.run.Shape != labShape || task.run.Steps != d.r.Steps || len(task.run.Tasks) != 4 {
+		if want := (protocol.Stamp{Epoch: epoch, Job: jobID, Round: 5}); task.run.Stamp != want || task.run.Of != 8 || task.run.Op != 3 || task.run.Shape != labShape || task.run.Steps != d.r.Reduce().Steps || len(task.run.Tasks) != 4 {
 			t.Errorf("run %+v", task.run)
 		}
 		tasks = append(tasks, task.run.Tasks...)

@@ -28,7 +28,7 @@ type results struct {
 	ctx      context.Context
 	work     sync.WaitGroup
 	digests  []digests.Digest // by task
-	bytes    [][]byte         // by task; nil if recorded before the round, or if Round.Apart
+	bytes    [][]byte         // by task; nil if recorded before the round, or if Gather.Apart
 	took     []uint64         // nanoseconds of computing, by task; 0: not known
 	progress map[int]*round.Progress
 	own      map[int][]byte // what the leader computed, by task
@@ -54,7 +54,7 @@ func (s *results) begin(ctx context.Context) (end func()) {
 	n := s.x.r.Tasks
 	s.digests, s.bytes, s.took = make([]digests.Digest, n), nil, make([]uint64, n)
 	s.progress, s.own = make(map[int]*round.Progress), make(map[int][]byte)
-	if !s.x.r.Apart {
+	if !s.x.r.Gather().Apart {
 		s.bytes = make([][]byte, n)
 	}
 	s.x.outbox.checkpoints = nil
@@ -214,7 +214,7 @@ func (s *results) readKnown() {
 // load fills the result of the round. Results that were recorded before it are read.
 func (s *results) load(ctx context.Context, res *round.Result) error {
 	res.Took = s.took
-	if s.x.r.Apart {
+	if s.x.r.Gather().Apart {
 		all := s.digests
 		res.Load = func(task int) ([]byte, error) {
 			if all[task] == (digests.Digest{}) { // it was not run
@@ -299,12 +299,12 @@ func (x *Executor) verify(ctx context.Context, task int) {
 		case x.d.verifies <- struct{}{}:
 		}
 		defer func() { <-x.d.verifies }()
-		if c.Round.How == round.Gather {
+		if how := c.Round.Reduce(); how == nil {
 			e.bytes, e.event.Err = x.d.cfg.Verifier.Gather(ctx, c)
 			e.event.Result = schedule.Result{Digest: sha256.Sum256(e.bytes), Bytes: uint64(len(e.bytes))}
 		} else {
 			p := new(round.Partial)
-			p.Reset(c.Round.Shape)
+			p.Reset(how.Shape)
 			if e.event.Err = x.d.cfg.Verifier.Reduce(ctx, c, p); e.event.Err == nil {
 				e.partial = p
 				if err := engine.CheckFinite(p); err != nil {

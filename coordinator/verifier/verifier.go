@@ -87,7 +87,7 @@ func (v *Verifier) prepare(ctx context.Context, c *dispatch.Case) (u round.Task,
 	}
 	u = c.Round.Task(c.Task)
 	lo, hi := u.Shards(len(c.Manifest.Shards))
-	if c.Round.SubJob != nil {
+	if u.SubJob != nil {
 		lo, hi = 0, len(c.Manifest.Shards)
 	}
 	return u, v.load(ctx, c.Manifest, lo, hi)

@@ -53,11 +53,13 @@ type bench struct {
 }
 
 func (b *bench) Do(ctx context.Context, _ uint64, r *round.Round, res *round.Result) error {
-	b.tree.Reset(r.Tasks, r.Shape)
+	if how := r.Reduce(); how != nil {
+		b.tree.Reset(r.Tasks, how.Shape)
+	}
 	res.Sum, res.Gathered = nil, make([][]byte, r.Tasks)
 	for u := range r.Tasks {
 		c := &dispatch.Case{ID: 40, Job: b.job, Manifest: b.m, Round: r, Task: u}
-		if r.How == round.Gather {
+		if r.Gather() != nil {
 			part, err := b.r.Gather(ctx, c)
 			if err != nil {
 				return err
@@ -73,7 +75,7 @@ func (b *bench) Do(ctx context.Context, _ uint64, r *round.Round, res *round.Res
 			return err
 		}
 	}
-	if r.How == round.Reduce {
+	if r.Reduce() != nil {
 		res.Sum, res.Gathered = b.tree.Root(), nil
 	}
 	return nil
@@ -201,7 +203,7 @@ func TestRefereeChecksShards(t *testing.T) {
 		damage(&bad)
 		blobs.blobs[digest] = dataset.EncodeShard(&bad, nil)
 		var p round.Partial
-		p.Reset(due.Shape)
+		p.Reset(due.Reduce().Shape)
 		if err := (&verifier.Verifier{Blobs: blobs}).Reduce(t.Context(), c, &p); !errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("%s: error %v", name, err)
 		}

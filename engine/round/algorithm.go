@@ -12,7 +12,7 @@ import (
 // may be called between Fold and Next only.
 type Trainer interface {
 	// Next returns the next round; it and what it points to stay valid and
-	// unchanged until Fold. A Round with Done set ends the job.
+	// unchanged until Fold. It returns nil if the training is complete.
 	Next() (*Round, error)
 	// Fold takes the result of the round that Next returned.
 	Fold(*Result) error
@@ -31,7 +31,7 @@ type StateWriter interface {
 
 // ResultTaker is implemented by Trainers that keep results of a gather round before all are
 // there: the state has them then, and the round that Next describes after a restart says so
-// (Round.Has).
+// (Gather.Has).
 type ResultTaker interface {
 	// TakeResult takes the result of a task, between Next and Fold; AppendState may follow. The
 	// round that Next returned stays as it is, and Fold takes the result again.
@@ -126,9 +126,9 @@ type ReduceKernel interface {
 	Kernel
 	// Derive computes the task's derived value. The engine may cache the value, and passes
 	// it to every Run of that task with the same DerivedVersion. Derive is called only when
-	// Round.DerivedVersion is not 0. A nil value is not cached: Run then gets nil.
+	// Reduce.DerivedVersion is not 0. A nil value is not cached: Run then gets nil.
 	Derive(u Task, d *dataset.Data, v Vars, scratch any) (Derived, error)
-	// Run computes the task into dst. The slices of dst have the lengths of Round.Shape,
+	// Run computes the task into dst. The slices of dst have the lengths of Reduce.Shape,
 	// and their elements are 0. derived is the result of Derive, or nil.
 	Run(dst *Partial, u Task, d *dataset.Data, v Vars, derived Derived, scratch any) error
 }

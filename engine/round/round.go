@@ -10,16 +10,6 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// Combine says how the results of a round's tasks become one.
-type Combine uint8
-
-const (
-	// Reduce adds partials along the pinned tree (design section 8.4).
-	Reduce Combine = iota
-	// Gather returns each task's bytes, in task order.
-	Gather
-)
-
 // MaxKind is the greatest length of Round.Kind, in bytes.
 const MaxKind = 32
 
@@ -49,46 +39,76 @@ const (
 // Round is one exchange: values for the workers, tasks, and the way
 // their results are combined.
 type Round struct {
-	Done bool
-	Op   uint8 // which computation, as the algorithm numbers them
+	Op uint8 // which computation, as the algorithm numbers them
 	// Kind names the round's tasks in metrics: "step", "tree". See ValidKind. It
 	// affects no result.
 	Kind  string
 	Tasks int // task u has ID u; a Sharded round has a power of two of them
 	Scope Scope
-	How   Combine
 	// Roles chooses the rows that the tasks see.
 	Roles dataset.Roles
-	// Steps is the range [from, to) of mini-batches, which each task draws
-	// from its counter-based random stream.
-	Steps [2]uint64
 	// Vars are the values that the tasks read. A worker may keep the versions that it
 	// received: a value is sent only to workers that lack its version.
 	Vars []Var
+	// How is *Reduce or *Gather.
+	How Combine
+}
+
+// Combine says how the results of a round's tasks become one: *Reduce or *Gather.
+type Combine interface{ combine() }
+
+// Reduce adds the partials of a round's tasks along the pinned tree (design section 8.4).
+type Reduce struct {
+	// Shape is the shape of every partial.
+	Shape Shape
+	// Steps is the range [from, to) of mini-batches, which each task draws
+	// from its counter-based random stream.
+	Steps [2]uint64
 	// DerivedVersion, when not 0, is the version of the value that Kernel.Derive
 	// makes for each task. Later rounds with the same version may get it from a cache
 	// (routing probabilities under Θ of a step). Versions grow.
 	DerivedVersion uint64
-	// Shape is the shape of every partial of a reduce round.
-	Shape Shape
-	// Payloads holds, for a gather round, each task's own bytes (may be nil).
+}
+
+// Gather collects the bytes that each task of a round returns, in task order.
+type Gather struct {
+	// Payloads holds each task's own bytes (may be nil).
 	Payloads [][]byte
-	// SubJob, if set, returns for a gather round the whole job that a task runs; the
-	// task's result is then the sub-job's encoded Outcome. It is made when it is asked for: a round
-	// may have very many.
+	// SubJob, if set, returns the whole job that a task runs; the task's result is then
+	// the sub-job's encoded Outcome. It is made when it is asked for: a round may have very many.
 	SubJob func(task int) *Job
-	// Apart has the results of a gather round kept out of memory where that is possible:
-	// Result.Load reads them.
+	// Apart has the results kept out of memory where that is possible: Result.Load reads them.
 	Apart bool
-	// Groups says, for a gather round, which tasks take about as long as each other: by task, the
-	// number of a group from 0 on; nil: that is not known. No result depends on it.
+	// Groups says which tasks take about as long as each other: by task, the number of a
+	// group from 0 on; nil: that is not known. No result depends on it.
 	Groups []int32
-	// Has says, for a gather round, which tasks have their results in the trainer's
-	// state already and need not run (may be nil).
+	// Has says which tasks have their results in the trainer's state already and need not
+	// run (may be nil).
 	Has []bool
 }
 
-// Jobs returns a Round.SubJob of these jobs, by task.
+// Sums returns how partials of n float64 values are added.
+func Sums(n int) *Reduce { return &Reduce{Shape: Shape{F64: n}} }
+
+func (*Reduce) combine() {}
+func (*Gather) combine() {}
+
+// Reduce returns How of a reduce round, or nil.
+func (r *Round) Reduce() *Reduce {
+	how, _ := r.How.(*Reduce)
+	return how
+}
+
+// Gather returns How of a gather round, or nil.
+func (r *Round) Gather() *Gather {
+	how, _ := r.How.(*Gather)
+	return how
+}
+
+// Skips reports whether the trainer's state already has the result of a task (Has).
+func (g *Gather) Skips(task int) bool { return g.Has != nil && g.Has[task] }
+
+// Jobs returns a Gather.SubJob of these jobs, by task.
 func Jobs(list ...*Job) func(task int) *Job {
 	return func(task int) *Job { return list[task] }
 }
@@ -127,12 +147,17 @@ func (u *Task) TryReserve(bytes int) bool { return u.Reserve == nil || u.Reserve
 
 // Task returns task id of the round.
 func (r *Round) Task(id int) Task {
-	u := Task{ID: id, Of: r.Tasks, Op: r.Op, Scope: r.Scope, Roles: r.Roles, Steps: r.Steps, DerivedVersion: r.DerivedVersion}
-	if r.Payloads != nil {
-		u.Payload = r.Payloads[id]
-	}
-	if r.SubJob != nil {
-		u.SubJob = r.SubJob(id)
+	u := Task{ID: id, Of: r.Tasks, Op: r.Op, Scope: r.Scope, Roles: r.Roles}
+	switch how := r.How.(type) {
+	case *Reduce:
+		u.Steps, u.DerivedVersion = how.Steps, how.DerivedVersion
+	case *Gather:
+		if how.Payloads != nil {
+			u.Payload = how.Payloads[id]
+		}
+		if how.SubJob != nil {
+			u.SubJob = how.SubJob(id)
+		}
 	}
 	return u
 }
@@ -285,12 +310,12 @@ func (p *Partial) Check(s Shape) error {
 type Result struct {
 	Sum *Partial // of a reduce round: valid during Fold only
 	// Gathered has the bytes of each task of a gather round, in task order; nil for
-	// tasks of Round.Has. Fold may set elements to nil to free their memory.
+	// tasks of Gather.Has. Fold may set elements to nil to free their memory.
 	Gathered [][]byte
 	// Digests has the SHA-256, in hex, of each of Gathered, if the executor knows it; otherwise
 	// it is nil, or an element is empty.
 	Digests []string
-	// Load, if set, reads the bytes of one task of a round with Round.Apart, which Gathered
+	// Load, if set, reads the bytes of one task of a round with Gather.Apart, which Gathered
 	// does not have then; none: the task was not run, and is to have no result.
 	Load func(task int) ([]byte, error)
 	// Took is how long each of them was computed, in nanoseconds, as workers say; 0: not known.

@@ -46,8 +46,8 @@ func (j *Job) notFinite(t int, l *Lease, r Result) {
 // notFiniteError says which task of a job had the first number that is not finite.
 func (j *Job) notFiniteError(t int, l *Lease) error {
 	step := ""
-	if j.spec.Steps[1] > j.spec.Steps[0] {
-		step = fmt.Sprintf(" at step %d", j.spec.Steps[1]-1)
+	if how := j.spec.Reduce(); how.Steps[1] > how.Steps[0] {
+		step = fmt.Sprintf(" at step %d", how.Steps[1]-1)
 	}
 	return fmt.Errorf("task %d of round %d%s on %s: %s", t, j.number, step, l.worker, l.result.NotFinite)
 }

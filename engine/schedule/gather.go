@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/digests"
 )
 
@@ -14,6 +15,7 @@ const slowGather = 3
 // gather is the part of a Job that schedules gather rounds.
 type gather struct {
 	*Job
+	how     *round.Gather // of the round
 	queue   *queue
 	lengths *lengths
 
@@ -33,13 +35,14 @@ func (g *gather) byTask() []*Lease {
 func (g *gather) eachLease(yield func(*Lease) bool) { slices.Values(g.byTask())(yield) }
 
 func (g *gather) begin(known []Known) {
+	g.how = g.spec.Gather()
 	g.checks = g.checks[:0] // until they have a lease
-	g.lengths, g.announced, g.took = newLengths(g.spec.Groups), 0, 0
+	g.lengths, g.announced, g.took = newLengths(g.how.Groups), 0, 0
 	var done, skipped []uint32 // few actions: there may be very many tasks
 	ended := func(t int, k Known) {
 		s := &g.tasks[t]
 		s.state, s.attempt = Done, nil
-		if g.open--; k.Digest == (digests.Digest{}) && (g.spec.Has == nil || !g.spec.Has[t]) {
+		if g.open--; k.Digest == (digests.Digest{}) && !g.how.Skips(t) {
 			s.state = Skipped
 			skipped = append(skipped, uint32(t))
 		} else {
@@ -52,8 +55,8 @@ func (g *gather) begin(known []Known) {
 			ended(t, k)
 		}
 	}
-	for t := range g.spec.Has {
-		if g.spec.Has[t] && g.tasks[t].state == Waiting {
+	for t := range g.how.Has {
+		if g.how.Has[t] && g.tasks[t].state == Waiting {
 			ended(t, Known{})
 		}
 	}
@@ -63,9 +66,9 @@ func (g *gather) begin(known []Known) {
 	if len(skipped) > 0 {
 		g.do(&NotRun{Tasks: skipped})
 	}
-	g.queue = newQueue(len(g.tasks), g.spec.Groups, func(t int) bool { return g.tasks[t].state == Waiting })
+	g.queue = newQueue(len(g.tasks), g.how.Groups, func(t int) bool { return g.tasks[t].state == Waiting })
 	if g.budget != nil {
-		g.budget.begin(g.spec.Groups, g.queue.waiting, known)
+		g.budget.begin(g.how.Groups, g.queue.waiting, known)
 		g.lengths.earlier(g.budget.rows)
 	}
 	g.estimate()
@@ -167,7 +170,7 @@ func (g *gather) resultAnnounced(e *ResultAnnounced) {
 		return
 	}
 	s := &g.tasks[e.Task]
-	if to, has := g.sent[e.Worker]; has && !g.spec.Apart && len(to.results) < maxResults { // values are made of results
+	if to, has := g.sent[e.Worker]; has && !g.how.Apart && len(to.results) < maxResults { // values are made of results
 		if to.results == nil {
 			to.results = make(map[digests.Digest]struct{})
 			g.sent[e.Worker] = to

@@ -211,7 +211,7 @@ func (j *Job) Begin(dst []Action, now time.Time, number uint64, r *round.Round, 
 	for _, t := range audit {
 		j.tasks[t].check = audited
 	}
-	if j.kind = j.reduce; r.How == round.Gather {
+	if j.kind = j.reduce; r.Gather() != nil {
 		j.kind = j.gather
 	}
 	j.kind.begin(known)

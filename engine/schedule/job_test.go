@@ -154,7 +154,7 @@ func TestViewAfterRound(t *testing.T) {
 	s := newStage(t).job(1, Options{})
 	s.join("w", 1)
 	r := gatherRound(3)
-	r.Groups = []int32{0, 0, 0}
+	r.Gather().Groups = []int32{0, 0, 0}
 	s.begin(r)
 	result := Result{Digest: digests.Digest{1}, Took: 10 * time.Second}
 	s.step(&ResultAnnounced{Worker: "w", Result: result})
@@ -224,7 +224,7 @@ func TestSpeculateBesideHeld(t *testing.T) {
 	s.join("w1", 2)
 	s.join("w2", 2)
 	r := gatherRound(4)
-	r.Groups = []int32{0, 0, 1, 1} // task 3 waits until it is known how long task 2 takes
+	r.Gather().Groups = []int32{0, 0, 1, 1} // task 3 waits until it is known how long task 2 takes
 	s.begin(r)
 	s.step(&ResultAnnounced{Worker: "w1", Result: Result{Digest: digests.Digest{1}, Took: time.Second}})
 	list := s.pass(10 * time.Second)
@@ -241,7 +241,7 @@ func TestBudgetOfLostResult(t *testing.T) {
 	s := newStage(t).job(1, Options{Budget: share})
 	s.join("w", 1)
 	r := gatherRound(1)
-	r.Groups = []int32{0}
+	r.Gather().Groups = []int32{0}
 	s.begin(r)
 	s.workers.Unreachable("w")
 	s.step(&Woken{})

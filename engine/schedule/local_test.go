@@ -36,7 +36,7 @@ func newOneWorker(t testing.TB, slots int, group []int32, took []float64, budget
 	st.join("here", slots)
 	w := &oneWorker{scene: st.job(1, Options{Budget: budget}), slots: slots, group: group, took: took}
 	r := gatherRound(len(group))
-	r.Groups = group
+	r.Gather().Groups = group
 	w.perform(w.begin(r))
 	return w
 }
@@ -178,7 +178,7 @@ func TestEarlierTimes(t *testing.T) {
 	s := newStage(t).job(1, Options{})
 	s.join("w", 1)
 	r := gatherRound(6)
-	r.Groups = []int32{0, 1, 2, 0, 1, 2}
+	r.Gather().Groups = []int32{0, 1, 2, 0, 1, 2}
 	known := []Known{{0, digests.Digest{1}, time.Second}, {1, digests.Digest{1}, 30 * time.Second}, {2, digests.Digest{1}, 4 * time.Second}}
 	if got := runsOf(s.job.Begin(nil, s.now, 1, r, known, nil), "w"); !slices.Equal(got, []uint32{4, 5}) {
 		t.Errorf("after recorded results: %v", got)

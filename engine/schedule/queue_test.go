@@ -198,7 +198,7 @@ func checkWaiting(t *rapid.T, q *queue, slow *slowQueue, now time.Time) {
 func lengthsOf(t *testing.T, slots int, groups ...int32) *scene {
 	s := newStage(t).job(1, Options{})
 	r := gatherRound(len(groups))
-	r.Groups = groups
+	r.Gather().Groups = groups
 	s.begin(r)
 	if slots > 0 {
 		s.join("w", slots)

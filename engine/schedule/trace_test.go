@@ -174,7 +174,7 @@ func (r *tracer) wake() {
 
 func (r *tracer) begin() {
 	r.round = uint64(r.number(r.words[1]))
-	rd := &round.Round{Op: 1, Tasks: r.number(r.args["tasks"]), Steps: [2]uint64{5, 6}, Apart: r.has("apart")}
+	rd := &round.Round{Op: 1, Tasks: r.number(r.args["tasks"]), How: &round.Reduce{Steps: [2]uint64{5, 6}}}
 	for _, v := range r.list("values") {
 		rd.Vars = append(rd.Vars, round.Var{ID: uint16(v / 100), Version: uint64(v % 100)})
 	}
@@ -186,9 +186,10 @@ func (r *tracer) begin() {
 	}
 	var known []Known
 	if r.words[2] == "gather" {
-		rd.How = round.Gather
+		how := &round.Gather{Apart: r.has("apart")}
+		rd.How = how
 		for _, g := range r.list("groups") {
-			rd.Groups = append(rd.Groups, int32(g))
+			how.Groups = append(how.Groups, int32(g))
 		}
 		for _, t := range r.list("known") {
 			known = append(known, Known{Task: uint32(t), Digest: digest(strconv.Itoa(t)), Took: time.Second})

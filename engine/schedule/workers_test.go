@@ -76,10 +76,12 @@ func (s *scene) pass(d time.Duration) []Action {
 	return s.step(&Tick{})
 }
 
-func reduceRound(tasks int) *round.Round { return &round.Round{Op: 3, Tasks: tasks, How: round.Reduce} }
+func reduceRound(tasks int) *round.Round {
+	return &round.Round{Op: 3, Tasks: tasks, How: &round.Reduce{}}
+}
 
 func gatherRound(tasks int) *round.Round {
-	return &round.Round{Op: 4, Tasks: tasks, How: round.Gather}
+	return &round.Round{Op: 4, Tasks: tasks, How: &round.Gather{}}
 }
 
 // actionsOf returns the actions of a type.

@@ -179,10 +179,11 @@ func (s *session) run(ctx context.Context) error {
 	defer close(s.records)
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
-	all := &round.Round{Tasks: len(s.runs), How: round.Gather, Apart: true}
+	how := &round.Gather{Apart: true}
 	for _, r := range s.runs {
-		all.Groups = append(all.Groups, int32(r.group))
+		how.Groups = append(how.Groups, int32(r.group))
 	}
+	all := &round.Round{Tasks: len(s.runs), How: how}
 	s.perform(s.job.Begin(nil, time.Now(), theRound, all, nil, nil))
 	ticks := 0
 	for done := ctx.Done(); !s.over || len(s.computing)+s.unwritten > 0; {

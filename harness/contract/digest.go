@@ -143,10 +143,11 @@ func newCrowd(j *job, n int) (*crowd, error) {
 // Do implements engine.Executor.
 func (c *crowd) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
 	*res = round.Result{}
-	if r.How == round.Gather {
+	if how := r.Reduce(); how != nil {
+		c.tree.Reset(r.Tasks, how.Shape)
+	} else {
 		res.Gathered = make([][]byte, r.Tasks)
 	}
-	c.tree.Reset(r.Tasks, r.Shape)
 	blocks := num.NewStream(num.NewKey(seed, "algorithmtest/blocks"), n, 0)
 	of := make([]uint64, r.Tasks) // the worker of each task
 	for u := range of {
@@ -159,7 +160,7 @@ func (c *crowd) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 			return err
 		}
 	}
-	if r.How == round.Reduce {
+	if r.Reduce() != nil {
 		res.Sum = c.tree.Root()
 	}
 	return nil
@@ -168,11 +169,14 @@ func (c *crowd) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 // do computes the worker's tasks, in descending order, and hands on the nodes of the
 // reduction that they fill.
 func (w *member) do(ctx context.Context, r *round.Round, res *round.Result, to *engine.Tree, mine func(int) bool) (err error) {
-	w.tree.Reset(r.Tasks, r.Shape)
+	how := r.Gather()
+	if how == nil {
+		w.tree.Reset(r.Tasks, r.Reduce().Shape)
+	}
 	for id := r.Tasks - 1; id >= 0; id-- {
 		switch u := r.Task(id); {
-		case !mine(id) || r.Has != nil && r.Has[id]:
-		case r.How == round.Gather:
+		case !mine(id) || how != nil && how.Skips(id):
+		case how != nil:
 			res.Gathered[id], err = engine.RunGather(ctx, w.kernel, u, w.data, r.Vars, subJobs(w.data), w.scratch)
 		default:
 			p := w.tree.Partial()

@@ -51,7 +51,7 @@ func Train(t testing.TB, a algorithms.Algorithm, j *round.Job, d *dataset.Data, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Done {
+		if r == nil {
 			return tr
 		}
 		if err := x.Do(t.Context(), n, r, &res); err != nil {

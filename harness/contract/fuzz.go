@@ -66,8 +66,8 @@ func FuzzRestore(f *testing.F, a algorithms.Algorithm, sets ...param.Values) {
 		if err != nil {
 			t.Fatalf("a state that is accepted has no next round: %v", err)
 		}
-		if _, err := tr.Model(); (err == nil) != r.Done {
-			t.Fatalf("the job has ended: %v, but the model's error is %v", r.Done, err)
+		if _, err := tr.Model(); (err == nil) != (r == nil) {
+			t.Fatalf("the job has ended: %v, but the model's error is %v", r == nil, err)
 		}
 	})
 }

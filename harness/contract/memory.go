@@ -50,8 +50,9 @@ func (j *job) measured(ctx context.Context, rounds uint64) (algorithms.Trainer, 
 		if n == rounds {
 			return errEnough
 		}
-		if r.How == round.Reduce {
-			node = max(node, int64(8*r.Shape.F64+4*r.Shape.F32+4*r.Shape.Rows*(1+r.Shape.Width)))
+		if how := r.Reduce(); how != nil {
+			s := how.Shape
+			node = max(node, int64(8*s.F64+4*s.F32+4*s.Rows*(1+s.Width)))
 		}
 		return x.Do(ctx, n, r, res)
 	}), func(_ uint64, t round.Trainer) error {
@@ -115,19 +116,20 @@ type counting struct {
 
 // Do implements engine.Executor.
 func (x *counting) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	if k, ok := x.kernel.(round.ReduceKernel); ok && r.How == round.Reduce && (n < 20 || n%13 == 0) {
+	how := r.Reduce()
+	if k, ok := x.kernel.(round.ReduceKernel); ok && how != nil && (n < 20 || n%13 == 0) {
 		var p round.Partial
 		for _, id := range slices.Compact([]int{0, r.Tasks - 1}) {
 			u := r.Task(id)
-			p.Reset(r.Shape)
-			p.Index, p.Values = slices.Grow(p.Index, r.Shape.Rows), slices.Grow(p.Values, r.Shape.Rows*r.Shape.Width)
+			p.Reset(how.Shape)
+			p.Index, p.Values = slices.Grow(p.Index, how.Shape.Rows), slices.Grow(p.Values, how.Shape.Rows*how.Shape.Width)
 			value, err := x.derive(k, u, r)
 			if err != nil {
 				return err
 			}
 			var failed error
 			if n := allocations(func() {
-				p.Reset(r.Shape)
+				p.Reset(how.Shape)
 				if err := k.Run(&p, u, x.j.data, r.Vars, value, x.scratch); err != nil {
 					failed = err
 				}
@@ -143,7 +145,7 @@ func (x *counting) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 }
 
 func (x *counting) derive(k round.ReduceKernel, u round.Task, r *round.Round) (round.Derived, error) {
-	if r.DerivedVersion == 0 {
+	if u.DerivedVersion == 0 {
 		return nil, nil
 	}
 	return k.Derive(u, x.j.data, r.Vars, x.scratch)

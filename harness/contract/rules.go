@@ -41,39 +41,42 @@ func (l *rules) check(r *round.Round) error {
 		}
 		l.values[key] = sum
 	}
-	collected := r.How == round.Gather
+	reduce, gather := r.Reduce(), r.Gather()
 	switch {
+	case (reduce == nil) == (gather == nil):
+		return fmt.Errorf("it is neither a reduce round nor a gather round")
 	case !round.ValidKind(r.Kind):
 		return fmt.Errorf("its kind is %q", r.Kind)
 	case r.Tasks < 1:
 		return fmt.Errorf("it has %d units", r.Tasks)
 	case r.Scope == round.Sharded && (r.Tasks&(r.Tasks-1) != 0 || r.Tasks > l.shards):
 		return fmt.Errorf("%d units of %d shards: want a power of two, no more than shards", r.Tasks, l.shards)
-	case r.Scope != round.None && r.SubJob == nil && r.Roles&dataset.AllRows == 0:
+	case r.Scope != round.None && (reduce != nil || gather.SubJob == nil) && r.Roles&dataset.AllRows == 0:
 		return fmt.Errorf("its units see no rows: Roles is %d", r.Roles)
-	case r.DerivedVersion != 0 && r.DerivedVersion < l.derived:
-		return fmt.Errorf("its derived values have the version %d, after %d", r.DerivedVersion, l.derived)
-	case r.Payloads != nil && (!collected || len(r.Payloads) != r.Tasks), r.Has != nil && (!collected || len(r.Has) != r.Tasks):
-		return fmt.Errorf("%d payloads and %d marks for %d units", len(r.Payloads), len(r.Has), r.Tasks)
-	case r.SubJob != nil && !collected:
-		return fmt.Errorf("child jobs of units that are summed")
+	case reduce != nil && reduce.DerivedVersion != 0 && reduce.DerivedVersion < l.derived:
+		return fmt.Errorf("its derived values have the version %d, after %d", reduce.DerivedVersion, l.derived)
+	case gather != nil && (gather.Payloads != nil && len(gather.Payloads) != r.Tasks || gather.Has != nil && len(gather.Has) != r.Tasks):
+		return fmt.Errorf("%d payloads and %d marks for %d units", len(gather.Payloads), len(gather.Has), r.Tasks)
 	}
-	l.derived = max(l.derived, r.DerivedVersion)
+	if reduce != nil {
+		l.derived = max(l.derived, reduce.DerivedVersion)
+	}
 	return nil
 }
 
 // checkChildren holds the sub-jobs of a round against those that workers make of the task's
 // number.
 func (j *job) checkSubJobs(r *round.Round) error {
-	p, ok := j.a.(algorithms.Parent)
-	if r.SubJob == nil {
+	how := r.Gather()
+	if how == nil || how.SubJob == nil {
 		return nil
 	}
+	p, ok := j.a.(algorithms.Parent)
 	if !ok {
 		return fmt.Errorf("a round has child jobs, and the algorithm is no algorithms.Parent")
 	}
 	for unit := range r.Tasks {
-		c := r.SubJob(unit)
+		c := how.SubJob(unit)
 		again, err := p.SubJob(j.spec, j.manifest, unit)
 		if err != nil {
 			return err
@@ -92,10 +95,11 @@ func (l *rules) checkResult(r *round.Round, res *round.Result) error {
 			return fmt.Errorf("units changed the bytes of value %d", v.ID)
 		}
 	}
-	if r.How == round.Gather {
+	how := r.Reduce()
+	if how == nil {
 		return nil
 	}
-	if err := res.Sum.Check(r.Shape); err != nil {
+	if err := res.Sum.Check(how.Shape); err != nil {
 		return err
 	}
 	return engine.CheckFinite(res.Sum)

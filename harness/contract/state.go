@@ -143,11 +143,14 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 	if err != nil {
 		return false, fmt.Errorf("of a restored trainer: %w", err)
 	}
+	if (r == nil) != (s == nil) {
+		return false, fmt.Errorf("the training of a restored trainer is complete: %v, want %v", s == nil, r == nil)
+	}
+	if r == nil {
+		return true, nil
+	}
 	if !sameRounds(r, s) {
 		return false, fmt.Errorf("a restored trainer asks for another round (%s of %d units; %s of %d units is right)", s.Kind, s.Tasks, r.Kind, r.Tasks)
-	}
-	if r.Done {
-		return true, nil
 	}
 	if err := rules.check(r); err != nil {
 		return false, err
@@ -174,13 +177,18 @@ func (j *job) step(ctx context.Context, n uint64, x engine.Executor, t, other al
 
 // sameRounds reports whether two rounds are the same, with the sub-jobs of all tasks.
 func sameRounds(r, s *round.Round) bool {
-	a, b := *r, *s
-	a.SubJob, b.SubJob = nil, nil
-	if (r.SubJob == nil) != (s.SubJob == nil) || !reflect.DeepEqual(a, b) {
+	g, h := r.Gather(), s.Gather()
+	if g == nil || h == nil || g.SubJob == nil || h.SubJob == nil {
+		return reflect.DeepEqual(r, s)
+	}
+	a, b, of, as := *r, *s, *g, *h
+	of.SubJob, as.SubJob = nil, nil
+	a.How, b.How = &of, &as
+	if !reflect.DeepEqual(a, b) {
 		return false
 	}
-	for unit := 0; r.SubJob != nil && unit < r.Tasks; unit++ {
-		if !reflect.DeepEqual(r.SubJob(unit), s.SubJob(unit)) {
+	for unit := range r.Tasks {
+		if !reflect.DeepEqual(g.SubJob(unit), h.SubJob(unit)) {
 			return false
 		}
 	}

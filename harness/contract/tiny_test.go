@@ -151,7 +151,7 @@ func (t *tinyTrainer) Next() (*round.Round, error) {
 		t.vectors(t.caller)
 		t.caller = nil
 	}
-	t.round = round.Round{Kind: "step", Tasks: 8, Roles: dataset.Train, Shape: round.Shape{F64: len(t.theta) + 1}, DerivedVersion: 1}
+	t.round = round.Round{Kind: "step", Tasks: 8, Roles: dataset.Train, How: &round.Reduce{Shape: round.Shape{F64: len(t.theta) + 1}, DerivedVersion: 1}}
 	if t.fault == "trains on test rows" {
 		t.round.Roles = dataset.AllRows
 	}
@@ -162,7 +162,7 @@ func (t *tinyTrainer) Next() (*round.Round, error) {
 	case "asks for a unit too many":
 		t.round.Tasks = 7
 	case "gives derived values old versions":
-		t.round.DerivedVersion = 100 - t.step
+		t.round.Reduce().DerivedVersion = 100 - t.step
 	case "never ends":
 		t.round.Vars = []round.Var{{ID: 1, Version: version, Data: num.Bytes64(t.theta)}}
 		return &t.round, nil
@@ -170,9 +170,9 @@ func (t *tinyTrainer) Next() (*round.Round, error) {
 	t.round.Vars = []round.Var{{ID: 1, Version: version, Data: append([]byte{}, num.Bytes64(t.theta)...)}}
 	switch {
 	case t.gathered:
-		t.round.Done = true
+		return nil, nil
 	case t.step == uint64(t.c.Steps):
-		t.round = round.Round{Kind: "extra", Tasks: 2, How: round.Gather, Scope: round.Whole, Roles: dataset.Train, Payloads: [][]byte{{0}, {1}}}
+		t.round = round.Round{Kind: "extra", Tasks: 2, How: &round.Gather{Payloads: [][]byte{{0}, {1}}}, Scope: round.Whole, Roles: dataset.Train}
 	}
 	return &t.round, nil
 }

@@ -72,20 +72,22 @@ func newApart(j *job) (*apart, error) {
 
 // compare computes the round's tasks twice and holds them against its result.
 func (a *apart) compare(ctx context.Context, r *round.Round, res *round.Result) error {
-	var descending, alone engine.Tree
-	descending.Reset(r.Tasks, r.Shape)
-	alone.Reset(r.Tasks, r.Shape)
-	for id := r.Tasks - 1; id >= 0; id-- {
-		if r.Has != nil && r.Has[id] {
-			continue
-		}
-		u := r.Task(id)
-		if r.How == round.Gather {
-			if err := a.compareGathered(ctx, u, r, res.Gathered[id]); err != nil {
+	if how := r.Gather(); how != nil {
+		for id := r.Tasks - 1; id >= 0; id-- {
+			if how.Skips(id) {
+				continue
+			}
+			if err := a.compareGathered(ctx, r.Task(id), r, res.Gathered[id]); err != nil {
 				return err
 			}
-			continue
 		}
+		return nil
+	}
+	var descending, alone engine.Tree
+	descending.Reset(r.Tasks, r.Reduce().Shape)
+	alone.Reset(r.Tasks, r.Reduce().Shape)
+	for id := r.Tasks - 1; id >= 0; id-- {
+		u := r.Task(id)
 		p, q := descending.Partial(), alone.Partial()
 		if err := engine.RunTask(p, a.kernel, u, a.j.data, r.Vars, a.cache, a.scratch); err != nil {
 			return err
@@ -105,7 +107,7 @@ func (a *apart) compare(ctx context.Context, r *round.Round, res *round.Result) 
 			}
 		}
 	}
-	if r.How == round.Reduce && (!samePartial(descending.Root(), res.Sum) || !samePartial(alone.Root(), res.Sum)) {
+	if !samePartial(descending.Root(), res.Sum) || !samePartial(alone.Root(), res.Sum) {
 		return fmt.Errorf("the units (%s) in descending order have another sum than in ascending order", r.Kind)
 	}
 	return nil

@@ -124,25 +124,25 @@ func (t *trainer) Next() (*round.Round, error) {
 	if w := watching.Load(); w != nil && t.params.Method == 0 {
 		w.next()
 	}
-	t.round = round.Round{Done: t.done == t.params.Rounds}
-	if t.round.Done {
-		return &t.round, nil
+	if t.done == t.params.Rounds {
+		return nil, nil
 	}
 	var table [canaryTableBytes]byte
 	binary.LittleEndian.PutUint64(table[:], t.done/tableEvery)
-	t.round.Vars = []round.Var{
+	t.round = round.Round{Vars: []round.Var{
 		{ID: canaryVar, Version: t.done + 1, Data: append([]byte(nil), t.chain[:]...)},
 		{ID: canaryTable, Version: t.done/tableEvery + 1, Data: table[:]},
-	}
+	}}
 	if t.params.Gather && t.done%canaryEvery == canaryEvery-1 {
-		t.round.Tasks, t.round.How, t.round.Scope = canaryParts, round.Gather, round.None
+		how := new(round.Gather)
 		for u := range canaryParts {
-			t.round.Payloads = append(t.round.Payloads, []byte{byte(u)})
+			how.Payloads = append(how.Payloads, []byte{byte(u)})
 		}
+		t.round.Tasks, t.round.How, t.round.Scope = canaryParts, how, round.None
 		return &t.round, nil
 	}
-	t.round.Tasks, t.round.Roles, t.round.Shape = canaryTasks, dataset.AllRows, canaryShape
-	t.round.DerivedVersion = t.done/2 + 1
+	t.round.Tasks, t.round.Roles = canaryTasks, dataset.AllRows
+	t.round.How = &round.Reduce{Shape: canaryShape, DerivedVersion: t.done/2 + 1}
 	return &t.round, nil
 }
 

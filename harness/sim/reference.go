@@ -180,7 +180,7 @@ func (x *recorder) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 		return err
 	}
 	found := referenceRound{nodes: make(map[node]string)}
-	if r.How == round.Gather {
+	if r.Gather() != nil {
 		for _, part := range res.Gathered {
 			found.parts = append(found.parts, blobs.Sum(part))
 		}
@@ -204,7 +204,7 @@ func (x *recorder) Do(ctx context.Context, n uint64, r *round.Round, res *round.
 // two.
 func (x *recorder) node(r *round.Round, level, i int) (string, error) {
 	var tree engine.Tree
-	tree.Reset(r.Tasks, r.Shape)
+	tree.Reset(r.Tasks, r.Reduce().Shape)
 	for u := i << level; u < (i+1)<<level; u++ {
 		p := tree.Partial()
 		if err := engine.RunTask(p, x.job.Kernel, r.Task(u), x.job.Data, r.Vars, x.kept, x.job.Kernel.NewScratch()); err != nil {

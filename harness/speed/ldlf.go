@@ -139,7 +139,7 @@ type phases struct {
 func (p *phases) Next() (*round.Round, error) {
 	p.began = time.Now()
 	r, err := p.Trainer.Next()
-	if err == nil {
+	if err == nil && r != nil {
 		p.kind = r.Kind
 	}
 	return r, err

@@ -30,7 +30,7 @@ func ThisMachine() Machine {
 	m := Machine{
 		Processor: "unknown", Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Features: features(), Kernels: "portable Go",
 	}
-	if num.Accelerated() {
+	if num.Accelerated {
 		m.Kernels = "AVX2"
 	}
 	if name := systemValue("/proc/cpuinfo", "model name"); name != "" { // Linux only, as below

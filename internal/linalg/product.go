@@ -2,7 +2,11 @@ package linalg
 
 import (
 	"fmt"
+	"math"
 	"sync"
+	"unsafe"
+
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // A tile is the part of a product that registers hold; a block is what the caches hold.
@@ -121,4 +125,34 @@ func Gram(c, a Matrix) {
 			c.Set(j, i, c.At(i, j))
 		}
 	}
+}
+
+// addTileGo adds the product of packed a (depth×4) and b (depth×12) to the tile of 4×12 values
+// whose rows begin stride values apart in c.
+func addTileGo(c []float64, stride int, a, b []float64) {
+	for i := range tileRows {
+		row := c[i*stride:][:tileColumns]
+		for k := 0; k*tileRows < len(a); k++ {
+			x := a[k*tileRows+i]
+			for j, y := range b[k*tileColumns:][:tileColumns] {
+				row[j] = math.FMA(x, y, row[j])
+			}
+		}
+	}
+}
+
+// addTileAVX2 is addTileGo for depth columns, with strides in values.
+//
+//go:noescape
+func addTileAVX2(c *float64, stride int, a, b *float64, depth int)
+
+func addTile(c []float64, stride int, a, b []float64) {
+	if !num.Accelerated {
+		addTileGo(c, stride, a, b)
+		return
+	}
+	_ = c[(tileRows-1)*stride+tileColumns-1]
+	depth := len(a) / tileRows
+	_ = b[:depth*tileColumns]
+	addTileAVX2(unsafe.SliceData(c), stride, unsafe.SliceData(a), unsafe.SliceData(b), depth)
 }

@@ -16,8 +16,8 @@ import (
 func Momentum(x, v, g []float32, rate, momentum, decay float32) bool {
 	checkSame(len(v), len(x))
 	checkSame(len(g), len(x))
-	n, finite := wholeVectors(len(x)), true
-	if n > 0 {
+	n, finite := WholeVectors(len(x)), true
+	if Accelerated && n > 0 {
 		finite = momentumAVX2(&x[0], &v[0], &g[0], n, rate, momentum, decay)
 	}
 	return momentumGo(x[n:], v[n:], g[n:], rate, momentum, decay) && finite
@@ -42,8 +42,8 @@ func Adam(x, m, v, g []float32, a *AdamFactors) bool {
 	checkSame(len(m), len(x))
 	checkSame(len(v), len(x))
 	checkSame(len(g), len(x))
-	n, finite := wholeVectors(len(x)), true
-	if n > 0 {
+	n, finite := WholeVectors(len(x)), true
+	if Accelerated && n > 0 {
 		finite = adamAVX2(&x[0], &m[0], &v[0], &g[0], n, a)
 	}
 	return adamGo(x[n:], m[n:], v[n:], g[n:], a) && finite
@@ -88,7 +88,7 @@ func MomentumRows(x, v, values []float32, index []uint32, width int, factor, rat
 	if n := len(index); n > 0 && int(index[n-1]) >= len(x)/width {
 		panicIndex()
 	}
-	if accelerated && width%8 == 0 && len(x) > 0 { // rows are whole vectors
+	if Accelerated && width%8 == 0 && len(x) > 0 { // rows are whole vectors
 		return momentumRowsAVX2(&x[0], &v[0], unsafe.SliceData(values), unsafe.SliceData(index),
 			len(x)/width, len(index), width, factor, rate, momentum, decay)
 	}

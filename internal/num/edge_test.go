@@ -34,7 +34,7 @@ func edge(t *testing.T, n int) []float32 {
 // operands that end at a page which nothing may touch.
 func TestEveryWidth(t *testing.T) {
 	const rows, most = 3, 140
-	t.Logf("vector instructions: %v", Accelerated())
+	t.Logf("vector instructions: %v", Accelerated)
 	m, x, a := edge(t, rows*most), edge(t, most), edge(t, rows)
 	wide := Float64s(Bytes32(edge(t, 2*rows*most)))
 	s := NewStream(NewKey(1, "test/edge"), 0, 0)

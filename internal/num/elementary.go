@@ -62,7 +62,7 @@ func Exps(dst, x []float64) {
 	checkSame(len(dst), len(x))
 	for len(x) > 0 {
 		done := 0
-		if accelerated && len(x) >= 4 {
+		if Accelerated && len(x) >= 4 {
 			done = expsAVX2(&dst[0], &x[0], len(x)&^3)
 		}
 		n := min(done+4, len(x)) // by ones where vectors do not go on
@@ -203,7 +203,7 @@ func SigmoidPairs(s, t, f []float32) {
 	if wide {
 		n = len(f) &^ 7
 		sigmoidPairsAVX512(unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(f), n)
-	} else if accelerated {
+	} else if Accelerated {
 		n = len(f) &^ 3
 		sigmoidPairsAVX2(unsafe.SliceData(s), unsafe.SliceData(t), unsafe.SliceData(f), n)
 	}

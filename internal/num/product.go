@@ -1,5 +1,7 @@
 package num
 
+import "unsafe"
+
 // AddProduct adds the product of a (m×k) and b (k×n), row-major, to dst (m×n):
 // dst[i,j] = fma(a[i,t], b[t,j], dst[i,j]) for t = 0, 1, ... in order, where n is
 // the width of b and k the number of its rows.
@@ -39,8 +41,10 @@ func AddProduct64T(dst, a []float64, b []float32, k, stride int, next []float32,
 	if stride <= 0 || k < 0 || k > stride || len(a)%stride != 0 || len(b)%stride != 0 || len(dst) != len(a)/stride*(len(b)/stride) {
 		panic("num: a product of matrices whose shapes differ")
 	}
-	if !addProduct64T(dst, a, b, k, stride, next, tile) {
+	if m, n := len(a)/stride, len(b)/stride; !Accelerated || n%4 != 0 || stride%8 != 0 {
 		addProduct64TGo(dst, a, b, k, stride)
+	} else if m > 0 && k > 0 {
+		addProduct64T(dst, a, b, m, n, k, stride, next, tile)
 	}
 }
 
@@ -53,8 +57,16 @@ func Quotients(r []float64, w, d, g []float32, floor float32) {
 	if n == 0 || len(r)%n != 0 {
 		panic("num: a matrix of incomplete rows")
 	}
-	for at := quotients(r, w, d, g, floor); at < len(r); at += n {
-		quotientsGo(r[at:at+n], w, d[at:at+n], g[at:at+n], floor)
+	if !Accelerated || n%8 != 0 || len(r) == 0 {
+		for at := 0; at < len(r); at += n {
+			quotientsGo(r[at:at+n], w, d[at:at+n], g[at:at+n], floor)
+		}
+		return
+	}
+	if wide && n%16 == 0 {
+		quotientsAVX512(&r[0], &w[0], &d[0], &g[0], len(r)/n, n, floor)
+	} else {
+		quotientsAVX2(&r[0], &w[0], &d[0], &g[0], len(r)/n, n, floor)
 	}
 }
 
@@ -64,8 +76,12 @@ func Transpose64(dst, m []float64, n int) {
 	if n <= 0 || len(m)%n != 0 {
 		panic("num: a matrix of incomplete rows")
 	}
-	rows := len(m) / n
-	for i := transpose64(dst, m, rows, n); i < rows; i++ {
+	rows, done := len(m)/n, 0
+	if Accelerated && rows >= 4 && n%4 == 0 {
+		transpose64AVX2(&dst[0], &m[0], rows, n)
+		done = rows &^ 3
+	}
+	for i := done; i < rows; i++ {
 		for j, x := range m[i*n : (i+1)*n] {
 			dst[j*rows+i] = x
 		}
@@ -79,7 +95,14 @@ func MulProduct(dst, a, b []float32, k, n int) {
 	if n > productValues {
 		panic("num: a product of too many columns")
 	}
-	if mulProduct(dst, a, b, m, k, n) {
+	if Accelerated && n%halfColumns == 0 && m > 0 && k > 0 {
+		if !wide {
+			mulProductAVX2(unsafe.SliceData(dst), unsafe.SliceData(a), unsafe.SliceData(b), m, k, n, k, 1, n)
+			return
+		}
+		for at := 0; at < n; at += halfColumns {
+			mulProductHalfAVX512(unsafe.SliceData(dst[at:]), unsafe.SliceData(a), unsafe.SliceData(b[at:]), m, k, n, k, 1)
+		}
 		return
 	}
 	var values [productValues]float32
@@ -105,7 +128,12 @@ func Transpose32(dst []float32, to int, src []float32, from, rows, columns int) 
 	if from < columns || to < rows || len(src) < (rows-1)*from+columns || len(dst) < (columns-1)*to+rows {
 		panic("num: a matrix shorter than its shape")
 	}
-	r, c := transposed(dst, to, src, from, rows, columns)
+	r, c := WholeVectors(rows), columns&^3
+	if Accelerated && r > 0 && c > 0 {
+		transposeAVX2(unsafe.SliceData(dst), to, unsafe.SliceData(src), from, r, c)
+	} else {
+		r, c = 0, 0
+	}
 	transposeGo(dst, to, src, from, 0, r, c, columns)
 	transposeGo(dst, to, src, from, r, rows, 0, columns)
 }
@@ -169,3 +197,118 @@ func quotientsGo(r []float64, w, d, g []float32, floor float32) {
 		r[i] = float64(w[i] * d[i] / max(g[i], floor))
 	}
 }
+
+// wideColumns is how many columns of float32 a block of the widest vectors takes.
+const wideColumns = 64
+
+// wideRows is how many rows of a product the widest vectors take at a time.
+const wideRows = 6
+
+func addProduct(dst, a, b []float32, m, k, n, ai, at int) {
+	if !Accelerated {
+		addProductGo(dst, a, b, m, k, n, ai, at)
+		return
+	}
+	if m == 0 || k == 0 {
+		return
+	}
+	done := 0
+	if wide && n >= wideColumns {
+		done = n &^ (wideColumns - 1)
+		addProductAVX512(&dst[0], &a[0], &b[0], m, k, n, ai, at, done)
+	}
+	if wide && n-done >= halfColumns {
+		addProductHalfAVX512(&dst[done], &a[0], &b[done], m, k, n, ai, at)
+		done += halfColumns
+	}
+	if done < n {
+		addProductAVX2(&dst[done], &a[0], &b[done], m, k, n, ai, at, n-done)
+	}
+}
+
+// addProduct64T is AddProduct64T by vectors, which run along the rows of b; the
+// transposing of b runs along eight of its columns.
+func addProduct64T(dst, a []float64, b []float32, m, n, k, stride int, next []float32, tile *Tile) {
+	for t := 0; t < k; t += tileTerms {
+		terms := min(tileTerms, k-t)
+		for j := 0; j < n; {
+			columns, from := tileWidth(n-j), &b[j*stride+t]
+			ahead := from // only fetched
+			if at := j*stride + t; at < len(next) {
+				ahead = &next[at]
+			}
+			to, x := &dst[j], &a[t]
+			step := 4*columns*stride/(terms*groups(m, columns)) + 1
+			switch columns {
+			case 4:
+				widenFourAVX2(&tile[0], from, terms, stride)
+				addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
+			case 16:
+				if m > 3 {
+					addTurned(dst[j:], a[t:], tile.turn(from, terms, columns, stride), m, terms, n, stride, ahead, step)
+				} else {
+					tile.widen(from, terms, columns, stride)
+					addTileAVX2(to, x, &tile[0], m, terms, n, columns, stride, ahead, step)
+				}
+			default:
+				addTurnedAVX512(to, x, tile.turn(from, terms, columns, stride), m, terms, n, stride, ahead, step)
+			}
+			j += columns
+		}
+	}
+}
+
+// addTurned adds the products of 16 columns that are widened on the way, of m rows: groups of
+// up to six, all about as large.
+func addTurned(dst, a []float64, turned *float32, m, k, n, stride int, ahead *float32, step int) {
+	all := (m + wideRows - 1) / wideRows
+	step = step*groups(m, 16)/(2*all) + 1
+	for group := range all {
+		rows := (m + all - group - 1) / (all - group)
+		addTurnedAVX2(&dst[0], &a[0], turned, rows, k, n, stride, ahead, 2*group*k*step, step)
+		if m -= rows; m > 0 {
+			dst, a = dst[rows*n:], a[rows*stride:]
+		}
+	}
+}
+
+// turn sets the end of the tile to the transpose of the first k columns of b, and returns
+// it.
+func (tile *Tile) turn(b *float32, k, columns, stride int) *float32 {
+	n := (k + 7) &^ 7 * columns
+	turned := (*float32)(unsafe.Pointer(&tile[n/2]))
+	if wide {
+		turnAVX512(turned, b, k, columns, stride)
+	} else {
+		turnAVX2(turned, b, k, columns, stride)
+	}
+	return turned
+}
+
+// widen sets the tile to the transpose of the first k columns of b, widened. What widens
+// reads ahead of what it writes.
+func (tile *Tile) widen(b *float32, k, columns, stride int) {
+	widenAVX2(&tile[0], tile.turn(b, k, columns, stride), (k+7)&^7*columns)
+}
+
+// groups returns how often a product of m rows goes through a tile.
+func groups(m, columns int) int {
+	if columns == tileColumns {
+		return (m + wideRows - 1) / wideRows
+	}
+	return (m + 2) / 3
+}
+
+// tileWidth returns how many of n columns a tile takes next.
+func tileWidth(n int) int {
+	switch {
+	case wide && n >= tileColumns:
+		return tileColumns
+	case n >= 16:
+		return 16
+	}
+	return 4
+}
+
+// halfColumns is how many columns of float32 a narrower block of the widest vectors takes.
+const halfColumns = wideColumns / 2

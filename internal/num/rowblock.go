@@ -64,7 +64,7 @@ func ScoreRows(dst []float64, x []float32, at []int, k int, packed []float64, n 
 	if n <= 0 || len(packed) != PackedLen(k, n) || len(dst) != ScoreValues(n) {
 		panic("num: a product of matrices whose shapes differ")
 	}
-	if !accelerated || k == 0 || len(at) == 0 {
+	if !Accelerated || k == 0 || len(at) == 0 {
 		scoreRowsGo(dst, x, at, k, packed, n)
 		return
 	}
@@ -112,7 +112,7 @@ func AddRowOuters(sums []float64, stride int, x []float32, at []int, k int, p []
 	if stride%8 != 0 || stride < k || n < 0 || len(sums) != n*stride || len(p) < n*BlockRows {
 		panic("num: a product of matrices whose shapes differ")
 	}
-	if !accelerated || len(at) == 0 || k == 0 || n == 0 {
+	if !Accelerated || len(at) == 0 || k == 0 || n == 0 {
 		addRowOutersGo(sums, stride, x, at, k, p, n)
 		return
 	}
@@ -138,7 +138,7 @@ func ScoreEntries(dst []float64, rows []Span, a []float32, index []uint32, m, of
 	if len(rows) == 0 {
 		return
 	}
-	if !accelerated {
+	if !Accelerated {
 		scoreEntriesGo(dst, rows, a, index, m, offsets, n)
 		return
 	}
@@ -157,7 +157,7 @@ func AddEntryOuters(m []float64, rows []Span, a []float32, index []uint32, p []f
 	if len(rows) == 0 {
 		return
 	}
-	if !accelerated {
+	if !Accelerated {
 		addEntryOutersGo(m, rows, a, index, p, n)
 		return
 	}
@@ -195,8 +195,8 @@ func Softmax(v []float64, n, rows int, totals []float64, of *SoftmaxRows) {
 	if n <= 0 || rows < 0 || rows > BlockRows || len(v) < n*BlockRows || len(totals) != n*TotalLanes {
 		panic("num: values of another shape")
 	}
-	whole := wholeVectors(rows)
-	if whole > 0 {
+	whole := WholeVectors(rows)
+	if Accelerated && whole > 0 {
 		run := softmaxAVX2
 		if wide {
 			run = softmaxAVX512

@@ -12,9 +12,9 @@ func Below(dst []float32, at []uint32, v []float32, limit float32, from uint32) 
 	if len(dst) < len(v) || len(at) < len(v) {
 		panic("num: a list shorter than its values")
 	}
-	n, found := wholeVectors(len(v)), 0
-	if n > 0 {
-		found = belowAVX2(&dst[0], &at[0], &v[0], n, limit, from, &frontOrder[0])
+	n, found := WholeVectors(len(v)), 0
+	if Accelerated && n > 0 {
+		found = belowAVX2(&dst[0], &at[0], &v[0], n, limit, from, &FrontOrder[0])
 	}
 	for i, x := range v[n:] {
 		if x <= limit {
@@ -25,9 +25,9 @@ func Below(dst []float32, at []uint32, v []float32, limit float32, from uint32) 
 	return found
 }
 
-// frontOrder has, for each mask of eight lanes, the lanes of the mask in ascending order, a byte
+// FrontOrder has, for each mask of eight lanes, the lanes of the mask in ascending order, a byte
 // each.
-var frontOrder = func() (order [256]uint64) {
+var FrontOrder = func() (order [256]uint64) {
 	for mask := range order {
 		for left, place := uint8(mask), 0; left != 0; left, place = left&(left-1), place+8 {
 			order[mask] |= uint64(bits.TrailingZeros8(left)) << place
@@ -43,7 +43,7 @@ func AddRows64(dst []float64, m []float32, index []uint32) {
 	if n == 0 || len(index) == 0 {
 		return
 	}
-	if !accelerated {
+	if !Accelerated {
 		addRows64Go(dst, m, index)
 	} else if !addRows64AVX2(&dst[0], n, unsafe.SliceData(m), &index[0], len(index), len(m)/n) {
 		panicIndex()
@@ -82,7 +82,7 @@ func SquaresAt(dst, x, scale []float64, m []float32, index []uint32) {
 		}
 		var sums [4]float64
 		whole := 0
-		if accelerated && n >= 4 {
+		if Accelerated && n >= 4 {
 			whole = n &^ 3
 			squaresAtAVX2(&sums[0], &x[0], &scale[0], &at[0][0], &at[1][0], &at[2][0], &at[3][0], whole)
 		}

@@ -3,6 +3,7 @@ package num
 import (
 	"math/bits"
 	"slices"
+	"unsafe"
 )
 
 // Rows are rows of equal width that have numbers, ascending. Where Later is set, it computes
@@ -42,9 +43,7 @@ func SumRows(dst []float32, index []uint32, lists []Rows, width int, work []floa
 		}
 		rows := s.numbers(index[n:])
 		to := dst[n*width : (n+rows)*width]
-		if !s.sum(to, len(lists), width) {
-			s.sumGo(to, len(lists), width)
-		}
+		s.sum(to, len(lists), width)
 		n += rows
 	}
 	return n, s.work
@@ -129,6 +128,32 @@ func (s *rowSum) numbers(index []uint32) (n int) {
 	return n
 }
 
+// zeroRow is what is added for a row that is not there.
+var zeroRow [1 << 10]float32
+
+// sum sets dst to the sum of the block's rows. Vectors take rows of whole blocks of four.
+func (s *rowSum) sum(dst []float32, lists, width int) {
+	if !Accelerated || width%32 != 0 || width > len(zeroRow) {
+		s.sumGo(dst, lists, width)
+		return
+	}
+	var values [MostRows]*float32
+	for i := range lists {
+		values[i] = unsafe.SliceData(s.values[i])
+	}
+	groups := 1
+	for 4*groups < lists {
+		groups *= 2
+	}
+	switch {
+	case s.there == 0:
+	case wide && width%64 == 0:
+		sumRowsAVX512(unsafe.SliceData(dst), s.there, &s.has[0], &s.place[0], &values, groups, width, &zeroRow[0])
+	default:
+		sumRowsAVX2(unsafe.SliceData(dst), s.there, &s.has[0], &s.place[0], &values, groups, width, &zeroRow[0])
+	}
+}
+
 // sumGo sets dst to the sum of the block's rows, some columns at a time.
 func (s *rowSum) sumGo(dst []float32, lists, width int) {
 	var leaves [MostRows][64]float32
@@ -166,7 +191,15 @@ func MergeRows(dst []float32, index []uint32, a, b []float32, aIndex, bIndex []u
 	if len(a) != len(aIndex)*width || len(b) != len(bIndex)*width || len(dst) != len(index)*width {
 		panic("num: rows of another width")
 	}
-	i, j, n := mergeRows(dst, index, a, b, aIndex, bIndex, width)
+	i, j, n := 0, 0, 0
+	if Accelerated && width > 0 && width%8 == 0 { // until the end of a list at the most
+		run := mergeRowsAVX2
+		if wide && width%64 == 0 {
+			run = mergeRowsAVX512
+		}
+		i, j, n = run(unsafe.SliceData(dst), unsafe.SliceData(index), unsafe.SliceData(a), unsafe.SliceData(b),
+			unsafe.SliceData(aIndex), unsafe.SliceData(bIndex), len(aIndex), len(bIndex), width, len(index))
+	}
 	for i < len(aIndex) && j < len(bIndex) {
 		row := dst[n*width : (n+1)*width]
 		x, y := aIndex[i], bIndex[j]
@@ -243,8 +276,30 @@ func (o *Outers) Compute(dst []float32, from int) {
 		panic("num: rows of another width")
 	}
 	first := o.First[from : from+len(dst)/o.Width]
-	if len(first) > 0 && !sumOuters(dst, first, o.Terms, o.X, o.Width) {
+	if len(first) == 0 {
+		return
+	}
+	if !Accelerated {
 		o.computeGo(dst, first)
+		return
+	}
+	// Vectors take rows of whole blocks of eight at once, others at most 32 columns at a time.
+	for at := 0; at < o.Width; {
+		var done bool
+		columns, of := o.Width-at, len(o.X)/o.Width
+		to, x := unsafe.SliceData(dst[at:]), unsafe.SliceData(o.X[at:])
+		if o.Width%64 == 0 {
+			done = sumOutersAVX2(to, unsafe.SliceData(first), len(first), unsafe.SliceData(o.Terms), len(o.Terms), x, of, o.Width)
+		} else {
+			if columns >= 8 {
+				columns = min(columns&^7, 32)
+			}
+			done = narrowOutersAVX2(to, unsafe.SliceData(first), len(first), unsafe.SliceData(o.Terms), len(o.Terms), x, of, o.Width, columns)
+		}
+		if !done {
+			panicIndex()
+		}
+		at += columns
 	}
 }
 

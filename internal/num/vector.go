@@ -1,3 +1,21 @@
+// Package num holds all arithmetic that reaches a model's digest or a measure.
+//
+// Everything here gives the same bits on every processor and in every build
+// mode. Three rules make that so:
+//
+//   - exp, log, sine, cosine, random streams and normals are written here from
+//     IEEE 754 additions, multiplications, divisions and square roots, each
+//     correctly rounded. Of package math only Sqrt, FMA, Floor, bit functions and
+//     constants are used.
+//   - Nothing fuses by itself: the compiler may turn x*y + z into one rounding
+//     (arm64 and GOAMD64=v3 do), so each product that is added to something is
+//     written float64(x*y) + z. A test of the package nofuse looks for fused
+//     instructions in what is compiled.
+//   - Where a fused multiply-add is wanted it is explicit and exact: float32
+//     matrix kernels use FMA32 for each element, with the sum over k in order.
+//     Vector lanes run across outputs or across rows, never across k.
+//
+// The package is pure: no state, no goroutine, no I/O, no allocation in kernels.
 package num
 
 import (
@@ -7,14 +25,10 @@ import (
 
 // What is done element by element. Vectors of eight do what they can, and a loop the rest; the bits are the same.
 
-// Accelerated tells whether kernels run as vector instructions here; the bits
-// are the same.
-func Accelerated() bool { return accelerated }
-
-// wholeVectors returns how many of n elements the vectors of eight take: none on a
+// WholeVectors returns how many of n elements the vectors of eight take: none on a
 // processor without, which must not even see an instruction of theirs.
-func wholeVectors(n int) int {
-	if !accelerated {
+func WholeVectors(n int) int {
+	if !Accelerated {
 		return 0
 	}
 	return n &^ 7
@@ -29,8 +43,8 @@ func checkSame(a, b int) {
 // Add32 adds src to dst, element by element. Both have the same length.
 func Add32(dst, src []float32) {
 	checkSame(len(dst), len(src))
-	n := wholeVectors(len(src))
-	if n > 0 {
+	n := WholeVectors(len(src))
+	if Accelerated && n > 0 {
 		add32AVX2(&dst[0], &src[0], n)
 	}
 	src = src[n:]
@@ -43,8 +57,8 @@ func Add32(dst, src []float32) {
 // Add64 adds src to dst, element by element. Both have the same length.
 func Add64(dst, src []float64) {
 	checkSame(len(dst), len(src))
-	n := wholeVectors(len(src))
-	if n > 0 {
+	n := WholeVectors(len(src))
+	if Accelerated && n > 0 {
 		add64AVX2(&dst[0], &src[0], n)
 	}
 	src = src[n:]
@@ -56,8 +70,8 @@ func Add64(dst, src []float64) {
 
 // AddConstant adds x to each element of v.
 func AddConstant(v []float64, x float64) {
-	n := wholeVectors(len(v))
-	if n > 0 {
+	n := WholeVectors(len(v))
+	if Accelerated && n > 0 {
 		addConstantAVX2(&v[0], n, x)
 	}
 	v = v[n:]
@@ -70,8 +84,8 @@ func AddConstant(v []float64, x float64) {
 // same length.
 func AddScaled64(dst []float64, a float64, x []float64) {
 	checkSame(len(dst), len(x))
-	n := wholeVectors(len(dst))
-	if n > 0 {
+	n := WholeVectors(len(dst))
+	if Accelerated && n > 0 {
 		addScaled64AVX2(&dst[0], a, &x[0], n)
 	}
 	addScaled64(dst[n:], a, x[n:])
@@ -89,8 +103,8 @@ func addScaled64(dst []float64, a float64, x []float64) {
 // rounded one by one.
 func AddSquares(v, y []float64, x float64) {
 	checkSame(len(v), len(y))
-	n := wholeVectors(len(v))
-	if n > 0 {
+	n := WholeVectors(len(v))
+	if Accelerated && n > 0 {
 		addSquaresAVX2(&v[0], &y[0], n, x)
 	}
 	y = y[n:]
@@ -104,8 +118,8 @@ func AddSquares(v, y []float64, x float64) {
 // Mul32 multiplies dst by a, element by element. Both have the same length.
 func Mul32(dst, a []float32) {
 	checkSame(len(dst), len(a))
-	n := wholeVectors(len(dst))
-	if n > 0 {
+	n := WholeVectors(len(dst))
+	if Accelerated && n > 0 {
 		mul32AVX2(&dst[0], &a[0], n)
 	}
 	a = a[n:]
@@ -117,8 +131,8 @@ func Mul32(dst, a []float32) {
 
 // Scale32 multiplies v by a.
 func Scale32(v []float32, a float32) {
-	n := wholeVectors(len(v))
-	if n > 0 {
+	n := WholeVectors(len(v))
+	if Accelerated && n > 0 {
 		scale32AVX2(&v[0], n, a)
 	}
 	v = v[n:]
@@ -133,8 +147,8 @@ func Standardise(dst, x []float32, shift, scale []float64) {
 	checkSame(len(x), len(dst))
 	checkSame(len(shift), len(dst))
 	checkSame(len(scale), len(dst))
-	n := wholeVectors(len(dst))
-	if n > 0 {
+	n := WholeVectors(len(dst))
+	if Accelerated && n > 0 {
 		standardiseAVX2(&dst[0], &x[0], &shift[0], &scale[0], n)
 	}
 	dst = dst[n:]
@@ -149,8 +163,8 @@ func Standardise(dst, x []float32, shift, scale []float64) {
 func KeepPositive(dst, v, by []float32) {
 	checkSame(len(dst), len(v))
 	checkSame(len(dst), len(by))
-	n := wholeVectors(len(dst))
-	if n > 0 {
+	n := WholeVectors(len(dst))
+	if Accelerated && n > 0 {
 		keepPositiveAVX2(&dst[0], &v[0], &by[0], n)
 	}
 	dst = dst[n:]
@@ -168,8 +182,8 @@ func KeepPositive(dst, v, by []float32) {
 // section 8.4); then an absent row and a row of zeros are the same bytes. It reports whether v has neither an
 // infinity nor a NaN.
 func Canonical32(v []float32) (finite bool) {
-	n, finite := wholeVectors(len(v)), true
-	if n > 0 {
+	n, finite := WholeVectors(len(v)), true
+	if Accelerated && n > 0 {
 		finite = canonical32AVX2(&v[0], n)
 	}
 	v = v[n:]
@@ -184,8 +198,8 @@ func Canonical32(v []float32) (finite bool) {
 
 // Canonical64 is Canonical32 for float64; it reports nothing.
 func Canonical64(v []float64) {
-	n := wholeVectors(len(v))
-	if n > 0 {
+	n := WholeVectors(len(v))
+	if Accelerated && n > 0 {
 		canonical64AVX2(&v[0], n)
 	}
 	v = v[n:]
@@ -231,7 +245,7 @@ func Sum64(v []float32) float64 {
 func Dot64(a, b []float64) float64 {
 	checkSame(len(a), len(b))
 	var s [4]float64
-	if n := len(a) &^ 3; accelerated && n > 0 {
+	if n := len(a) &^ 3; Accelerated && n > 0 {
 		dot64AVX2(&s[0], &a[0], &b[0], n)
 		a, b = a[n:], b[n:]
 	}
@@ -259,7 +273,7 @@ const SquaresRows = 16
 func Squares(dst, panel, x []float64) {
 	checkSame(len(dst), SquaresRows)
 	checkSame(len(panel), SquaresRows*len(x))
-	if accelerated {
+	if Accelerated {
 		squaresAVX2(&dst[0], unsafe.SliceData(panel), unsafe.SliceData(x), len(x))
 		return
 	}

@@ -183,7 +183,7 @@ func TestCellsGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := again.Next(); err != nil || !r.Done {
+	if r, err := again.Next(); err != nil || r != nil {
 		t.Fatalf("the job is not done, error %v", err)
 	}
 	if o, err := again.Outcome(); err != nil || o.ModelDigest != want.ModelDigest {

@@ -31,18 +31,21 @@ type family struct {
 
 // Do implements engine.Executor.
 func (f *family) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
-	if f.subJobs = nil; r.SubJob != nil { // each task has one child, for all who ask
+	f.subJobs = nil
+	how := r.Gather()
+	if how != nil && how.SubJob != nil { // each task has one child, for all who ask
 		for u := range r.Tasks {
-			f.subJobs = append(f.subJobs, r.SubJob(u))
+			f.subJobs = append(f.subJobs, how.SubJob(u))
 		}
-		of := *r
-		of.SubJob, r = round.Jobs(f.subJobs...), &of
+		of, same := *r, *how
+		same.SubJob = round.Jobs(f.subJobs...)
+		of.How, r = &same, &of
 	}
-	if f.most = max(f.most, len(f.subJobs)); r.How == round.Gather {
+	if f.most = max(f.most, len(f.subJobs)); how != nil {
 		f.tasks, f.began = make([]round.TaskProgress, r.Tasks), time.Now()
 		for u := range f.tasks {
 			f.tasks[u].Loss = -1
-			f.tasks[u].Done = r.Has != nil && r.Has[u]
+			f.tasks[u].Done = how.Skips(u)
 		}
 	}
 	return f.Executor.Do(ctx, n, r, res)

@@ -55,11 +55,11 @@ func (f *fill) done() bool { return f == nil || f.values != nil }
 func (f *fill) next(r *round.Round) {
 	r.Kind, r.Roles = "missing values", dataset.Train
 	if f.sums == nil {
-		r.Op, r.Shape = opSums, round.Shape{F64: 2*f.manifest.Features + 1}
+		r.Op, r.How = opSums, round.Sums(2*f.manifest.Features+1)
 		return
 	}
 	n := f.chunk()
-	r.Op, r.Shape = opDigits, round.Shape{F64: 2 * digitBase * n}
+	r.Op, r.How = opDigits, round.Sums(2*digitBase*n)
 	data := binary.LittleEndian.AppendUint32(nil, uint32(f.column))
 	data = binary.LittleEndian.AppendUint32(data, uint32(f.digit))
 	for _, p := range f.prefix {

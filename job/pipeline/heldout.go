@@ -54,7 +54,7 @@ func (t *single) predictRound() error {
 		return err
 	}
 	t.round.Op, t.round.Kind = opPredict, "prediction"
-	t.round.How, t.round.Shape, t.round.Roles = round.Gather, round.Shape{}, dataset.Test
+	t.round.How, t.round.Roles = &round.Gather{}, dataset.Test
 	t.round.Tasks = t.gatheringTasks(int64(t.predictedRows()) * rowBytes(t.job, t.manifest))
 	return nil
 }

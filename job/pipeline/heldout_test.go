@@ -193,7 +193,7 @@ func driveWith(t *testing.T, w *work, part []byte) error {
 	var last []byte
 	w.drive(t, nil, 0, func(state []byte, _ string) {
 		if tr, err := pipeline.New(w.job, m, state); err == nil {
-			if r, err := tr.Next(); err == nil && r.How == round.Gather {
+			if r, err := tr.Next(); err == nil && r != nil && r.Gather() != nil {
 				last = state
 			}
 		}

@@ -122,22 +122,24 @@ func (l *linear) begin(state []byte) (err error) {
 	return err
 }
 
-// next returns the next round of the fit. At its end the round is Done, and the weights are known.
+// next returns the next round of the fit. It returns nil at the end: the weights are known then.
 func (l *linear) next() (*round.Round, error) {
 	r, err := l.fit.Next()
 	if err != nil {
 		return nil, err
 	}
-	l.round = *r
-	if !r.Done {
+	if r != nil {
+		l.round = *r
 		l.round.Op += linearOps
 		l.round.Kind = linearKind
 		l.round.Vars = slices.Clone(r.Vars)
 		for i := range l.round.Vars {
 			l.round.Vars[i].Version |= linearVersion
 		}
-		if r.DerivedVersion > 0 {
-			l.round.DerivedVersion |= linearVersion
+		if how := r.Reduce(); how.DerivedVersion > 0 {
+			derived := *how
+			derived.DerivedVersion |= linearVersion
+			l.round.How = &derived
 		}
 		return &l.round, nil
 	}
@@ -145,7 +147,7 @@ func (l *linear) next() (*round.Round, error) {
 	if err == nil {
 		l.weights, l.fit = model.(*maxent.Model).Weights, nil
 	}
-	return &l.round, err
+	return nil, err
 }
 
 // state lists the fields of a training state: the weights, or the state of the fit in progress.

@@ -59,7 +59,10 @@ type shiftedTrainer struct {
 }
 
 func (t *shiftedTrainer) Next() (*round.Round, error) {
-	return &round.Round{Done: t.done, Op: 1, Kind: "middles", Tasks: t.shards, Scope: round.Sharded, How: round.Reduce, Roles: dataset.Train, Shape: round.Shape{F64: 2}}, nil
+	if t.done {
+		return nil, nil
+	}
+	return &round.Round{Op: 1, Kind: "middles", Tasks: t.shards, How: round.Sums(2), Roles: dataset.Train}, nil
 }
 
 func (t *shiftedTrainer) Fold(r *round.Result) error {

@@ -101,7 +101,7 @@ func (x noting) Do(ctx context.Context, n uint64, r *round.Round, res *round.Res
 	}
 	x.kinds[r.Kind]++
 	err := x.Executor.Do(ctx, n, r, res)
-	if err != nil || r.How != round.Gather {
+	if err != nil || r.Gather() == nil {
 		return err
 	}
 	g := x.tr.(round.TaskReporter)

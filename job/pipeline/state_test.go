@@ -141,7 +141,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		tr.Progress()
 		r, err := tr.Next()
-		if err != nil || !r.Done {
+		if err != nil || r != nil {
 			return
 		}
 		o, err := tr.Outcome()

@@ -24,7 +24,6 @@ type folds struct {
 	samples  int      // of the dataset
 	encoded  [][]byte // the sub-jobs' encoded outcomes, once they are known
 	outcomes []*Outcome
-	round    round.Round
 }
 
 func newFolds(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
@@ -76,14 +75,11 @@ func SubJobOf(j *round.Job, m *dataset.Manifest, unit int) (*round.Job, error) {
 
 // Next implements round.Trainer.
 func (t *folds) Next() (*round.Round, error) {
-	t.round = round.Round{Done: t.outcomes != nil}
-	if t.round.Done {
-		return &t.round, nil
+	if t.outcomes != nil {
+		return nil, nil
 	}
-	t.round.Kind = "fold"
-	t.round.Tasks, t.round.Scope, t.round.How = t.job.Folds, round.Whole, round.Gather
-	t.round.SubJob = func(fold int) *round.Job { return SubJob(t.job, fold) }
-	return &t.round, nil
+	how := &round.Gather{SubJob: func(fold int) *round.Job { return SubJob(t.job, fold) }}
+	return &round.Round{Kind: "fold", Tasks: t.job.Folds, Scope: round.Whole, How: how}, nil
 }
 
 // Fold implements round.Trainer.
@@ -228,7 +224,6 @@ type cells struct {
 	failures int
 	notRun   int
 	digest   string
-	round    round.Round
 }
 
 // phaseFailed is the phase of a run that failed.
@@ -289,20 +284,17 @@ func cellJob(j *round.Job, cell round.Cell) *round.Job {
 
 // Next implements round.Trainer.
 func (t *cells) Next() (*round.Round, error) {
-	t.round = round.Round{Done: t.done}
-	if t.round.Done {
-		return &t.round, nil
+	if t.done {
+		return nil, nil
 	}
-	t.round.Kind = "cell"
-	t.round.Tasks, t.round.Scope, t.round.How, t.round.Apart = t.tasks, round.Whole, round.Gather, true
-	t.round.SubJob = func(unit int) *round.Job {
+	how := &round.Gather{Apart: true, SubJob: func(unit int) *round.Job {
 		cell, _ := t.job.Cells.At(unit)
 		return cellJob(t.job, cell)
-	}
+	}}
 	for _, cell := range t.job.Cells.All() {
-		t.round.Groups = append(t.round.Groups, int32(cell.Row))
+		how.Groups = append(how.Groups, int32(cell.Row))
 	}
-	return &t.round, nil
+	return &round.Round{Kind: "cell", Tasks: t.tasks, Scope: round.Whole, How: how}, nil
 }
 
 // Fold implements round.Trainer.

@@ -115,31 +115,31 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 // Next implements round.Trainer.
 func (t *single) Next() (*round.Round, error) {
 	if !t.fill.done() {
-		t.round = round.Round{Tasks: len(t.manifest.Shards), Scope: round.Sharded, How: round.Reduce}
+		t.round = round.Round{Tasks: len(t.manifest.Shards), Scope: round.Sharded}
 		t.fill.next(&t.round)
 		return &t.round, nil
 	}
 	if t.phase == phaseTrain {
 		r, err := t.inner.Next()
-		if err != nil || !r.Done {
+		if err != nil || r != nil {
 			return t.filling(r), err
 		}
 		t.phase = phaseMean
 	}
 	if t.phase == phaseLinear {
 		r, err := t.linear.next()
-		if err != nil || !r.Done {
+		if err != nil || r != nil {
 			return t.filling(r), err
 		}
 		t.phase = phaseEvaluate
 	}
-	t.round = round.Round{Tasks: len(t.manifest.Shards), Scope: round.Sharded, How: round.Reduce}
+	t.round = round.Round{Tasks: len(t.manifest.Shards), Scope: round.Sharded}
 	switch t.phase {
 	case phaseMean:
 		t.round.Op, t.round.Kind, t.round.Roles = opMean, "label mean", dataset.AllRows
-		t.round.Shape = round.Shape{F64: 3 + t.manifest.Labels}
+		t.round.How = round.Sums(3 + t.manifest.Labels)
 		if t.plan.Number { // of each task its sums and all of its rows' numbers, since a median is no sum
-			t.round.How, t.round.Shape = round.Gather, round.Shape{}
+			t.round.How = &round.Gather{}
 			t.round.Tasks = t.gatheringTasks(8 * int64(t.manifest.Rows))
 		}
 	case phaseEvaluate:
@@ -147,7 +147,7 @@ func (t *single) Next() (*round.Round, error) {
 	case phasePredict:
 		return &t.round, t.predictRound()
 	default:
-		t.round.Done = true
+		return nil, nil
 	}
 	return &t.round, nil
 }
@@ -180,7 +180,7 @@ func (t *single) evaluateRound() error {
 		}
 	}
 	t.round.Op, t.round.Kind, t.round.Roles = opEvaluate, "evaluation", t.evaluated()
-	t.round.Shape = round.Shape{F64: t.linear.width(t.plan)}
+	t.round.How = round.Sums(t.linear.width(t.plan))
 	t.round.Vars = []round.Var{{ID: varMean, Version: 1, Data: num.Bytes64(t.mean)}}
 	if t.fill != nil {
 		t.round.Vars = append(t.round.Vars, t.fill.variable())

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -214,7 +213,7 @@ func (c *caller) order() {
 			c.step(Event{Kind: Damaged, Job: j})
 		}
 	default:
-		run := &protocol.Run{Stamp: stamp, Of: 4, Tasks: units, How: rapid.SampledFrom([]round.Combine{round.Reduce, round.Gather}).Draw(t, "how")}
+		run := &protocol.Run{Stamp: stamp, Of: 4, Tasks: units, Gather: rapid.Bool().Draw(t, "gather")}
 		if rapid.Bool().Draw(t, "reads") {
 			run.Refs = []protocol.Ref{ref}
 		}

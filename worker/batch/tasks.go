@@ -192,7 +192,7 @@ func (j *Job) accept(run *protocol.Run, reply string) {
 // memory fits.
 func (j *Job) newBatch(run *protocol.Run, reply string) *Batch {
 	executor, scope := Reduce, run.Scope
-	if run.How == round.Gather {
+	if run.Gather {
 		executor = Gather
 	}
 	if run.SubJob {

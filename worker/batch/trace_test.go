@@ -201,9 +201,7 @@ func (x *trace) message(w words, e *Event) {
 		e.Reply = w.text("reply", "r")
 		e.Run = &protocol.Run{Stamp: stamp, Of: uint32(w.number("of", 4)), Tasks: w.numbers("units"), SubJob: w.text("child", "") != ""}
 		e.Run.Shape.F64 = w.number("f64", 0)
-		if e.Executor == Gather {
-			e.Run.How = round.Gather
-		}
+		e.Run.Gather = e.Executor == Gather
 		if w.text("whole", "") != "" {
 			e.Run.Scope = round.Whole
 		}

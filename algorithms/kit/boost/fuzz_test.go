@@ -69,10 +69,10 @@ func FuzzRestore(f *testing.F) {
 			t.Fatal(err)
 		}
 		m, err := tr.Model()
-		if r.Done != (err == nil) {
-			t.Fatalf("done %v, but the model has the error %v", r.Done, err)
+		if r == nil != (err == nil) {
+			t.Fatalf("done %v, but the model has the error %v", r == nil, err)
 		}
-		if r.Done {
+		if r == nil {
 			use(m)
 		}
 	})

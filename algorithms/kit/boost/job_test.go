@@ -60,11 +60,11 @@ func newKernel(t *testing.T, a algorithms.Algorithm, j *round.Job, d *dataset.Da
 func result(t *testing.T, r *round.Round, d *dataset.Data, of func(unit int) round.Kernel) *round.Result {
 	t.Helper()
 	var tree engine.Tree
-	tree.Reset(r.Tasks, r.Shape)
+	tree.Reset(r.Tasks, r.Reduce().Shape)
 	res := new(round.Result)
 	for id := range r.Tasks {
 		k := of(id)
-		if r.How == round.Gather {
+		if r.Gather() != nil {
 			part, err := engine.RunGather(t.Context(), k, r.Task(id), d, r.Vars, nil, k.NewScratch())
 			if err != nil {
 				t.Fatal(err)
@@ -80,7 +80,7 @@ func result(t *testing.T, r *round.Round, d *dataset.Data, of func(unit int) rou
 			t.Fatal(err)
 		}
 	}
-	if r.How == round.Reduce {
+	if r.Reduce() != nil {
 		res.Sum = tree.Root()
 	}
 	return res
@@ -119,7 +119,7 @@ func TestCuts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Done {
+				if r == nil {
 					break
 				}
 				other := restored(tr) // where the leader changes once some units are done
@@ -169,7 +169,7 @@ func TestEarlierRounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Done {
+			if r == nil {
 				break
 			}
 			res := result(t, r, d, func(int) round.Kernel { return k })

@@ -65,7 +65,7 @@ func newTrainer(v *Variant, c *Config, m *dataset.Manifest) *trainer {
 // Next implements round.Trainer.
 func (t *trainer) Next() (*round.Round, error) {
 	r := &t.round
-	*r = round.Round{Tasks: t.shards, Scope: round.Sharded, How: round.Reduce, Roles: dataset.Train}
+	*r = round.Round{Tasks: t.shards, Scope: round.Sharded, Roles: dataset.Train}
 	base := uint64(0)
 	if t.refitting {
 		r.Roles |= dataset.Validation
@@ -78,13 +78,13 @@ func (t *trainer) Next() (*round.Round, error) {
 	}
 	switch t.phase {
 	case phaseStart:
-		r.Op, r.Kind, r.Shape.F64 = opStart, "mean", 1+t.form.labels
+		r.Op, r.Kind, r.How = opStart, "mean", round.Sums(1+t.form.labels)
 	case phaseGrow:
-		r.Op, r.Kind, r.Tasks, r.Scope, r.How = opGrow, "tree", t.form.trees, round.Whole, round.Gather
+		r.Op, r.Kind, r.Tasks, r.Scope, r.How = opGrow, "tree", t.form.trees, round.Whole, &round.Gather{}
 	case phaseValidate:
-		r.Op, r.Kind, r.Shape.F64, r.Roles = opValidate, "validation", 2, dataset.Validation
+		r.Op, r.Kind, r.How, r.Roles = opValidate, "validation", round.Sums(2), dataset.Validation
 	default:
-		r.Done = true
+		return nil, nil
 	}
 	return r, nil
 }
@@ -286,4 +286,13 @@ func (t *trainer) readTrees(b []byte) (err error) {
 		b = rest
 	}
 	return nil
+}
+
+// memory estimates the memory of a trainer: all trees, once as they are and once while they
+// are joined, encoded or decoded.
+func memory(v *Variant, c *Config, m *dataset.Manifest) algorithms.Footprint {
+	leaves := min(c.Leaves, max(1, m.Rows/max(1, c.LeafRows)))
+	trees := int64(c.Rounds) * int64(v.trees(m.Labels))
+	model := trees*int64(4+forest.TreeBytes(2*leaves-1, leaves*v.width(m.Labels))) + 8*int64(m.Labels+4)
+	return algorithms.Footprint{State: 2*model + 64, Model: model, Node: 8 * int64(2+m.Labels), Nodes: int64(len(m.Shards))}
 }

@@ -1,3 +1,19 @@
+// Package forest grows, stores and reads the forests of structrf and rf: trees on
+// bootstrap samples whose splits lower the entropy of class labels. The two differ
+// in the Labeller that gives each node its class labels and each leaf its
+// distribution; everything else is here.
+//
+// The terms are those of Chen et al. 2018 ("Structured random forest for label
+// distribution learning"). A split node sends a row with x_f < t to the left
+// (Eq. 1), the gain of a split is the fall of Shannon entropy in nats (Eq. 2), and
+// the best split is the one of the greatest gain (Eq. 3), the lowest feature and
+// the lowest threshold among ties. A forest predicts the mean of its trees' leaves
+// (Eq. 4). Thresholds are tried one by one, or with the adaptive step of Eq. 5.
+//
+// No result depends on the number of threads or on the machine: counts and
+// entropies are integers (see xlogx), the order of every floating-point sum is
+// fixed, and random numbers are a function of (seed, tree, path of the node). DESIGN.md
+// says how trees are grown fast, and FORMAT.md describes the bytes.
 package forest
 
 import (
@@ -6,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 )
 
@@ -75,4 +92,66 @@ func (c *Config) checkDraws(rows int) error {
 			c.SamplingRatio, rows, n, c.MinSamples)
 	}
 	return nil
+}
+
+// BootstrapSample is one tree's bootstrap sample, or the part of it in one node. Its distinct rows are numbered from 0, in
+// the order of the dataset's row numbers.
+type BootstrapSample struct {
+	Tree      uint32
+	Width     int       // labels of a row
+	Labels    []float32 // rows×Width label degrees
+	Weight    []uint32  // how often each row was drawn
+	RowValues []float64 // Variant.RowValue of each row; empty if the variant has none
+	// Class is the class label of each row, as Labeller.Classify last wrote it.
+	Class []uint32
+}
+
+// Label returns the label distribution of a row.
+func (s *BootstrapSample) Label(row uint32) []float32 {
+	i := int(row) * s.Width
+	return s.Labels[i : i+s.Width : i+s.Width]
+}
+
+// Node describes a node to a Labeller.
+type Node struct {
+	Rows   []uint32 // rows of the sample, ascending
+	Copies int      // sum of their weights
+	Path   uint64   // 1 for the root; the children of p are 2p (left) and 2p+1
+}
+
+// Labeller gives each node's rows the class labels whose entropy a split lowers,
+// and each leaf its distribution. A Labeller is used for one tree at a time, by one
+// goroutine. Its results depend on seed, tree and node only.
+type Labeller interface {
+	// Begin prepares for a tree on s, or for a subtree: s then has the rows of its root only.
+	Begin(s *BootstrapSample)
+	// Classify writes the class of each of the node's rows to s.Class. It reports
+	// false when the node can only be a leaf: its rows do not differ.
+	Classify(s *BootstrapSample, n *Node) bool
+	// Leaf writes the distribution that a leaf of the node's rows predicts to dst
+	// (s.Width values) and returns the training loss there: the K-L, in nats, of
+	// the samples from it, summed over copies.
+	Leaf(dst []float32, s *BootstrapSample, n *Node) float64
+}
+
+// Variant has the parts of a forest algorithm that structrf and rf do not share. Its method
+// New makes the algorithm.
+type Variant struct {
+	// Name is the word that selects the algorithm in a spec.
+	Name string
+	// Doc says what the algorithm is, in one line.
+	Doc string
+	// About says what the algorithm is for, and where it comes from.
+	About algorithms.About
+	// Auto is what preset auto has of its own.
+	Auto Sizes
+	// Classes returns the number of different class labels that the Labeller gives, at least
+	// 2. labels is the number of labels of the dataset.
+	Classes func(labels int) int
+	// RowValue, if set, computes a number from the label distribution of a row. A kernel
+	// calls it once for each training row; Labellers find the numbers in
+	// BootstrapSample.RowValues.
+	RowValue func(label []float32) float64
+	// NewLabeller makes the labeller of one grower.
+	NewLabeller func(seed uint64) Labeller
 }

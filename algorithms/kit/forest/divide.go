@@ -4,6 +4,9 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"unsafe"
+
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // divide divides a node by a split: its rows, and the columns of those children
@@ -231,3 +234,41 @@ const (
 	VectorSlack = 8
 	SideSlack   = 3
 )
+
+//go:noescape
+func partitionAVX2(entries *uint32, n int, spare *uint32, side *uint8, order *[256]uint64) (left int, newLeft, newRight uint32)
+
+//go:noescape
+func partitionRankedAVX2(entries *uint32, n int, spare *uint32, ranks *uint64, order *[256]uint64) (left int, newLeft, newRight uint32)
+
+//go:noescape
+func filterSideAVX2(entries *uint32, n int, side *uint8, flip uint32, order *[256]uint64) (kept int, isNew uint32)
+
+// startPartition does the first entries of Partition, as many as fill whole vectors.
+func startPartition(entries, spare []uint32, side []uint8) (done, left int, newLeft, newRight uint32) {
+	done = num.WholeVectors(len(entries))
+	if num.Accelerated && done > 0 {
+		left, newLeft, newRight = partitionAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(spare),
+			unsafe.SliceData(side), &num.FrontOrder)
+	}
+	return done, left, newLeft << 31, newRight << 31
+}
+
+// startPartitionRanked does the first entries of partitionRanked, as many as fill whole vectors.
+func startPartitionRanked(entries, spare []uint32, ranks []uint64) (done, left int, newLeft, newRight uint32) {
+	done = num.WholeVectors(len(entries))
+	if num.Accelerated && done > 0 {
+		left, newLeft, newRight = partitionRankedAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(spare),
+			unsafe.SliceData(ranks), &num.FrontOrder)
+	}
+	return done, left, newLeft << 31, newRight << 31
+}
+
+// startFilterSide does the first entries of FilterSide, as many as fill whole vectors.
+func startFilterSide(entries []uint32, side []uint8, want uint8) (done, kept int, isNew uint32) {
+	done = num.WholeVectors(len(entries))
+	if num.Accelerated && done > 0 {
+		kept, isNew = filterSideAVX2(unsafe.SliceData(entries), done, unsafe.SliceData(side), uint32(want-1)&0xff, &num.FrontOrder)
+	}
+	return done, kept, isNew << 31
+}

@@ -282,7 +282,7 @@ func (s *stateTest) restore() {
 func (s *stateTest) parts() (parts [][]byte) {
 	s.Helper()
 	r, _ := s.tr.Next()
-	if r.Done || r.Tasks != 3 || r.Scope != round.Whole || r.How != round.Gather || r.Roles != dataset.Train {
+	if r == nil || r.Tasks != 3 || r.Scope != round.Whole || r.Gather() == nil || r.Roles != dataset.Train {
 		s.Fatalf("round %+v", r)
 	}
 	c, err := settings.Parse(s.job.Params)
@@ -311,7 +311,7 @@ func TestStateCuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.restore()
-	if r, _ := s.tr.Next(); !r.Done {
+	if r, _ := s.tr.Next(); r != nil {
 		t.Error("the job goes on")
 	}
 	if p := s.tr.Progress(); p.Step != 3 || p.Steps != 3 || p.Samples != 3*48 || p.Loss < 0 {

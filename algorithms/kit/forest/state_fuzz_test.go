@@ -42,7 +42,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		tr.Progress()
 		tr.Counters()
-		if r, err := tr.Next(); err != nil || !r.Done {
+		if r, err := tr.Next(); err != nil || r != nil {
 			return
 		}
 		useModel(t, tr.Trees)

@@ -2,9 +2,11 @@ package forest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // maxRows bounds the training rows: an entry has 30 bits for a row.
@@ -143,5 +145,328 @@ func (t *Table) eachNonZero(i uint32, from, to int, f func(column int, x float32
 		if values[at] != 0 {
 			f(int(columns[at]), values[at])
 		}
+	}
+}
+
+// Rows are the training rows of a job, numbered from 0 in the order of the dataset's row
+// numbers: no result depends on how rows are spread over shards.
+type Rows struct {
+	rows   []dataset.RowRef // by number
+	shards []*dataset.Rows
+}
+
+// NewRows numbers the rows of d that refs lists in any order.
+func NewRows(d *dataset.Data, refs []dataset.RowRef) Rows {
+	var r Rows
+	for i := range d.Manifest.Shards {
+		r.shards = append(r.shards, d.Shard(i))
+	}
+	number := func(ref dataset.RowRef) int { return int(r.shards[ref.Shard].Row[ref.Pos]) }
+	most := 0
+	for _, ref := range refs {
+		most = max(most, number(ref))
+	}
+	if most > 2*len(refs) {
+		r.rows = slices.Clone(refs)
+		slices.SortFunc(r.rows, func(a, b dataset.RowRef) int { return number(a) - number(b) })
+		return r
+	}
+	absent := dataset.RowRef{Shard: uint32(len(r.shards))}
+	r.rows = slices.Repeat([]dataset.RowRef{absent}, most+1)
+	for _, ref := range refs {
+		r.rows[number(ref)] = ref
+	}
+	r.rows = slices.DeleteFunc(r.rows, func(ref dataset.RowRef) bool { return ref == absent })
+	return r
+}
+
+// Refs lists the rows in the order of their numbers. The list must not be changed.
+func (r *Rows) Refs() []dataset.RowRef { return r.rows }
+
+// Len returns the number of rows.
+func (r *Rows) Len() int { return len(r.rows) }
+
+// At returns the shard and position of a row.
+func (r *Rows) At(i uint32) (*dataset.Rows, int) {
+	ref := r.rows[i]
+	return r.shards[ref.Shard], int(ref.Pos)
+}
+
+// Label returns the label distribution of a row.
+func (r *Rows) Label(i uint32) []float32 {
+	shard, pos := r.At(i)
+	return shard.Label(pos)
+}
+
+// Draw draws the bootstrap sample of a tree, with replacement, and sets counts to how often each row was
+// drawn.
+func Draw(counts []uint32, key num.Key, tree uint32, draws int) {
+	s := num.NewStream(key, 0, tree)
+	clear(counts)
+	for range draws {
+		counts[s.Uint64n(uint64(len(counts)))]++
+	}
+}
+
+// sorter is the working memory of columns.sort.
+type sorter struct {
+	budget      int // keys of sparse columns to sort at a time, unless one column has more
+	keys, spare []uint64
+	next        []int
+	block       []float32 // values of up to tile rows and columns
+}
+
+const (
+	// leastSortBudget is the least budget of a sorter that has none.
+	leastSortBudget = 1 << 19
+	// sortPasses bounds the passes over the rows for the sparse columns, if a sorter has no budget.
+	sortPasses = 8
+	// tile is how many rows and columns are transposed at a time.
+	tile = 64
+)
+
+// sort makes the columns of some training rows, which entries number by their
+// index in rows.
+func (c *columns) sort(t *Table, rows []uint32, z *sorter) {
+	c.layOut(t, rows)
+	c.transpose(t, rows, z)
+	for i, sparse := range t.sparse {
+		if sparse {
+			continue
+		}
+		column := c.column(i)
+		keys := Resized(&z.keys, len(column))
+		for j, bits := range column {
+			keys[j] = uint64(bits)<<32 | uint64(j)
+		}
+		z.sort(column, keys)
+	}
+	budget := z.budget
+	if budget == 0 {
+		budget = max(leastSortBudget, len(c.entries)/sortPasses)
+	}
+	for from := 0; from < t.features; {
+		to, n := from, 0 // columns of n keys of sparse columns
+		for ; to < t.features; to++ {
+			if t.sparse[to] {
+				if more := n + len(c.column(to)); n > 0 && more > budget {
+					break
+				} else {
+					n = more
+				}
+			}
+		}
+		if n > 0 {
+			c.sortSparse(t, rows, z, from, to, n)
+		}
+		from = to
+	}
+}
+
+// layOut computes where each column begins.
+func (c *columns) layOut(t *Table, rows []uint32) {
+	clear(Resized(&c.start, t.features+1))
+	if slices.Contains(t.sparse, true) {
+		for _, row := range rows {
+			t.eachNonZero(row, 0, t.features, func(i int, _ float32) { c.start[i+1]++ })
+		}
+	}
+	for i, sparse := range t.sparse {
+		if !sparse {
+			c.start[i+1] = len(rows)
+		}
+		c.start[i+1] += c.start[i]
+	}
+	Resized(&c.entries, c.start[t.features])
+}
+
+// transpose writes the ordered bits of all values of the dense columns in the place of their
+// entries, rows ascending. The rows of a shard are in random order: each is read once, and copied first, so that
+// the processor waits for many rows at the same time.
+func (c *columns) transpose(t *Table, rows []uint32, z *sorter) {
+	Resized(&z.block, tile*tile)
+	for first := 0; first < len(rows); first += tile {
+		some := rows[first:min(first+tile, len(rows))]
+		if t.shards[0].Sparse {
+			c.transposeSparse(t, some, first)
+			continue
+		}
+		for from := 0; from < t.features; from += tile {
+			to := min(from+tile, t.features)
+			for j, row := range some {
+				shard, pos := t.At(row)
+				copy(z.block[j*tile:(j+1)*tile], shard.Dense(pos)[from:to])
+			}
+			for i := from; i < to; i++ {
+				if t.sparse[i] {
+					continue
+				}
+				bits := c.column(i)[first : first+len(some)]
+				for j := range bits {
+					bits[j] = orderedBits(z.block[j*tile+i-from])
+				}
+			}
+		}
+	}
+}
+
+// transposeSparse is transpose for some rows of sparse shards, which begin with rows[first].
+func (c *columns) transposeSparse(t *Table, some []uint32, first int) {
+	for i, sparse := range t.sparse {
+		if !sparse {
+			for j := range some {
+				c.entries[c.start[i]+first+j] = zeroBits
+			}
+		}
+	}
+	for j, row := range some {
+		shard, pos := t.At(row)
+		indices, values := shard.NonZeros(pos)
+		for k, i := range indices {
+			if !t.sparse[i] {
+				c.entries[c.start[i]+first+j] = orderedBits(values[k])
+			}
+		}
+	}
+}
+
+// sortSparse makes the sparse ones of columns [from, to), which have n entries.
+func (c *columns) sortSparse(t *Table, rows []uint32, z *sorter, from, to, n int) {
+	keys := Resized(&z.keys, n)
+	Resized(&z.next, t.features)
+	n = 0
+	for i := from; i < to; i++ {
+		if z.next[i] = n; t.sparse[i] {
+			n += len(c.column(i))
+		}
+	}
+	for j, row := range rows {
+		t.eachNonZero(row, from, to, func(i int, x float32) {
+			if t.sparse[i] {
+				keys[z.next[i]] = makeKey(x, uint32(j))
+				z.next[i]++
+			}
+		})
+	}
+	for i := from; i < to; i++ {
+		if column := c.column(i); t.sparse[i] {
+			z.sort(column, keys[z.next[i]-len(column):z.next[i]])
+		}
+	}
+}
+
+// sort writes the entries of a column, given its keys, rows ascending.
+func (z *sorter) sort(column []uint32, keys []uint64) {
+	sorted, _ := sortKeys(keys, Resized(&z.spare, len(keys)))
+	writeEntries(column, sorted)
+}
+
+// NewTable makes the table of the training rows of d, with all columns sorted; refs lists the rows
+// in any order. Rows are numbered from 0 in the order of the dataset.
+func NewTable(d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
+	t, err := unsortedTable(d, refs)
+	if err == nil {
+		t.columns.sort(t, t.allRows(), new(sorter))
+	}
+	return t, err
+}
+
+// newTable makes the table of a forest, whose columns are sorted unless they are too many.
+func newTable(c *Config, d *dataset.Data, refs []dataset.RowRef) (*Table, error) {
+	if err := c.checkDraws(len(refs)); err != nil {
+		return nil, err
+	}
+	t, err := unsortedTable(d, refs)
+	if err != nil {
+		return nil, err
+	}
+	t.draws = c.draws(len(refs))
+	t.xlogx = xlogx(t.draws)
+	if t.entries <= maxPresorted {
+		t.columns.sort(t, t.allRows(), new(sorter))
+	}
+	return t, nil
+}
+
+// An entry is a row number with two flags. A column lists its entries in the order of their
+// values. Rows are numbered within the training rows (in a table) or within a sample.
+const (
+	// NewValue marks an entry whose value is above the one before it.
+	NewValue = 1 << 31
+	// Positive marks an entry whose value is above 0.
+	Positive = 1 << 30
+	// RowMask has the bits of an entry's row.
+	RowMask = Positive - 1
+)
+
+// maxEntries bounds the entries of all columns.
+const maxEntries = math.MaxUint32 - 1
+
+// NoEntry stands for the implicit zeros of a sparse column.
+const NoEntry = 1<<32 - 1
+
+// columns are the features of some rows, each sorted by value and then by row:
+// column c is entries[start[c]:start[c+1]]. A sparse column has no entries for zeros; a
+// dense column has an entry for each row.
+type columns struct {
+	start   []int
+	entries []uint32
+}
+
+func (c *columns) column(i int) []uint32 { return c.entries[c.start[i]:c.start[i+1]] }
+
+// Varies reports whether a column has at least two values in a node. entries are the
+// node's entries of the column, and rows is the number of its rows. A row without an entry has the value 0.
+func Varies(entries []uint32, rows int) bool {
+	if len(entries) != rows {
+		return len(entries) > 0
+	}
+	for _, e := range entries[1:] {
+		if e&NewValue != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Neighbours returns the entries on both sides of a threshold before entry index of a column,
+// NoEntry for an implicit zero. The column's entries in the node, which has so many rows, are
+// entries[from:to].
+func Neighbours(entries []uint32, from, to, index uint32, zeroLeft bool, rows int) (lower, upper uint32) {
+	lower, upper = index-1, index
+	if int(to-from) == rows {
+		return lower, upper
+	}
+	switch {
+	case zeroLeft && (index == from || entries[index-1]&Positive == 0):
+		lower = NoEntry
+	case !zeroLeft && (index == to || entries[index]&Positive != 0):
+		upper = NoEntry
+	}
+	return lower, upper
+}
+
+// CountNegative returns how many entries of a column, the first ones, are not positive. There
+// is at least one entry.
+func CountNegative(entries []uint32) int {
+	if entries[0]&Positive != 0 {
+		return 0
+	}
+	n, _ := slices.BinarySearchFunc(entries, Positive, func(e uint32, _ int) int { return int(e&Positive) - Positive })
+	return n
+}
+
+// writeEntries turns sorted keys into entries.
+func writeEntries(dst []uint32, sorted []uint64) {
+	last := uint32(0) // below the bits of any finite value
+	for i, k := range sorted {
+		e, bits := uint32(k), uint32(k>>32)
+		if bits != last {
+			e |= NewValue
+		}
+		if bits > zeroBits {
+			e |= Positive
+		}
+		dst[i], last = e, bits
 	}
 }

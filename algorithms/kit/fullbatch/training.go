@@ -1,3 +1,12 @@
+// Package fullbatch is the leader's half of a fit that evaluates a function and its gradient on
+// all training rows at every step, in float64: one summed round an evaluation, and a round on
+// the validation rows every few iterations. What is minimised is an Objective, by which method
+// an Optimiser says: L-BFGS of package lbfgs, or another. After early stopping a refit may train once more, on the
+// validation rows too.
+//
+// The workers' half is the algorithm's own. An evaluation (OpEvaluate) sums the rows, their
+// losses and what the objective asks for; a validation (gradient.OpValidate) the rows and their
+// losses.
 package fullbatch
 
 import (
@@ -98,7 +107,7 @@ type Settings struct {
 	// OwnKind is the Round.Kind of the algorithm's own rounds before the first evaluation, such as
 	// "means"; "": it has none.
 	OwnKind string
-	// Derived is the Round.DerivedVersion of evaluations: 1 where the kernel derives
+	// Derived is the Reduce.DerivedVersion of evaluations: 1 where the kernel derives
 	// something of the rows alone, else 0. A refit, which has other rows, has the next version.
 	Derived uint64
 }
@@ -218,15 +227,15 @@ func (t *Training) iterations() uint64 { return uint64(t.Optimiser.Iterations())
 // operation or shape yet.
 func (t *Training) Next() (*round.Round, error) {
 	r := &t.round
-	*r = round.Round{Tasks: t.shards, How: round.Reduce, Scope: round.Sharded, Roles: t.roles()}
+	*r = round.Round{Tasks: t.shards, Scope: round.Sharded, Roles: t.roles()}
 	switch t.Phase {
 	case PhaseScaling:
 		t.Fit.Next(r)
 	case PhaseOwn:
 		r.Kind = t.OwnKind
 	case PhaseEvaluate:
-		r.Op, r.Kind, r.DerivedVersion = OpEvaluate, "evaluation", t.derived()
-		r.Shape.F64 = SumsAt + t.Objective.Sums()
+		r.Op, r.Kind = OpEvaluate, "evaluation"
+		r.How = &round.Reduce{Shape: round.Shape{F64: SumsAt + t.Objective.Sums()}, DerivedVersion: t.derived()}
 		t.vars = t.Objective.AppendVars(t.vars[:0], t.Optimiser.Point(), 2*t.Evaluations)
 		r.Vars = t.vars
 	case PhaseValidation:
@@ -235,7 +244,7 @@ func (t *Training) Next() (*round.Round, error) {
 		r.Vars = t.vars
 		t.Stopping.Next(r)
 	case PhaseDone:
-		r.Done = true
+		return nil, nil
 	}
 	return r, nil
 }
@@ -374,4 +383,44 @@ func (t *Training) occurs() bool {
 // phaseName is the word for the phase in progress and errors.
 func (t *Training) phaseName() string {
 	return [...]string{"scaling", t.OwnKind, "training", "validation", "done", "unknown"}[min(t.Phase, phases)]
+}
+
+// Progress implements round.Trainer. Steps are iterations. Losses that rounding made negative
+// are told as 0.
+func (t *Training) Progress() round.Progress {
+	best := &t.Stopping.Best
+	steps := t.Before + t.limit()
+	p := round.Progress{
+		Step: t.Before + t.iterations(), Steps: steps, MostSteps: steps, BestStep: best.Step, Samples: t.Samples, Loss: -1,
+		Validation: max(0, t.Stopping.Loss), ValidatedAt: t.Stopping.At, Phase: t.phaseName(),
+	}
+	if t.Evaluations > 0 {
+		p.Loss = max(0, t.Loss)
+	}
+	if best.Any {
+		p.BestLoss = max(0, best.Loss)
+	}
+	switch {
+	case t.Refitting && t.Phase == PhaseDone: // before the last iteration, where the search found a minimum
+		p.Steps, p.Refit = p.Step, t.iterations()
+	case t.Refitting:
+		p.Refit = t.limit()
+	case t.Refit:
+		p.MostSteps = 2 * t.Steps
+	}
+	return p
+}
+
+// Memory estimates the memory of a training of n variables. The optimiser keeps so many bytes of them,
+// and an evaluation sums so many values, apart from the rows and their losses.
+func Memory(set *Settings, n int, optimiser int64, sums int, m *dataset.Manifest) algorithms.Footprint {
+	vector := 8 * int64(n)
+	f := algorithms.Footprint{State: optimiser + 2*vector + 256, Node: 8 * int64(max(SumsAt+sums, scaling.MostSums(set.Scaling, m))), Nodes: int64(len(m.Shards))}
+	if set.Validates {
+		f.State += vector
+	}
+	if set.Scaling != scaling.None {
+		f.State += 16 * int64(m.Features)
+	}
+	return f
 }

@@ -101,12 +101,12 @@ func step(t *testing.T, tr *Training, o *curved) (r round.Round, more bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next.Done {
-		return *next, false
+	if next == nil {
+		return r, false
 	}
 	r = *next
 	var sum round.Partial
-	sum.Reset(r.Shape)
+	sum.Reset(r.Reduce().Shape)
 	x := num.Float64s(round.Vars(r.Vars).Get(varPoint))
 	rows := map[dataset.Roles][]float64{
 		dataset.Train: trainRows, dataset.Validation: validationRows, dataset.Train | dataset.Validation: slices.Concat(trainRows, validationRows),
@@ -150,7 +150,7 @@ func TestCourse(t *testing.T) {
 		switch r.Op {
 		case OpEvaluate:
 			evaluations++
-			if !slices.Equal(num.Float64s(v.Get(varPoint)), point) || r.Roles != dataset.Train || r.DerivedVersion != 1 || r.Shape.F64 != SumsAt+3 {
+			if !slices.Equal(num.Float64s(v.Get(varPoint)), point) || r.Roles != dataset.Train || r.Reduce().DerivedVersion != 1 || r.Reduce().Shape.F64 != SumsAt+3 {
 				t.Fatalf("evaluation %d: %+v, want one at %v", evaluations, r, point)
 			}
 		case gradient.OpValidate:
@@ -287,7 +287,7 @@ func TestRefit(t *testing.T) {
 		if !more {
 			break
 		}
-		if r.Op != OpEvaluate || r.Roles != dataset.Train|dataset.Validation || r.DerivedVersion != 2 || versions[r.Vars[0].Version] {
+		if r.Op != OpEvaluate || r.Roles != dataset.Train|dataset.Validation || r.Reduce().DerivedVersion != 2 || versions[r.Vars[0].Version] {
 			t.Fatalf("round %+v of a refit", r)
 		}
 	}
@@ -325,7 +325,7 @@ func TestOrder(t *testing.T) {
 		if err != nil || r.Kind != "scaling" || rounds > 5 {
 			t.Fatalf("round %d: %+v, error %v", rounds, r, err)
 		}
-		sum := round.Partial{F64: make([]float64, r.Shape.F64)}
+		sum := round.Partial{F64: make([]float64, r.Reduce().Shape.F64)}
 		sum.F64[0] = 4
 		if err := tr.Fold(&round.Result{Sum: &sum}); err != nil {
 			t.Fatal(err)

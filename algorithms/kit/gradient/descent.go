@@ -88,8 +88,11 @@ type Descent struct {
 	key    num.Key // of the first Θ
 	shards int
 	input  scaling.Values // while a step is folded
-	round  round.Round    // what Next returns, used again each time
-	vars   []round.Var
+	next   struct {       // what Next returns, used again each time
+		round  round.Round
+		reduce round.Reduce
+		vars   []round.Var
+	}
 }
 
 // NewDescent returns the descent of a job on a dataset, with the algorithm's own vectors beside
@@ -98,11 +101,12 @@ func NewDescent(set Settings, f Function, key num.Key, m *dataset.Manifest, own 
 	d := &Descent{
 		Settings: set, Function: f, Vectors: []Vector{{Data: make([]float32, Parameters(f))}},
 		Fit: scaling.NewFit(set.Scaling, m), Optimizer: NewOptimizer(set.Rule, f), Plateau: Plateau{Best: math.Inf(1)}, Loss: -1,
-		key: key, shards: len(m.Shards), vars: make([]round.Var, 0, 2*(1+len(own))+1),
+		key: key, shards: len(m.Shards),
 	}
 	for _, v := range own {
 		d.Vectors = append(d.Vectors, Vector{Data: v})
 	}
+	d.next.vars = make([]round.Var, 0, 2*len(d.Vectors)+1)
 	d.Stopping = NewStopping(set.StopRule, d.Vectors)
 	return d
 }
@@ -217,8 +221,9 @@ func (d *Descent) ended() bool { return d.Step >= d.limit() }
 // Next implements round.Trainer. It only describes the state. In PhaseOwn and PhaseChoice the round has
 // no operation, steps or shape yet.
 func (d *Descent) Next() (*round.Round, error) {
-	r := &d.round
-	*r = round.Round{Tasks: d.shards, How: round.Reduce, Scope: round.Sharded, Roles: dataset.Train}
+	r, how := &d.next.round, &d.next.reduce
+	*how = round.Reduce{}
+	*r = round.Round{Tasks: d.shards, How: how, Scope: round.Sharded, Roles: dataset.Train}
 	if d.Refitting {
 		r.Roles |= dataset.Validation
 	}
@@ -227,17 +232,17 @@ func (d *Descent) Next() (*round.Round, error) {
 		if d.Phase == PhaseChoice {
 			vectors = d.Stopping.Best.Vectors
 		}
-		d.vars = d.Fit.AppendVar(appendVars(d.vars[:0], varVectors, vectors))
-		r.Vars = d.vars
+		d.next.vars = d.Fit.AppendVar(appendVars(d.next.vars[:0], varVectors, vectors))
+		r.Vars = d.next.vars
 	}
 	switch d.Phase {
 	case PhaseScaling:
 		d.Fit.Next(r)
 	case PhaseStep:
 		r.Op, r.Kind, r.Tasks = OpStep, "step", algorithms.BatchUnits(d.BatchSize, d.shards)
-		r.Steps = [2]uint64{d.Step, d.Step + 1}
-		r.Shape = d.Function.GradientShape()
-		r.Shape.F64 += GradientAt
+		how.Steps = [2]uint64{d.Step, d.Step + 1}
+		how.Shape = d.Function.GradientShape()
+		how.Shape.F64 += GradientAt
 	case PhaseOwn:
 		r.Kind, r.Tasks = d.OwnKind, algorithms.BatchUnits(d.BatchSize, d.shards)
 	case PhaseValidation:
@@ -246,7 +251,7 @@ func (d *Descent) Next() (*round.Round, error) {
 	case PhaseChoice:
 		r.Kind, r.Roles = d.ChoiceKind, dataset.Validation
 	case PhaseDone:
-		r.Done = true
+		return nil, nil
 	}
 	return r, nil
 }

@@ -103,6 +103,7 @@ type StoppingOf[T float32 | float64] struct {
 	Loss      float64      // of the last validation
 	At        uint64       // step of the last validation; 0: none yet
 	Bar       float64      // a greater loss is no improvement; 0: no bar. It is not part of State
+	reduce    round.Reduce // of the round, used again each time
 }
 
 // Stopping is the early stopping of a Descent.
@@ -123,9 +124,9 @@ func NewStopping[T float32 | float64](r StopRule, vectors []VectorOf[T]) *Stoppi
 // Next makes r, whose Vars have the present vectors, a validation: with a margin also of the
 // reference, on the same rows.
 func (s *StoppingOf[T]) Next(r *round.Round) {
-	r.Op, r.Kind, r.Shape.F64 = OpValidate, "validation", 2
+	r.Op, r.Kind, s.reduce.Shape.F64, r.How = OpValidate, "validation", 2, &s.reduce
 	if s.Reference.Any {
-		r.Op, r.Shape.F64 = OpCompare, 4
+		r.Op, s.reduce.Shape.F64 = OpCompare, 4
 		r.Vars = appendVars(r.Vars, varReference, s.Reference.Vectors)
 	}
 }

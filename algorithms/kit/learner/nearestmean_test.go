@@ -60,7 +60,10 @@ func (t *trainer) State(l *fields.List) {
 }
 
 func (t *trainer) Next() (*round.Round, error) {
-	return &round.Round{Done: t.done, Op: 1, Tasks: len(t.job.Manifest.Shards), Roles: dataset.Train, Shape: round.Shape{F64: len(t.sums)}}, nil
+	if t.done {
+		return nil, nil
+	}
+	return &round.Round{Op: 1, Tasks: len(t.job.Manifest.Shards), Roles: dataset.Train, How: round.Sums(len(t.sums))}, nil
 }
 
 func (t *trainer) Fold(res *round.Result) error {

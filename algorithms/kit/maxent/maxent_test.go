@@ -123,9 +123,9 @@ func (w *twin) loss(weights []float64) (kl, whole float64) {
 func run(t *testing.T, k *Kernel, s *Scratch, r *round.Round, d *dataset.Data) *round.Result {
 	t.Helper()
 	var sum, part round.Partial
-	sum.Reset(r.Shape)
+	sum.Reset(r.Reduce().Shape)
 	for id := range r.Tasks {
-		part.Reset(r.Shape)
+		part.Reset(r.Reduce().Shape)
 		u := r.Task(id)
 		if !k.Run(&part, &u, d, r.Vars, nil, s) {
 			t.Fatalf("operation %d is unknown", r.Op)
@@ -180,7 +180,7 @@ func compare(t *testing.T, m *dataset.Manifest, d *dataset.Data, kind string, bi
 	for i := range x {
 		x[i] = stream.Normal() / math.Sqrt(float64(m.Features))
 	}
-	r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1), Shape: round.Shape{F64: fullbatch.SumsAt + tr.Objective.Sums()}}
+	r := &round.Round{Op: fullbatch.OpEvaluate, Tasks: len(m.Shards), Roles: dataset.Train, Vars: tr.Objective.AppendVars(nil, x, 1), How: round.Sums(fullbatch.SumsAt + tr.Objective.Sums())}
 	sum := run(t, k, s, r, d).Sum.F64
 	got := tr.Objective.Fold(g, x, sum[0], sum[1], sum[fullbatch.SumsAt:])
 	w := newTwin(d, dataset.Train, kind, bias, l2)
@@ -200,7 +200,7 @@ func compare(t *testing.T, m *dataset.Manifest, d *dataset.Data, kind string, bi
 			t.Fatalf("%s, bias %v: derivative %d is %v, want %v", kind, bias, i, g[i], want)
 		}
 	}
-	r.Op, r.Roles, r.Shape.F64 = gradient.OpValidate, dataset.Validation, 2
+	r.Op, r.Roles, r.Reduce().Shape.F64 = gradient.OpValidate, dataset.Validation, 2
 	sum = run(t, k, s, r, d).Sum.F64
 	if kind == scaling.None { // else the twin scales by other rows
 		v := newTwin(d, dataset.Validation, kind, bias, 0)

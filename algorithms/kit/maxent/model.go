@@ -76,3 +76,114 @@ func (m *Model) Predict(dst []float32, refs []dataset.RowRef, shard func(uint32)
 func (m *Model) Describe() [][2]string {
 	return [][2]string{{"features", fmt.Sprint(m.Features)}, {"labels", fmt.Sprint(m.Labels)}, {"weights", fmt.Sprint(len(m.Weights))}}
 }
+
+// space is the memory in which blocks of rows are evaluated. Features are float32 and are read in the shards'
+// memory. All else is float64.
+type space struct {
+	features, labels int
+	weights          []float64 // (features+1)×labels
+	packed           []float64 // the same for dense rows, once there are any
+	at               [blocks.MaxRows]int
+	values           []float64 // num.ScoreValues: scores, then predictions
+	of               num.SoftmaxRows
+	totals           []float64 // labels×num.TotalLanes: sums of predictions
+	turned           []float64 // MaxRows×labels: values, a row after the other
+	sums             []float64 // of dense rows: labels×stride, Σ p xᵀ
+	folded           []float64 // stride×labels: sums, a feature after the other
+	spans            [blocks.MaxRows]num.Span
+}
+
+func newSpace(features, labels int) space {
+	return space{
+		features: features, labels: labels, values: make([]float64, num.ScoreValues(labels)),
+		totals: make([]float64, labels*num.TotalLanes), turned: make([]float64, blocks.MaxRows*labels),
+	}
+}
+
+// read sets the weights; again is true if their values are the same as in the last call.
+func (s *space) read(weights []float64, again bool) {
+	s.weights = weights
+	if !again {
+		s.packed = s.packed[:0]
+	}
+}
+
+// stride is the number of sums of a label: one for each feature, then working memory.
+func (s *space) stride() int { return (s.features + 7) &^ 7 }
+
+// place sets s.at to the beginnings of the block's rows, which are dense.
+func (s *space) place(b *blocks.Block) []int {
+	for i, ref := range b.Refs {
+		s.at[i] = int(ref.Pos) * s.features
+	}
+	return s.at[:len(b.Refs)]
+}
+
+// score sets s.values to w_c·x + b_c of the block's rows.
+func (s *space) score(b *blocks.Block) {
+	n := s.labels
+	matrix, offsets := s.weights[:s.features*n], s.weights[s.features*n:]
+	if !b.Rows.Sparse {
+		if len(s.packed) == 0 {
+			s.packed = resized(s.packed, num.PackedLen(s.features, n))
+			num.PackWeights(s.packed, matrix, offsets, s.features, n)
+		}
+		num.ScoreRows(s.values, b.Rows.X, s.place(b), s.features, s.packed, n)
+		return
+	}
+	num.ScoreEntries(s.values, b.Spans(&s.spans), b.Rows.X, b.Rows.Index, matrix, offsets, n)
+}
+
+// predict sets s.values to the predictions of the block's rows, adds these to s.totals, and returns Σ ln Σ exp(s_c).
+func (s *space) predict(b *blocks.Block) float64 {
+	s.score(b)
+	num.Softmax(s.values, s.labels, len(b.Refs), s.totals, &s.of)
+	return s.of.LogSum(len(b.Refs))
+}
+
+// rows returns s.values a row after the other (rows×labels).
+func (s *space) rows(b *blocks.Block) []float64 {
+	num.Transpose64(s.turned, s.values[:len(s.turned)], blocks.MaxRows)
+	return s.turned[:len(b.Refs)*s.labels]
+}
+
+// begin makes all sums 0.
+func (s *space) begin() {
+	clear(s.totals)
+	s.sums = s.sums[:0]
+}
+
+// add adds Σ x s.valuesᵀ over the block's rows to outers (features×labels), or to what fold adds to it.
+func (s *space) add(outers []float64, b *blocks.Block) {
+	if b.Rows.Sparse {
+		num.AddEntryOuters(outers, b.Spans(&s.spans), b.Rows.X, b.Rows.Index, s.values, s.labels)
+		return
+	}
+	if len(s.sums) == 0 {
+		s.sums = resized(s.sums, s.labels*s.stride())
+		clear(s.sums)
+	}
+	num.AddRowOuters(s.sums, s.stride(), b.Rows.X, s.place(b), s.features, s.values, s.labels)
+}
+
+// fold adds the sums of dense rows to outers (features×labels), and the totals to total (labels).
+func (s *space) fold(outers, total []float64) {
+	if len(s.sums) > 0 {
+		s.folded = resized(s.folded, len(s.sums))
+		num.Transpose64(s.folded, s.sums, s.stride())
+		num.Add64(outers, s.folded[:len(outers)])
+	}
+	for c := range total {
+		for _, x := range s.totals[c*num.TotalLanes:][:num.TotalLanes] {
+			total[c] += x
+		}
+	}
+}
+
+// resized returns v with n values of any kind.
+func resized(v []float64, n int) []float64 {
+	if cap(v) < n {
+		return make([]float64, n)
+	}
+	return v[:n]
+}

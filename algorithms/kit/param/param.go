@@ -4,6 +4,7 @@
 package param
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -190,4 +191,171 @@ func (p *Param) Wanted() string {
 		return p.Form
 	}
 	return "a text"
+}
+
+// lookalikes are hints at words that only look like a word that exists, by the word as it is asked for.
+var lookalikes = map[string]struct{ like, hint string }{
+	"min-samples-leaf": {"min_samples", " (a leaf has no minimum of samples; min_samples is the number of samples that a node needs to be split)"},
+}
+
+// Suggest returns a hint at the word that is closest to text, such as ` (did you mean
+// "depth"?)`, or "" where none is near.
+func Suggest(text string, words []string) string {
+	if l, ok := lookalikes[fold(text)]; ok && slices.Contains(words, l.like) {
+		return l.hint
+	}
+	best, least := "", maxHint
+	for _, w := range words {
+		if d := distance(fold(text), fold(w)); d < least && Near(text, w) {
+			best, least = w, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// Near reports whether one text may be a slip of the pen for the other: at most a third of the longer one
+// is other letters, and one letter in any case, but of a text of one letter.
+func Near(a, b string) bool {
+	a, b = fold(a), fold(b)
+	longer, shorter := max(len(a), len(b)), min(len(a), len(b))
+	return shorter > 0 && longer > 1 && longer <= maxHint && distance(a, b) <= max(1, longer/3)
+}
+
+// fold makes texts equal that differ in capitals, or in what stands between words.
+func fold(text string) string {
+	return strings.ReplaceAll(strings.ToLower(text), "_", "-")
+}
+
+// maxHint bounds the texts that are compared, in bytes.
+const maxHint = 64
+
+// distance is how many letters to insert, to delete, to replace or to swap with their neighbour make b of
+// a, where no part is changed twice; maxHint, where a text is longer than that.
+func distance(a, b string) int {
+	if len(a) > maxHint || len(b) > maxHint {
+		return maxHint
+	}
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		for j := range len(b) {
+			row[j+1] = min(last[j+1], row[j]) + 1
+			if a[i] == b[j] {
+				row[j+1] = min(row[j+1], last[j])
+			}
+			row[j+1] = min(row[j+1], last[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
+
+// Item is one of a list, such as an algorithm: a name, and settings in the order given.
+type Item struct {
+	Name string
+	Set  []Pair
+}
+
+// Pair is a setting of an Item, as text.
+type Pair struct{ Key, Value string }
+
+// ItemsForm says what a list of items looks like.
+const ItemsForm = "NAME,NAME,..., each optionally with settings: NAME:KEY=VALUE:KEY=VALUE"
+
+// special are the characters for which a name, a key or a value stands in quotes.
+const special = ",:=\"\\"
+
+// FormatItems returns the one text of a list: a:x=1:y=2,b. Names, keys and values with other
+// characters than the usual ones are quoted as in JSON.
+func FormatItems(items []Item) string {
+	var b strings.Builder
+	for i, item := range items {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(quoted(item.Name))
+		for _, p := range item.Set {
+			b.WriteString(":" + quoted(p.Key) + "=" + quoted(p.Value))
+		}
+	}
+	return b.String()
+}
+
+func quoted(word string) string {
+	if word == "" || strings.ContainsAny(word, special) || strings.ContainsFunc(word, func(c rune) bool { return c <= ' ' || c >= 127 }) {
+		return strconv.QuoteToASCII(word)
+	}
+	return word
+}
+
+// ParseItems reads what FormatItems writes; spaces may stand around names, keys and values. An
+// error says what is wrong.
+func ParseItems(text string) (items []Item, err error) {
+	for first := true; first || text != ""; first = false {
+		if !first {
+			text = text[1:] // the comma
+		}
+		var item Item
+		if item, text, err = parseItem(text); err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// parseItem reads an item up to the comma after it.
+func parseItem(text string) (item Item, rest string, err error) {
+	if item.Name, rest, err = word(text); err != nil {
+		return item, "", err
+	}
+	for strings.HasPrefix(rest, ":") {
+		var p Pair
+		if p.Key, rest, err = word(rest[1:]); err != nil {
+			return item, "", fmt.Errorf("after %s: %w", item.Name, err)
+		}
+		if !strings.HasPrefix(rest, "=") {
+			return item, "", fmt.Errorf("%s: want KEY=VALUE after the colon, got %q", item.Name, p.Key)
+		}
+		if p.Value, rest, err = word(rest[1:]); err != nil {
+			return item, "", fmt.Errorf("%s: %s: %w", item.Name, p.Key, err)
+		}
+		item.Set = append(item.Set, p)
+	}
+	if rest != "" && rest[0] != ',' {
+		return item, "", fmt.Errorf("%s: want a comma or a colon before %.20q", item.Name, rest)
+	}
+	return item, rest, nil
+}
+
+var errNoWord = errors.New("a name, a key or a value is missing")
+
+// word reads a name, a key or a value, in quotes or up to the next special character.
+func word(text string) (w, rest string, err error) {
+	text = strings.TrimLeft(text, " ")
+	if strings.HasPrefix(text, `"`) {
+		in, err := strconv.QuotedPrefix(text)
+		if err != nil {
+			return "", "", fmt.Errorf("the closing quote is missing after %.20q", text)
+		}
+		w, err = strconv.Unquote(in)
+		return w, strings.TrimLeft(text[len(in):], " "), err
+	}
+	end := strings.IndexAny(text, special)
+	if end < 0 {
+		end = len(text)
+	}
+	if w = strings.TrimRight(text[:end], " "); w == "" {
+		return "", "", errNoWord
+	}
+	return w, text[end:], nil
 }

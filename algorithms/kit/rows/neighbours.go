@@ -331,7 +331,7 @@ func (s *Search) multiply(rows *panelled, queries int, use func(panel int, tile 
 		for i := range queries {
 			copy(tile[i*panelRows:(i+1)*panelRows], half)
 		}
-		if b := rows.values[panel*size : (panel+1)*size]; num.Accelerated() {
+		if b := rows.values[panel*size : (panel+1)*size]; num.Accelerated {
 			num.AddProduct(tile, a, b, features, panelRows)
 		} else {
 			addPlainProduct(tile, a, b, features)

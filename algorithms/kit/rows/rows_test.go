@@ -31,7 +31,7 @@ func generated(t testing.TB, o generate.Options) *dataset.Data {
 
 // collect runs a round of so many units and joins what it returns.
 func collect(d *dataset.Data, units int, w *Wanted) (*dataset.Rows, error) {
-	r := &round.Round{Tasks: units, How: round.Gather, Roles: dataset.Train}
+	r := &round.Round{Tasks: units, How: &round.Gather{}, Roles: dataset.Train}
 	var parts [][]byte
 	for u := range units {
 		parts = append(parts, Collect(r.Task(u), d, w))
@@ -75,7 +75,7 @@ func TestJoin(t *testing.T) {
 				}
 				at++
 			}
-			one := round.Round{Tasks: 1, Scope: round.Whole, Roles: dataset.Train}
+			one := round.Round{Tasks: 1, Scope: round.Whole, Roles: dataset.Train, How: &round.Reduce{}}
 			for _, other := range []*dataset.Rows{kept(t, d, 1, w), Gather(one.Task(0), d, w)} {
 				if !slices.Equal(dataset.EncodeShard(other, nil), dataset.EncodeShard(r, nil)) {
 					t.Error("another number of units gives other rows")
@@ -331,7 +331,7 @@ func TestGaussian(t *testing.T) {
 func FuzzRows(f *testing.F) {
 	for _, o := range storages {
 		d := generated(f, o)
-		r := &round.Round{Tasks: 2, How: round.Gather, Roles: dataset.Train}
+		r := &round.Round{Tasks: 2, How: &round.Gather{}, Roles: dataset.Train}
 		for _, w := range []*Wanted{{Labels: true}, {Most: 5}} {
 			f.Add(Collect(r.Task(0), d, w), Collect(r.Task(1), d, w), d.Manifest.Sparse, w.Labels, uint8(w.Most))
 		}

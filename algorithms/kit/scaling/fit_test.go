@@ -102,7 +102,7 @@ func fit(t *testing.T, f *Fit, d *dataset.Data, roles dataset.Roles) *Fit {
 	x := engine.NewLocal(kernel{}, d, 2, nil)
 	var res round.Result
 	for f.Begin(); !f.Done(); {
-		r := round.Round{Roles: roles}
+		r := round.Round{Roles: roles, How: &round.Reduce{}}
 		f.Next(&r)
 		if err := x.Do(t.Context(), 1, &r, &res); err != nil {
 			t.Fatal(err)
@@ -235,15 +235,15 @@ func TestManyColumns(t *testing.T) {
 	for f.Begin(); !f.Done(); {
 		var r round.Round
 		f.Next(&r)
-		if r.Shape.F64 > slotLimit+len(m.Shards) {
-			t.Fatalf("a partial of %d values", r.Shape.F64)
+		if r.Reduce().Shape.F64 > slotLimit+len(m.Shards) {
+			t.Fatalf("a partial of %d values", r.Reduce().Shape.F64)
 		}
 		from, to := f.chunk()
 		if from != columns {
 			t.Fatalf("the round begins at column %d, want %d", from, columns)
 		}
 		columns = to
-		sum := make([]float64, r.Shape.F64)
+		sum := make([]float64, r.Reduce().Shape.F64)
 		sum[0] = 1
 		if err := f.Fold(sum); err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func TestRefusals(t *testing.T) {
 		f.Begin()
 		var r round.Round
 		f.Next(&r)
-		if err := f.Fold(make([]float64, r.Shape.F64)); err != algorithms.ErrNoRows {
+		if err := f.Fold(make([]float64, r.Reduce().Shape.F64)); err != algorithms.ErrNoRows {
 			t.Errorf("%s: no samples give error %v", kind, err)
 		}
 		state, err := fields.Append(nil, 1, f.State)

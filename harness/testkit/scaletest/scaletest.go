@@ -142,7 +142,7 @@ func (p *Problem) Run(t testing.TB, a algorithms.Algorithm, given param.Values, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Done {
+		if r == nil {
 			return tr
 		}
 		if err := x.Do(t.Context(), n, r, &res); err != nil {

@@ -142,7 +142,7 @@ func apart(dir string, packages []string) (apart []string, err error) {
 			if err != nil {
 				return nil, err
 			}
-			differ = differ || bytes.Contains(text, []byte("num.Accelerated()"))
+			differ = differ || bytes.Contains(text, []byte("num.Accelerated"))
 		}
 		if differ {
 			apart = append(apart, part[0])

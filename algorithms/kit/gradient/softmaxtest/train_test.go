@@ -56,7 +56,7 @@ func train(t testing.TB, set gradient.Settings, d *dataset.Data, each func(*trai
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Done {
+		if r == nil {
 			return tr
 		}
 		if err := x.Do(t.Context(), n, r, &res); err != nil {
@@ -373,7 +373,7 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	var empty round.Partial
-	empty.Reset(r.Shape)
+	empty.Reset(r.Reduce().Shape)
 	for name, res := range map[string]*round.Result{"there are no training samples": {Sum: &empty}, "the result of the round lacks the sum of the tasks' results": {}} {
 		if err := tr.Fold(res); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v, want %s", err, name)
