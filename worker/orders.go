@@ -71,7 +71,7 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 			j.drops.malformed.Inc()
 			return nil
 		}
-		return o.submit(batch.Event{Kind: batch.Run, Order: batch.Order{Run: &o.run, Reply: m.Reply}})
+		o.stepper.step(&batch.Run{Run: &o.run, Reply: m.Reply})
 	case protocol.KindValue:
 		return o.onValue(m)
 	case protocol.KindChunk:
@@ -81,13 +81,17 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 		if err := protocol.Read(&s, m.Data); err != nil {
 			return err
 		}
-		return o.onSetup(&s)
+		spec, err := json.Marshal(s.Job) // it names the dataset by its digest, so it tells jobs apart
+		if err != nil {
+			spec = nil // it is like no other
+		}
+		o.stepper.step(&batch.Setup{Setup: &s, Spec: string(spec)})
 	case protocol.KindForget:
 		var f protocol.Forget
 		if err := protocol.Read(&f, m.Data); err != nil {
 			return err
 		}
-		return o.submit(batch.Event{Kind: batch.Forget, Order: batch.Order{Epoch: f.Epoch, ID: f.Job, Round: f.Round, Tasks: f.Tasks}})
+		o.stepper.step(&batch.Forget{Forget: &f})
 	case protocol.KindHold:
 		var h protocol.Hold
 		if err := protocol.Read(&h, m.Data); err != nil {
@@ -108,23 +112,6 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 	return nil
 }
 
-// submit reports an order, and returns why it is refused.
-func (o *orders) submit(e batch.Event) error {
-	if a := o.stepper.step(e); a != nil {
-		return a.Err
-	}
-	return nil
-}
-
-// onSetup reports a job. Specs name their dataset by its digest, so their JSON tells jobs apart.
-func (o *orders) onSetup(s *protocol.Setup) error {
-	spec, err := json.Marshal(s.Job)
-	if err != nil {
-		spec = nil // it is like no other
-	}
-	return o.submit(batch.Event{Kind: batch.Setup, Order: batch.Order{Setup: s, Spec: string(spec)}})
-}
-
 // onValue reports a value, and copies it if it is kept and not lent. The copy needs no lock,
 // because nothing reads the value before the next message.
 func (o *orders) onValue(m bus.Message) error {
@@ -133,18 +120,15 @@ func (o *orders) onValue(m bus.Message) error {
 	if err := protocol.Read(v, m.Data); err != nil {
 		return err
 	}
-	e := batch.Event{Kind: batch.Value, Order: batch.Order{Epoch: v.Epoch, ID: v.Job, Ref: v.Ref}, Bytes: len(v.Data)}
+	e := &batch.Value{Epoch: v.Epoch, Job: v.Job, Ref: v.Ref, Bytes: len(v.Data)}
 	if len(v.Data) >= lentFrom && num.Aligned(v.Data) {
-		e.Lent, e.Local = true, &lent{v.Data, m.Data}
+		e.Local = &value{data: v.Data, message: m.Data}
 	}
 	a := o.stepper.step(e)
-	if a == nil {
-		return nil
+	if k, ok := a.(batch.Keep); ok && e.Local == nil {
+		copy(k.Version.Local.(*value).data, v.Data)
 	}
-	if a.Kind == batch.Keep && !e.Lent {
-		copy(a.Version.Local.(*value).data, v.Data)
-	}
-	return a.Err
+	return refusal(a)
 }
 
 // onChunk reports a chunk of a value. Its bytes are not copied, because the message belongs to the
@@ -163,17 +147,20 @@ func (o *orders) onChunk(m bus.Message) error {
 	if !p.Here && j.results.retain(p.Digest) {
 		c.own = j.results
 	}
-	a := o.stepper.step(batch.Event{
-		Kind:  batch.Chunk,
-		Order: batch.Order{Epoch: p.Epoch, ID: p.Job, Ref: p.Ref, Of: int(p.Of), Sent: p.Here, Found: c.own != nil},
-		Index: int(p.Index), Bytes: len(p.Data), Local: c,
+	a := o.stepper.step(&batch.Chunk{
+		Epoch: p.Epoch, Job: p.Job, Ref: p.Ref, Index: int(p.Index), Of: int(p.Of),
+		Bytes: len(p.Data), Sent: p.Here, Found: c.own != nil, Local: c,
 	})
-	if a != nil && a.Kind == batch.KeepChunk {
-		return nil
+	if _, kept := a.(batch.KeepChunk); !kept {
+		c.release()
 	}
-	c.release()
-	if a != nil {
-		return a.Err
+	return refusal(a)
+}
+
+// refusal returns why a message is refused, if that is what a step has left to do.
+func refusal(a batch.Action) error {
+	if r, ok := a.(batch.RefuseMessage); ok {
+		return r.Err
 	}
 	return nil
 }

@@ -18,26 +18,17 @@ type value struct {
 	list   []round.Chunk // in order; nil until all chunks are here. Batches keep the lists of earlier times.
 }
 
-// lent is the bytes of a value, and the message that they stay in.
-type lent struct{ data, message []byte }
-
-// keepValue makes memory for a version that came whole, unless it has memory of an older one or l
-// is not nil.
-func keepValue(v *batch.Version, bytes int, l *lent) *value {
+// keepValue makes memory for a version that came whole, unless it has memory of an older one, or of its message.
+func keepValue(v *batch.Version) {
 	x, ok := v.Local.(*value)
 	if !ok {
 		x = new(value)
 		v.Local = x
 	}
-	switch {
-	case l != nil:
-		x.data, x.message = l.data, l.message
-	case cap(x.data) < bytes:
-		x.data = make([]byte, bytes)
-	default:
-		x.data = x.data[:bytes]
+	if cap(x.data) < v.Bytes {
+		x.data = make([]byte, v.Bytes)
 	}
-	return x
+	x.data = x.data[:v.Bytes]
 }
 
 // keepChunk adds a chunk. It may replace a chunk that cannot be read any longer.
@@ -93,7 +84,7 @@ func (c *chunk) Bytes() ([]byte, error) {
 	b, err := c.own.read(c.digest)
 	if err != nil {
 		if !c.lost.Swap(true) {
-			c.report(batch.Event{Kind: batch.ChunkLost, Version: c.version, Index: c.index})
+			c.report(&batch.ChunkLost{Version: c.version, Index: c.index})
 		}
 		return nil, batch.Passing(fmt.Errorf("worker: the result of an earlier task cannot be read: %w", err))
 	}
