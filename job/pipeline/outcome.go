@@ -109,7 +109,7 @@ type Counts struct {
 
 // Finisher is a Trainer that knows its outcome once it is done.
 type Finisher interface {
-	algorithms.Trainer
+	round.Trainer
 	Outcome() (*Outcome, error)
 }
 

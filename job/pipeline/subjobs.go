@@ -32,7 +32,11 @@ func newFolds(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error)
 	if state == nil {
 		return t, nil
 	}
-	return t, t.restore(state)
+	encoded, err := readOutcomes(state, j.Folds)
+	if err != nil || encoded == nil {
+		return t, err
+	}
+	return t, t.decode(encoded)
 }
 
 // SubJob returns the job of one fold of a job of folds.
@@ -137,15 +141,6 @@ func (t *folds) RoundProgress(units []round.TaskProgress) round.Progress {
 	return SumFolds(units)
 }
 
-// Counters implements algorithms.Trainer: each fold counts for itself.
-func (t *folds) Counters() map[string]uint64 { return nil }
-
-// Model implements algorithms.Trainer: a job of folds has one model for each fold,
-// in its Outcome, and none of its own.
-func (t *folds) Model() (algorithms.Model, error) {
-	return nil, errors.New("a job with folds has no single model: each fold has its own")
-}
-
 // Outcome implements Finisher.
 func (t *folds) Outcome() (*Outcome, error) {
 	if t.outcomes == nil {
@@ -194,26 +189,27 @@ func (o *Outcome) count(counters map[string]uint64) {
 }
 
 // AppendState implements round.Trainer.
-func (t *folds) AppendState(dst []byte) ([]byte, error) {
-	return fields.Append(dst, stateVersion, t.state)
+func (t *folds) AppendState(dst []byte) ([]byte, error) { return appendOutcomes(dst, t.encoded) }
+
+// appendOutcomes appends the state of a job of sub-jobs: their encoded outcomes, once they are known.
+func appendOutcomes(dst []byte, encoded [][]byte) ([]byte, error) {
+	return fields.Append(dst, stateVersion, func(l *fields.List) { outcomesOf(l, &encoded, len(encoded)) })
 }
 
-// state lists the fields of the state: the encoded outcomes, once they are known.
-func (t *folds) state(l *fields.List) {
-	n := l.Count(len(t.encoded), t.job.Folds)
+// readOutcomes reads what appendOutcomes wrote of so many sub-jobs. It returns nil if the outcomes were not known.
+func readOutcomes(b []byte, count int) (encoded [][]byte, err error) {
+	err = fields.Read(b, stateVersion, func(l *fields.List) { outcomesOf(l, &encoded, count) })
+	return encoded, err
+}
+
+func outcomesOf(l *fields.List, encoded *[][]byte, count int) {
+	n := l.Count(len(*encoded), count)
 	if l.Reading() && n > 0 {
-		t.encoded = make([][]byte, n)
+		*encoded = make([][]byte, n)
 	}
-	for i := range t.encoded {
-		l.Bytes(&t.encoded[i])
+	for i := range *encoded {
+		l.Bytes(&(*encoded)[i])
 	}
-}
-
-func (t *folds) restore(b []byte) error {
-	if err := fields.Read(b, stateVersion, t.state); err != nil || t.encoded == nil {
-		return err
-	}
-	return t.decode(t.encoded)
 }
 
 // cells runs the runs of an experiment on one dataset, as sub-jobs, in one gather round.
@@ -242,7 +238,11 @@ func newCells(j *round.Job, state []byte) (Finisher, error) {
 	if state == nil {
 		return t, nil
 	}
-	return t, t.restore(state)
+	encoded, err := readOutcomes(state, t.tasks)
+	if err != nil || encoded == nil {
+		return t, err
+	}
+	return t, t.decode(encoded)
 }
 
 func checkCells(j *round.Job) error {
@@ -425,14 +425,6 @@ func (t *cells) CountedProgress(n round.TaskCounts) round.Progress {
 	return round.Progress{Step: uint64(n.Done), Steps: uint64(n.Tasks), Samples: n.Samples, Loss: -1, Phase: cellsPhase(n.Done, n.Running, n.Failed, n.NotRun)}
 }
 
-// Counters implements algorithms.Trainer: each run counts for itself.
-func (t *cells) Counters() map[string]uint64 { return nil }
-
-// Model implements algorithms.Trainer: runs have models, and the job has none of its own.
-func (t *cells) Model() (algorithms.Model, error) {
-	return nil, errors.New("a job of runs has no single model: each run has its own")
-}
-
 // Outcome implements Finisher. It has no measures: rows differ in algorithm and settings.
 func (t *cells) Outcome() (*Outcome, error) {
 	if !t.done {
@@ -456,26 +448,7 @@ func (t *cells) AppendState(dst []byte) ([]byte, error) {
 		}
 		encoded = append(encoded, b)
 	}
-	return fields.Append(dst, stateVersion, func(l *fields.List) { t.state(l, &encoded) })
-}
-
-// state lists the fields of the state: the encoded outcomes, once they are known.
-func (t *cells) state(l *fields.List, encoded *[][]byte) {
-	n := l.Count(len(*encoded), t.tasks)
-	if l.Reading() && n > 0 {
-		*encoded = make([][]byte, n)
-	}
-	for i := range *encoded {
-		l.Bytes(&(*encoded)[i])
-	}
-}
-
-func (t *cells) restore(b []byte) error {
-	var encoded [][]byte
-	if err := fields.Read(b, stateVersion, func(l *fields.List) { t.state(l, &encoded) }); err != nil || encoded == nil {
-		return err
-	}
-	return t.decode(encoded)
+	return appendOutcomes(dst, encoded)
 }
 
 // FailedOutcome is what a run ends with that failed.
