@@ -3,11 +3,14 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -231,3 +234,254 @@ func ofCell(ctx context.Context, err error) bool {
 
 // Open opens a job on the data, for Child.
 func Open(j *round.Job, d *Data) (*open.Job, error) { return d.open(j) }
+
+// childRunner runs a sub-job and returns its encoded outcome.
+type subJobRunner func(ctx context.Context, j *round.Job, o Options) ([]byte, error)
+
+// family is a job and the sub-jobs of the round that it is in. It implements
+// engine.Executor, to see the rounds, and runs the sub-jobs.
+type family struct {
+	engine.Executor
+	trainer round.Trainer
+	teller  *teller
+	take    func(unit int, part []byte) error // a result, before the round ends; nil: only at its end
+	run     subJobRunner
+	most    int // children that a round had
+
+	mu      sync.Mutex
+	subJobs []*round.Job
+	tasks   []round.TaskProgress // of a gather round
+	began   time.Time            // the round
+}
+
+// Do implements engine.Executor.
+func (f *family) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
+	if f.subJobs = nil; r.SubJob != nil { // each task has one child, for all who ask
+		for u := range r.Tasks {
+			f.subJobs = append(f.subJobs, r.SubJob(u))
+		}
+		of := *r
+		of.SubJob, r = round.Jobs(f.subJobs...), &of
+	}
+	if f.most = max(f.most, len(f.subJobs)); r.How == round.Gather {
+		f.tasks, f.began = make([]round.TaskProgress, r.Tasks), time.Now()
+		for u := range f.tasks {
+			f.tasks[u].Loss = -1
+			f.tasks[u].Done = r.Has != nil && r.Has[u]
+		}
+	}
+	return f.Executor.Do(ctx, n, r, res)
+}
+
+// subJob runs one of the round's sub-jobs.
+func (f *family) subJob(ctx context.Context, j *round.Job) ([]byte, error) {
+	unit := slices.Index(f.subJobs, j)
+	f.put(unit, round.Progress{Loss: -1}, false)
+	part, err := f.run(ctx, j, Options{Progress: func(p round.Progress) { f.put(unit, p, false) }})
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	last := f.tasks[unit].Progress
+	f.mu.Unlock()
+	f.put(unit, last, true)
+	if f.take == nil {
+		return part, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return part, f.take(unit, part)
+}
+
+// result notes how far a task without a sub-job is by its result. What is wrong with the result, Fold says.
+func (f *family) result(task int, result []byte) {
+	g, ok := f.trainer.(round.TaskReporter)
+	if !ok || f.subJobs != nil || !f.teller.asked() {
+		return
+	}
+	if p, err := g.ResultProgress(result); err == nil {
+		f.put(task, p, true)
+	}
+}
+
+// put notes how far a task is, and tells how far all are together.
+func (f *family) put(task int, p round.Progress, done bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := &f.tasks[task]
+	t.Note(p, time.Since(f.began).Seconds())
+	t.Done = done
+	if g, ok := f.trainer.(round.TaskReporter); ok {
+		f.teller.tell(func() round.Progress { return g.RoundProgress(f.tasks) })
+	}
+}
+
+// line records a job's learning curve; nil records nothing.
+type line struct {
+	*curve.Recorder
+	began time.Time // zero: points have no seconds
+}
+
+// record begins or continues the curve of a job whose trainer begins or continues.
+func (o *Options) record(t round.Trainer) (*line, error) {
+	if o.Points == 0 {
+		return nil, nil
+	}
+	var before *curve.Curve
+	if len(o.Resume.Curve) > 0 {
+		c, err := curve.Decode(o.Resume.Curve)
+		if err != nil {
+			return nil, err
+		}
+		before = c
+	}
+	l := &line{Recorder: curve.NewRecorder(o.Points, before)}
+	if o.Timed {
+		l.began = time.Now()
+	}
+	l.Observe(t.Progress(), l.millis())
+	return l, nil
+}
+
+func (l *line) millis() int64 {
+	if l.began.IsZero() {
+		return curve.Unknown
+	}
+	return time.Since(l.began).Milliseconds()
+}
+
+// observer records what a trainer says, beside another observer.
+func (l *line) observer(beside engine.Observer) engine.Observer {
+	if l == nil {
+		return beside
+	}
+	return func(rounds uint64, t round.Trainer) error {
+		l.Follow(t, l.millis())
+		return beside(rounds, t)
+	}
+}
+
+// encoded returns the curve so far, for a checkpoint.
+func (l *line) encoded() []byte {
+	if l == nil {
+		return nil
+	}
+	return l.Curve().Append(nil)
+}
+
+// finish gives an outcome its curve; nil: the job did not end.
+func (l *line) finish(o *pipeline.Outcome) {
+	if l == nil || o == nil {
+		return
+	}
+	l.End()
+	o.Curve = l.Curve()
+}
+
+// checkpointEvery is the time between two checkpoints where Options.CheckpointEvery is not set.
+const checkpointEvery = 2 * time.Second
+
+// checkpointer hands on the state of a job now and then, where somebody asked for it.
+type checkpointer struct {
+	o    *Options
+	line *line
+	buf  []byte
+	last time.Time
+}
+
+// observer hands on the state after rounds, after another observer.
+func (c *checkpointer) observer(other engine.Observer) engine.Observer {
+	if c.o.Checkpoint == nil {
+		return other
+	}
+	return func(rounds uint64, t round.Trainer) error {
+		if err := other(rounds, t); err != nil {
+			return err
+		}
+		if time.Since(c.last) < cmp.Or(c.o.CheckpointEvery, checkpointEvery) {
+			return nil
+		}
+		return c.hand(rounds, t)
+	}
+}
+
+// taker has a trainer take the results of sub-jobs as they come, and hands its state on: a
+// job that goes on elsewhere then does not run these again. It is nil where nobody asked for
+// states, or the trainer takes nothing.
+func (c *checkpointer) taker(t round.Trainer, tells *teller) func(unit int, part []byte) error {
+	k, ok := t.(round.ResultTaker)
+	if c.o.Checkpoint == nil || !ok {
+		return nil
+	}
+	return func(unit int, part []byte) error {
+		if err := k.TakeResult(unit, part); err != nil {
+			return err
+		}
+		return c.hand(tells.rounds, t)
+	}
+}
+
+func (c *checkpointer) hand(rounds uint64, t round.Trainer) (err error) {
+	if c.buf, err = t.AppendState(c.buf[:0]); err != nil {
+		return err
+	}
+	c.o.Checkpoint(Checkpoint{rounds, c.buf, c.line.encoded()})
+	c.last = time.Now()
+	return nil
+}
+
+// The least times between two calls of Options.Progress, and of Options.Report.
+const (
+	showEvery   = 100 * time.Millisecond
+	reportEvery = 500 * time.Millisecond
+)
+
+// teller tells those who asked how far a job is, at most as often as they want to hear. It asks
+// the trainer only then, so that short rounds stay short.
+type teller struct {
+	o               *Options
+	rounds          uint64 // folded
+	shown, reported time.Time
+}
+
+func newTeller(o *Options) *teller {
+	return &teller{o: o, rounds: o.Resume.Rounds, reported: time.Now()}
+}
+
+// asked reports whether anybody wants to hear how far the job is.
+func (t *teller) asked() bool { return t.o.Progress != nil || t.o.Report != nil }
+
+func (t *teller) tell(progress func() round.Progress) {
+	if !t.asked() {
+		return
+	}
+	now := time.Now()
+	if t.o.Progress != nil && now.Sub(t.shown) >= showEvery {
+		t.shown = now
+		t.o.Progress(progress())
+	}
+	if t.o.Report != nil && now.Sub(t.reported) >= reportEvery {
+		t.reported = now
+		t.o.Report(t.rounds, progress())
+	}
+}
+
+// observer tells after each round, before another observer.
+func (t *teller) observer(other engine.Observer) engine.Observer {
+	return func(rounds uint64, tr round.Trainer) error {
+		t.rounds = rounds
+		t.tell(tr.Progress)
+		return other(rounds, tr)
+	}
+}
+
+// end tells of the end of the job. One that stopped early has done all its steps.
+func (t *teller) end(p round.Progress) {
+	p.Steps = p.Step
+	if t.o.Progress != nil {
+		t.o.Progress(p)
+	}
+	if t.o.Report != nil {
+		t.o.Report(t.rounds, p)
+	}
+}
