@@ -331,17 +331,9 @@ func (t *evaluation) gatheringTasks(bytes int64) int {
 // setPredictions merges the tasks' predictions by row number, and replaces row numbers by
 // those in the file.
 func (t *evaluation) setPredictions(encoded [][]byte) error {
-	var sets []*predictions.Set
-	for u, b := range encoded {
-		s, err := predictions.Decode(b)
-		if err != nil {
-			return fmt.Errorf("task %d: %w", u, err)
-		}
-		sets = append(sets, s)
-	}
-	all, err := predictions.Merge(sets)
+	all, err := merged("task", encoded)
 	if err != nil {
-		return fmt.Errorf("the held-out predictions cannot be used: %w", err)
+		return err
 	}
 	if n := t.job.PredictedRows; n > 0 {
 		all = all.Only(drawnOf(all.Row, n, t.job.Split.Seed))
@@ -388,14 +380,27 @@ func (s *scratch) predictRows(k *kernel, m algorithms.Model, u round.Task, d *da
 
 // mergePredictions merges the predictions of all folds; nil if a fold has none.
 func mergePredictions(folds []*Outcome) ([]byte, error) {
-	var sets []*predictions.Set
-	for i, f := range folds {
+	var encoded [][]byte
+	for _, f := range folds {
 		if len(f.Predictions) == 0 {
 			return nil, nil
 		}
-		s, err := predictions.Decode(f.Predictions)
+		encoded = append(encoded, f.Predictions)
+	}
+	all, err := merged("fold", encoded)
+	if err != nil {
+		return nil, err
+	}
+	return all.Encode(), nil
+}
+
+// merged decodes and merges the predictions of tasks or folds.
+func merged(what string, encoded [][]byte) (*predictions.Set, error) {
+	var sets []*predictions.Set
+	for i, b := range encoded {
+		s, err := predictions.Decode(b)
 		if err != nil {
-			return nil, fmt.Errorf("fold %d: %w", i, err)
+			return nil, fmt.Errorf("%s %d: %w", what, i, err)
 		}
 		sets = append(sets, s)
 	}
@@ -403,7 +408,7 @@ func mergePredictions(folds []*Outcome) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the held-out predictions cannot be used: %w", err)
 	}
-	return all.Encode(), nil
+	return all, nil
 }
 
 // drawnOf returns the places in rows, ascending, of the n rows that come first in an order that the

@@ -146,46 +146,38 @@ func (t *folds) Outcome() (*Outcome, error) {
 	if t.outcomes == nil {
 		return nil, errors.New("the job is not finished yet")
 	}
-	o := &Outcome{ModelDigest: foldsDigest(t.outcomes), EvaluatedOn: t.outcomes[0].EvaluatedOn, Rows: t.outcomes[0].Rows, Added: addedOverFolds(t.outcomes)}
+	o := &Outcome{EvaluatedOn: t.outcomes[0].EvaluatedOn, Rows: t.outcomes[0].Rows, Added: addedOverFolds(t.outcomes)}
 	var reports, meanPredictors []measures.Report
 	var against []*measures.AgainstBaseline
+	digest, lossKnown, counters := sha256.New(), true, make(map[string]uint64)
+	digest.Write([]byte("coppice-folds\x00"))
 	for _, f := range t.outcomes {
+		digest.Write([]byte(f.ModelDigest))
 		o.Folds = append(o.Folds, withoutConfusion(f))
 		o.Steps += f.Steps
 		o.RefitSteps += f.RefitSteps
 		o.Samples += f.Samples
+		o.Loss += f.Loss / float64(len(t.outcomes))
+		lossKnown = lossKnown && f.Loss >= 0
 		reports = append(reports, f.Measures)
 		meanPredictors = append(meanPredictors, f.MeanPredictor)
 		against = append(against, f.Against)
-		o.count(f.Counters)
+		for name, n := range f.Counters {
+			counters[name] += n
+		}
 	}
-	o.Loss = meanLoss(t.outcomes)
+	if !lossKnown {
+		o.Loss = -1
+	}
+	if len(counters) > 0 {
+		o.Counters = counters
+	}
+	o.ModelDigest = hex.EncodeToString(digest.Sum(nil))
 	o.Measures, o.MeanPredictor = measures.OverFolds(reports), measures.OverFolds(meanPredictors)
 	o.Against = measures.PooledWithBaseline(against, t.samples)
 	var err error
 	o.Predictions, err = mergePredictions(t.outcomes)
 	return o, err
-}
-
-// meanLoss is the mean of the folds' training losses; -1 if one is unknown.
-func meanLoss(folds []*Outcome) (mean float64) {
-	for _, f := range folds {
-		if f.Loss < 0 {
-			return -1
-		}
-		mean += f.Loss / float64(len(folds))
-	}
-	return mean
-}
-
-// count adds counters to the outcome's.
-func (o *Outcome) count(counters map[string]uint64) {
-	for name, n := range counters {
-		if o.Counters == nil {
-			o.Counters = make(map[string]uint64)
-		}
-		o.Counters[name] += n
-	}
 }
 
 // AppendState implements round.Trainer.
