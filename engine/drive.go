@@ -1,10 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -120,8 +120,8 @@ func RunTask(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, 
 // RunFinite is RunTask that returns the error of CheckFinite if dst is not finite. It takes no longer: large partials are
 // not read once more for it.
 func RunFinite(dst *round.Partial, k round.Kernel, u round.Task, d *dataset.Data, v round.Vars, cache *DerivedCache, scratch any) error {
-	finite, err := runTask(dst, k, u, d, v, cache, scratch)
-	if err != nil || finite && num.Finite64(dst.F64) {
+	isFinite, err := runTask(dst, k, u, d, v, cache, scratch)
+	if err != nil || isFinite && num.Finite64(dst.F64) {
 		return err
 	}
 	return CheckFinite(dst)
@@ -178,35 +178,19 @@ var ErrNonFinite = errors.New("a partial result is not finite")
 // infinite, or nil. The cause is bad memory on the machine, or training that diverges;
 // a second machine's result tells which.
 func CheckFinite(p *round.Partial) error {
-	if i := firstNonFinite(p.F64); i >= 0 {
-		return nonFinite("float64 value", i, p.F64[i])
-	}
-	if i := firstNonFinite(p.F32); i >= 0 {
-		return nonFinite("float32 value", i, float64(p.F32[i]))
-	}
-	if i := firstNonFinite(p.Values); i >= 0 {
-		return nonFinite("value of a sparse row", i, float64(p.Values[i]))
-	}
-	return nil
+	return cmp.Or(finite("float64 value", p.F64), finite("float32 value", p.F32), finite("value of a sparse row", p.Values))
 }
 
-func nonFinite(what string, i int, v float64) error {
-	name := "infinite"
-	if math.IsNaN(v) {
-		name = "NaN"
-	}
-	return fmt.Errorf("%w: %s %d is %s", ErrNonFinite, what, i, name)
-}
-
-// firstNonFinite returns the position of the first value that is NaN or infinite,
-// or -1.
-func firstNonFinite[T float32 | float64](v []T) int {
+func finite[T float32 | float64](what string, v []T) error {
 	for i, x := range v {
-		if x-x != 0 {
-			return i
+		switch {
+		case x != x:
+			return fmt.Errorf("%w: %s %d is NaN", ErrNonFinite, what, i)
+		case x-x != 0:
+			return fmt.Errorf("%w: %s %d is infinite", ErrNonFinite, what, i)
 		}
 	}
-	return -1
+	return nil
 }
 
 // Panic is the error that Guard makes of an algorithm's panic.

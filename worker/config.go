@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -136,30 +137,16 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%w: the address of a coordinator to join is missing", ErrConfig)
 	}
 	if c.TLS != nil && c.ID == "" {
-		c.ID, c.last = nameIn(c.TLS.Identity())
+		own := c.TLS.Identity()
+		if c.ID = own.Name; own.Role == certs.Pool { // a worker of a pool draws a name, for a folder that has none
+			c.ID, c.last = "", own.Name+"-"+strings.ToLower(rand.Text()[:8])
+		}
 	}
-	if c.Slots == 0 {
-		c.Slots = min(runtime.GOMAXPROCS(0), protocol.MaxSlots)
-	}
-	if c.CacheBytes == 0 {
-		c.CacheBytes = DefaultCacheBytes
-	}
-	if c.KeptBytes == 0 {
-		c.KeptBytes = engine.DerivedLimit
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Slots = cmp.Or(c.Slots, min(runtime.GOMAXPROCS(0), protocol.MaxSlots))
+	c.CacheBytes = cmp.Or(c.CacheBytes, DefaultCacheBytes)
+	c.KeptBytes = cmp.Or(c.KeptBytes, engine.DerivedLimit)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c, nil
-}
-
-// nameIn returns the name of a worker by its certificate. A worker of a pool draws a name, for
-// a folder that has none.
-func nameIn(own certs.Identity) (id, drawn string) {
-	if own.Role != certs.Pool {
-		return own.Name, ""
-	}
-	return "", own.Name + "-" + strings.ToLower(rand.Text()[:8])
 }
 
 // joinAddress returns an address of --join without the parts that only a URL has.
@@ -176,6 +163,9 @@ type env struct {
 	metrics *metrics.Worker
 	link    *link
 }
+
+// dropped counts a message that is dropped: of an earlier leader epoch, late, or malformed.
+func (e *env) dropped(why string) { e.metrics.OrdersDropped.WithLabelValues(why).Inc() }
 
 // session is one connection to one cluster. Jobs outlive it. Only sessions uses the fields after
 // running.

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -117,19 +115,11 @@ func (p *progress) again(s protocol.Stamp) (m protocol.Progress, ok bool) {
 	return p.tell(m), true
 }
 
-// drops counts messages that are dropped.
-type drops struct {
-	epoch     prometheus.Counter // of earlier leaders
-	late      prometheus.Counter // of earlier rounds
-	malformed prometheus.Counter
-}
-
 // jobs computes what the leader asks for. Package batch decides, and jobs performs its actions.
 // Quick actions are performed with the lock held. The goroutine that reported the event performs
 // the others, which send (see stepper).
 type jobs struct {
 	*env
-	drops   drops
 	cache   *cache
 	results *results
 	kept    *engine.DerivedMemory // derived values of all jobs
@@ -392,9 +382,9 @@ func (j *jobs) notice(a batch.Notice) {
 			session.conn.Room().Release()
 		}
 	case batch.CountStale:
-		j.drops.epoch.Inc()
+		j.dropped("leader_epoch")
 	case batch.CountLate:
-		j.drops.late.Inc()
+		j.dropped("late")
 	}
 }
 

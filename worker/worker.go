@@ -153,9 +153,8 @@ func (w *worker) openFiles() (err error) {
 	if w.disk, err = watchFolder(w.folder, w.heartbeat.full, w.cache.folder, results.folder); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	dropped := w.metrics.OrdersDropped.WithLabelValues
 	w.jobs = &jobs{
-		env: w.env, drops: drops{epoch: dropped("leader_epoch"), late: dropped("late"), malformed: dropped("malformed")}, cache: w.cache, results: results, procs: w.procs, kept: engine.NewDerivedMemory(w.cfg.KeptBytes),
+		env: w.env, cache: w.cache, results: results, procs: w.procs, kept: engine.NewDerivedMemory(w.cfg.KeptBytes),
 		report: w.heartbeat.full, ctx: w.ctx, computed: make(chan computed, maxComputed),
 		machine: batch.New(batch.Config{Worker: w.id, Slots: w.cfg.Slots, Memory: w.cfg.MemoryBytes}),
 	}
@@ -281,7 +280,7 @@ func (w *worker) unready() string {
 func (w *worker) lead(m bus.Message) {
 	var l protocol.Lead
 	if err := protocol.Read(&l, m.Data); err != nil {
-		w.jobs.drops.malformed.Inc()
+		w.dropped("malformed")
 		return
 	}
 	if !w.jobs.hear(l.Epoch) {
@@ -421,7 +420,7 @@ func (o *orders) handle(m bus.Message) {
 }
 
 func (o *orders) malformed(m bus.Message, err error) {
-	o.stepper.jobs.drops.malformed.Inc()
+	o.stepper.jobs.dropped("malformed")
 	o.stepper.jobs.log.Warn("a message was dropped", "subject", m.Subject, "error", err)
 }
 
@@ -435,7 +434,7 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 		}
 		j.metrics.Rounds.Inc()
 		if m.Reply == "" {
-			j.drops.malformed.Inc()
+			j.dropped("malformed")
 			return nil
 		}
 		o.stepper.step(&batch.Run{Run: &o.run, Reply: m.Reply})
@@ -474,7 +473,7 @@ func (o *orders) order(kind protocol.Kind, m bus.Message) error {
 		}
 		j.hear(p.Epoch)
 	default:
-		j.drops.malformed.Inc()
+		j.dropped("malformed")
 	}
 	return nil
 }

@@ -105,10 +105,11 @@ func Cells(b []byte, count int) (parts [][]byte, took []uint64, err error) {
 // that is known.
 func Sum(jobs []round.TaskProgress) (sum round.Progress, done int) {
 	sum.Loss = -1
-	losses, expected := 0, expectedSteps(jobs)
+	losses, expected, greatest := 0, expectedSteps(jobs), uint64(0)
 	for i := range jobs {
 		j := &jobs[i]
 		step, steps := j.Step, max(j.Step, expected)
+		greatest = max(greatest, j.MostSteps)
 		switch {
 		case j.Done && j.Known:
 			steps = step
@@ -124,23 +125,10 @@ func Sum(jobs []round.TaskProgress) (sum round.Progress, done int) {
 			losses++
 		}
 	}
-	if done == 0 {
-		sum.MostSteps = mostSteps(jobs, sum.Steps)
+	if greatest > 0 && done == 0 { // jobs may end earlier, and none has ended
+		sum.MostSteps = max(sum.Steps, greatest*uint64(len(jobs)))
 	}
 	return sum, done
-}
-
-// mostSteps returns the greatest possible number of steps of all jobs together, if jobs
-// may end earlier; else 0. No job has ended.
-func mostSteps(jobs []round.TaskProgress, expected uint64) uint64 {
-	greatest := uint64(0)
-	for i := range jobs {
-		greatest = max(greatest, jobs[i].MostSteps)
-	}
-	if greatest == 0 {
-		return 0
-	}
-	return max(expected, greatest*uint64(len(jobs)))
 }
 
 // expectedSteps returns the steps that a job is expected to take; 0: unknown.
