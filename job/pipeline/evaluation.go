@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -216,12 +215,11 @@ func (t *evaluation) setMedian(collected [][]byte) error {
 		if len(b)%8 != 0 || len(b) < 8*len(sums) {
 			return fmt.Errorf("task %d: the predicted numbers have %d bytes, which is too few or too many", u, len(b))
 		}
+		values := num.Float64s(b)
 		for i := range sums {
-			sums[i] += math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+			sums[i] += values[i]
 		}
-		for b = b[8*len(sums):]; len(b) > 0; b = b[8:] {
-			numbers = append(numbers, math.Float64frombits(binary.LittleEndian.Uint64(b)))
-		}
+		numbers = append(numbers, values[len(sums):]...)
 	}
 	t.setMean(sums)
 	t.mean = append(t.mean, median(numbers))

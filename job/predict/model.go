@@ -274,36 +274,23 @@ func WriteHeldOut(w io.Writer, f write.Format, s *predictions.Set) error {
 	return heldOutCSV(w, s, names)
 }
 
-// heldOutCSV writes the columns row, name and fold, if samples have names and folds. Then it writes true_ and
-// predicted_ columns for each label (or the predicted number), the true class or number, and what is derived from the
-// prediction.
+// heldOutCSV writes a header and a line for each sample.
 func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 	buffer := bufio.NewWriterSize(w, 1<<16)
-	out := csv.NewWriter(buffer)
-	record, derived := heldOutHeader(s, names), heldOutDerivation(s, names)
+	out, all := csv.NewWriter(buffer), heldOutColumns(s, names)
+	var record []string
+	for _, c := range all {
+		record = append(record, c.names...)
+	}
 	if err := out.Write(record); err != nil {
 		return err
 	}
-	for i, row := range s.Row {
-		record = append(record[:0], strconv.FormatUint(uint64(row), 10))
-		if len(s.Names) > 0 {
-			record = append(record, s.Names[i])
+	for i := range s.Row {
+		record = record[:0]
+		for _, c := range all {
+			record = c.add(record, i)
 		}
-		if len(s.Fold) > 0 {
-			record = append(record, strconv.Itoa(int(s.Fold[i])))
-		}
-		for _, of := range [][]float32{s.TruthOf(i), s.PredictedOf(i)} {
-			for _, v := range of {
-				record = append(record, valueText(v))
-			}
-		}
-		if s.Type.Classes {
-			record = append(record, names[dataset.Greatest(s.TruthOf(i))])
-		}
-		if len(s.True) > 0 {
-			record = append(record, units.InFull(s.True[i]))
-		}
-		if err := out.Write(derived.fields(record, s.PredictedOf(i))); err != nil {
+		if err := out.Write(record); err != nil {
 			return err
 		}
 	}
@@ -311,32 +298,49 @@ func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
 	return cmp.Or(out.Error(), buffer.Flush())
 }
 
-func heldOutHeader(s *predictions.Set, names []string) []string {
-	names = columnNames(names, []string{"class", "number"}) // labels of these names would have the same columns
-	header := []string{"row"}
-	if len(s.Names) > 0 {
-		header = append(header, "name")
-	}
-	if len(s.Fold) > 0 {
-		header = append(header, "fold")
-	}
-	for _, name := range names {
-		header = append(header, "true_"+name)
-	}
-	if s.Number {
-		header = append(header, "number")
-	} else {
-		for _, name := range names {
-			header = append(header, "predicted_"+name)
+// columns are columns of a CSV file.
+type columns struct {
+	names []string
+	add   func(record []string, i int) []string // appends the values of sample i
+}
+
+// heldOutColumns lists the columns row, name and fold, if samples have names and folds. Then come true_ and
+// predicted_ columns for each label (or the predicted number), the true class or number, and what is derived from the
+// prediction.
+func heldOutColumns(s *predictions.Set, labels []string) (all []columns) {
+	put := func(there bool, names []string, add func(record []string, i int) []string) {
+		if there {
+			all = append(all, columns{names, add})
 		}
 	}
-	if s.Type.Classes {
-		header = append(header, "true_class")
+	distinct := columnNames(labels, []string{"class", "number"}) // labels of these names would have the same columns
+	ofLabels := func(prefix string) (names []string) {
+		for _, name := range distinct {
+			names = append(names, prefix+name)
+		}
+		return names
 	}
-	if len(s.True) > 0 {
-		header = append(header, "true_number")
+	texts := func(record []string, values []float32) []string {
+		for _, v := range values {
+			record = append(record, valueText(v))
+		}
+		return record
 	}
-	return append(header, heldOutDerivation(s, names).columns()...)
+	predicted, derived := ofLabels("predicted_"), heldOutDerivation(s, labels)
+	if s.Number {
+		predicted = []string{"number"}
+	}
+	put(true, []string{"row"}, func(r []string, i int) []string { return append(r, strconv.FormatUint(uint64(s.Row[i]), 10)) })
+	put(len(s.Names) > 0, []string{"name"}, func(r []string, i int) []string { return append(r, s.Names[i]) })
+	put(len(s.Fold) > 0, []string{"fold"}, func(r []string, i int) []string { return append(r, strconv.Itoa(int(s.Fold[i]))) })
+	put(true, ofLabels("true_"), func(r []string, i int) []string { return texts(r, s.TruthOf(i)) })
+	put(true, predicted, func(r []string, i int) []string { return texts(r, s.PredictedOf(i)) })
+	put(s.Type.Classes, []string{"true_class"}, func(r []string, i int) []string {
+		return append(r, labels[dataset.Greatest(s.TruthOf(i))])
+	})
+	put(len(s.True) > 0, []string{"true_number"}, func(r []string, i int) []string { return append(r, units.InFull(s.True[i])) })
+	put(true, derived.columns(), func(r []string, i int) []string { return derived.fields(r, s.PredictedOf(i)) })
+	return all
 }
 
 // heldOutDerivation says what is derived from the predictions of a set.
