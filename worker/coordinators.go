@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -36,11 +34,10 @@ const (
 )
 
 // coordinators knows the addresses of coordinators and asks them what a worker must know of its
-// cluster. It learns further addresses from their answers, and keeps those in the worker's folder.
-// One goroutine at a time uses it.
+// cluster. It learns further addresses from their answers. One goroutine at a time uses it.
 type coordinators struct {
 	addresses []string // the addresses of --join come first
-	joined    string   // the addresses of --join, separated by spaces
+	joined    int      // the number of addresses of --join
 	nats      []string // to use instead of what the coordinators name; empty: theirs
 	http      *http.Client
 	scheme    string // of URLs
@@ -50,20 +47,16 @@ type coordinators struct {
 	refused []string // why coordinators refused the worker in the last round, if none accepted it
 	rounds  int      // rounds in a row that were refused
 	warned  string   // the reasons that were logged last
-
-	folder *folder           // nil: learnt addresses are not kept
-	saved  known             // what its file says
-	of     map[string]string // by address that is known only from the file: the cluster that it counts for
 }
 
 func newCoordinators(cfg *Config) *coordinators {
 	c := &coordinators{
-		http: &http.Client{Transport: cfg.TLS.Transport(&http.Transport{})}, scheme: cfg.TLS.URLScheme(), net: cfg.Net, nats: cfg.NATS, log: cfg.Log, of: make(map[string]string),
+		http: &http.Client{Transport: cfg.TLS.Transport(&http.Transport{})}, scheme: cfg.TLS.URLScheme(), net: cfg.Net, nats: cfg.NATS, log: cfg.Log,
 	}
 	for _, a := range cfg.Join {
 		c.learn(joinAddress(a))
 	}
-	c.joined = strings.Join(c.addresses, " ")
+	c.joined = len(c.addresses)
 	return c
 }
 
@@ -71,7 +64,6 @@ func (c *coordinators) close() { c.http.CloseIdleConnections() }
 
 // learn adds an address that a coordinator, or the configuration, named.
 func (c *coordinators) learn(address string) {
-	delete(c.of, address)
 	if address != "" && !slices.Contains(c.addresses, address) {
 		c.addresses = append(c.addresses, address)
 	}
@@ -114,13 +106,6 @@ func (c *coordinators) pause(usual time.Duration) time.Duration {
 // errRefused is wrapped by the error about a coordinator that answers, but does not accept the worker.
 var errRefused = errors.New("the coordinator refuses this worker")
 
-// answer is the answer of one coordinator.
-type answer struct {
-	cluster *protocol.Cluster // nil if there is err
-	err     error
-	kept    bool // true if the address is known only from the worker's folder
-}
-
 // ask asks every coordinator that is known, at once, and returns the answers that come in time, or
 // until one is enough. A coordinator that knows no leader waits half of the time for one. The error
 // says why nobody answers.
@@ -139,25 +124,28 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 	}
 	wait := fmt.Sprintf("&wait_ms=%d", (within / 2).Milliseconds()) // for a leader
 	asked := len(c.addresses)
+	type answer struct {
+		cluster *protocol.Cluster // nil if there is err
+		err     error
+	}
 	answers := make(chan answer, asked)
 	for _, address := range c.addresses {
-		cluster := c.of[address]
 		go func() {
-			a, err := c.askOne(ctx, address, cluster, wait)
-			answers <- answer{a, err, cluster != ""}
+			a, err := c.askOne(ctx, address, wait)
+			answers <- answer{a, err}
 		}()
 	}
-	var came []answer
+	var list []*protocol.Cluster
 	var refused []string
 	var other, failed error // about another version, which ends the worker; all errors
 	for range asked {       // all, so that no goroutine is left behind
 		a := <-answers
 		switch {
 		case a.err == nil:
-			if !a.kept && enough(a.cluster) {
+			if enough(a.cluster) {
 				cancel()
 			}
-			came = append(came, a)
+			list = append(list, a.cluster)
 		case errors.Is(a.err, ErrVersion):
 			other = cmp.Or(other, a.err)
 		}
@@ -167,7 +155,6 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 		failed = errors.Join(failed, a.err)
 	}
 	slices.Sort(refused)
-	list := preferred(came)
 	if len(list) == 0 {
 		if c.refused = refused; len(refused) > 0 {
 			c.rounds++
@@ -185,25 +172,8 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 			a.NATS = c.nats
 		}
 	}
-	c.keep(newest(list))
+	c.forget(newest(list))
 	return list, nil
-}
-
-// preferred leaves out the answers of coordinators that are known only from the folder, if the
-// others belong to another cluster: --join decides which cluster a worker serves.
-func preferred(came []answer) (list []*protocol.Cluster) {
-	joined := ""
-	for _, a := range came {
-		if !a.kept {
-			joined = a.cluster.ID
-		}
-	}
-	for _, a := range came {
-		if !a.kept || joined == "" || a.cluster.ID == joined {
-			list = append(list, a.cluster)
-		}
-	}
-	return list
 }
 
 // newest returns the answer of the highest epoch; nil: there is none. Of two answers of the same
@@ -219,9 +189,8 @@ func newest(answers []*protocol.Cluster) *protocol.Cluster {
 	return best
 }
 
-// askOne asks the coordinator at an address. If cluster is not empty, it must be the id of its
-// cluster.
-func (c *coordinators) askOne(ctx context.Context, address, cluster, wait string) (*protocol.Cluster, error) {
+// askOne asks the coordinator at an address.
+func (c *coordinators) askOne(ctx context.Context, address, wait string) (*protocol.Cluster, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.scheme+"://"+address+protocol.ClusterLocal+wait, nil)
 	if err != nil {
 		return nil, err
@@ -253,9 +222,6 @@ func (c *coordinators) askOne(ctx context.Context, address, cluster, wait string
 	if err := json.Unmarshal(body, a); err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
-	if cluster != "" && a.ID != cluster { // the address is used by another cluster now
-		return nil, fmt.Errorf("%s: the coordinator there is now in cluster %s, but this worker is in cluster %s", address, a.ID, cluster)
-	}
 	return a, checkCluster(address, a)
 }
 
@@ -271,133 +237,16 @@ func checkCluster(address string, c *protocol.Cluster) error {
 	return nil
 }
 
-// knownName is the file of the coordinators of a worker's last cluster, in case all coordinators of
-// --join are replaced.
-//
-//	coppice worker's coordinators 1
-//	cluster 5f0c1c8a77aa
-//	join 10.0.0.1:7100 10.0.0.2:7100
-//	10.0.0.4:7100
-//
-// It counts only for the list of --join with which it was written. A worker with another list may
-// be meant for another cluster.
-const knownName = "COORDINATORS"
-
-const (
-	knownHead    = "coppice worker's coordinators 1"
-	maxKnown     = 64       // coordinators
-	maxKnownFile = 16 << 10 // bytes
-)
-
-// known is the content of the file.
-type known struct {
-	cluster   string // id
-	join      string // the addresses of --join, separated by spaces
-	addresses []string
-}
-
-func (k *known) encode() string {
-	return strings.Join(append([]string{knownHead, "cluster " + k.cluster, "join " + k.join}, k.addresses...), "\n") + "\n"
-}
-
-// parseKnown parses a file. Errors name the line.
-func parseKnown(text string) (k known, err error) {
-	lines := strings.Split(text, "\n")
-	if len(lines) < 4 || lines[0] != knownHead || lines[len(lines)-1] != "" {
-		return k, errors.New("the file ends too early, or has another version")
-	}
-	var ok bool
-	if k.cluster, ok = strings.CutPrefix(lines[1], "cluster "); !ok || protocol.CheckID(k.cluster) != nil {
-		return k, fmt.Errorf("line 2: want the name of the cluster, got %.80q", lines[1])
-	}
-	if k.join, ok = strings.CutPrefix(lines[2], "join "); !ok {
-		return k, fmt.Errorf("line 3: want the value of --join, got %.80q", lines[2])
-	}
-	k.addresses = lines[3 : len(lines)-1]
-	if len(k.addresses) > maxKnown {
-		return k, fmt.Errorf("the file lists %d coordinators, want at most %d", len(k.addresses), maxKnown)
-	}
-	for i, a := range k.addresses {
-		if err := protocol.CheckAddress(a); err != nil {
-			return k, fmt.Errorf("line %d: %.80q: %w", i+4, a, err)
-		}
-	}
-	return k, nil
-}
-
-// readKnown reads the file of a folder. Without a file it returns no addresses.
-func readKnown(f *folder) (k known, err error) {
-	file, err := os.Open(f.path(knownName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return k, nil
-	}
-	if err != nil {
-		return k, err
-	}
-	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, maxKnownFile+1))
-	if err == nil && len(b) > maxKnownFile {
-		err = fmt.Errorf("the file is larger than %d bytes", maxKnownFile)
-	}
-	if err != nil {
-		return k, err
-	}
-	return parseKnown(string(b))
-}
-
-// use adds the coordinators that a folder knows after the configured ones, and keeps in the folder
-// what is learnt. A file that cannot be read is ignored.
-func (c *coordinators) use(f *folder) {
-	c.folder = f
-	k, err := readKnown(f)
-	if err != nil {
-		c.log.Warn("the saved list of coordinators cannot be read; the worker knows only the coordinators of --join", "file", f.path(knownName), "error", err)
+// forget drops the addresses that are neither in an answer nor in --join. An answer without a leader drops none, because
+// its coordinator may be cut off from the others.
+func (c *coordinators) forget(a *protocol.Cluster) {
+	if a.Leader == "" || len(a.Coordinators) == 0 {
 		return
 	}
-	c.saved = k
-	if len(k.addresses) > 0 && k.join != c.joined {
-		c.log.Info("--join has changed, so the saved list of coordinators is not used", "before", k.join, "cluster", k.cluster)
-		return
-	}
-	for _, a := range k.addresses {
-		if !slices.Contains(c.addresses, a) {
-			c.addresses = append(c.addresses, a)
-			c.of[a] = k.cluster
-		}
-	}
-}
-
-// keep saves the coordinators that an answer names, if they have changed. If the answer names a
-// leader, it also forgets the addresses that are neither there nor in --join. An answer without a
-// leader may name coordinators of long ago, so it counts only if none is known.
-func (c *coordinators) keep(a *protocol.Cluster) {
-	if a.Leader != "" && len(a.Coordinators) > 0 {
-		configured := strings.Fields(c.joined)
-		c.addresses = slices.DeleteFunc(c.addresses, func(address string) bool {
-			named := slices.ContainsFunc(a.Coordinators, func(m protocol.MemberEntry) bool { return m.HTTP == address })
-			if named || slices.Contains(configured, address) {
-				return false
-			}
-			delete(c.of, address)
-			return true
-		})
-	}
-	k := known{cluster: a.ID, join: c.joined}
-	for _, m := range a.Coordinators {
-		if protocol.CheckAddress(m.HTTP) == nil && len(k.addresses) < maxKnown {
-			k.addresses = append(k.addresses, m.HTTP)
-		}
-	}
-	same := k.cluster == c.saved.cluster && k.join == c.saved.join
-	if c.folder == nil || len(k.addresses) == 0 || protocol.CheckID(k.cluster) != nil ||
-		same && (a.Leader == "" || slices.Equal(k.addresses, c.saved.addresses)) {
-		return
-	}
-	if err := c.folder.write(knownName, k.encode()); err != nil {
-		c.log.Warn("the list of coordinators could not be saved", "error", err)
-		return
-	}
-	c.saved = k
+	learnt := slices.DeleteFunc(c.addresses[c.joined:], func(address string) bool {
+		return !slices.ContainsFunc(a.Coordinators, func(m protocol.MemberEntry) bool { return m.HTTP == address })
+	})
+	c.addresses = c.addresses[:c.joined+len(learnt)]
 }
 
 // leadership is what a worker knows of its leader. It decides nothing about orders: jobs knows the

@@ -104,7 +104,7 @@ func FuzzClusterAnswer(f *testing.F) {
 		body.Store(&b)
 		var answer *protocol.Cluster
 		var err error
-		allocs.AtMost(t, 128*len(b)+1<<20, "an answer", func() { answer, err = j.askOne(t.Context(), j.addresses[0], "", "") })
+		allocs.AtMost(t, 128*len(b)+1<<20, "an answer", func() { answer, err = j.askOne(t.Context(), j.addresses[0], "") })
 		if err == nil && (answer.ID == "" || len(answer.NATS) == 0 || answer.Heartbeat <= 0 || answer.Protocol != protocol.Version) {
 			t.Fatalf("joined by %s", b)
 		}

@@ -126,7 +126,6 @@ func openWorker(cfg Config) (*worker, error) {
 		_, found := slices.BinarySearch(*list, serial)
 		return found
 	})
-	w.sessions.coordinators.use(folder)
 	w.leader.changed = w.sessions.check
 	return w, nil
 }
