@@ -27,18 +27,6 @@ type folds struct {
 	round    round.Round
 }
 
-func newFolds(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
-	t := &folds{job: j, samples: m.Rows}
-	if state == nil {
-		return t, nil
-	}
-	encoded, err := readOutcomes(state, j.Folds)
-	if err != nil || encoded == nil {
-		return t, err
-	}
-	return t, t.decode(encoded)
-}
-
 // SubJob returns the job of one fold of a job of folds.
 func SubJob(j *round.Job, fold int) *round.Job {
 	child := *j
@@ -188,10 +176,16 @@ func appendOutcomes(dst []byte, encoded [][]byte) ([]byte, error) {
 	return fields.Append(dst, stateVersion, func(l *fields.List) { outcomesOf(l, &encoded, len(encoded)) })
 }
 
-// readOutcomes reads what appendOutcomes wrote of so many sub-jobs. It returns nil if the outcomes were not known.
-func readOutcomes(b []byte, count int) (encoded [][]byte, err error) {
-	err = fields.Read(b, stateVersion, func(l *fields.List) { outcomesOf(l, &encoded, count) })
-	return encoded, err
+// restoreOutcomes gives decode what appendOutcomes wrote of so many sub-jobs, if the outcomes were known.
+func restoreOutcomes(state []byte, count int, decode func(encoded [][]byte) error) error {
+	if state == nil {
+		return nil
+	}
+	var encoded [][]byte
+	if err := fields.Read(state, stateVersion, func(l *fields.List) { outcomesOf(l, &encoded, count) }); err != nil || encoded == nil {
+		return err
+	}
+	return decode(encoded)
 }
 
 func outcomesOf(l *fields.List, encoded *[][]byte, count int) {
@@ -221,21 +215,6 @@ type cells struct {
 
 // phaseFailed is the phase of a run that failed.
 const phaseFailed = "failed"
-
-func newCells(j *round.Job, state []byte) (Finisher, error) {
-	if err := checkCells(j); err != nil {
-		return nil, err
-	}
-	t := &cells{job: j, tasks: j.Cells.Count()}
-	if state == nil {
-		return t, nil
-	}
-	encoded, err := readOutcomes(state, t.tasks)
-	if err != nil || encoded == nil {
-		return t, err
-	}
-	return t, t.decode(encoded)
-}
 
 func checkCells(j *round.Job) error {
 	if j.Folds > 0 {

@@ -42,9 +42,14 @@ func New(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
 	}
 	switch {
 	case j.Cells != nil:
-		return newCells(j, state)
+		if err := checkCells(j); err != nil {
+			return nil, err
+		}
+		t := &cells{job: j, tasks: j.Cells.Count()}
+		return t, restoreOutcomes(state, t.tasks, t.decode)
 	case j.Folds > 0:
-		return newFolds(j, m, state)
+		t := &folds{job: j, samples: m.Rows}
+		return t, restoreOutcomes(state, j.Folds, t.decode)
 	}
 	a, err := registry.Find(j.Algorithm)
 	if err != nil {
@@ -152,27 +157,14 @@ func (t *single) TakeResult(unit int, part []byte) error {
 	return nil
 }
 
-// Outcome implements Finisher.
-func (t *single) Outcome() (*Outcome, error) {
-	return t.outcome(func(o *Outcome, m algorithms.Model, provenance []byte) error {
-		switch {
-		case t.job.NoModel:
-			o.ModelDigest = modelfile.Digest(t.job.Algorithm, m.Tensors())
-		case t.model != nil: // as it was evaluated
-			o.Model, o.ModelDigest = modelfile.SetProvenance(t.model, provenance)
-			t.model = nil
-		default:
-			o.Model, o.ModelDigest = modelfile.Encode(t.job.Algorithm, m.Tensors(), provenance)
-		}
-		return nil
-	})
-}
-
 // provenanceRoom is the memory for the provenance of a model file, which mostly fits.
 const provenanceRoom = 16 << 10
 
-// outcome makes the outcome; write writes the model file.
-func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance []byte) error) (*Outcome, error) {
+// Outcome implements Finisher.
+func (t *single) Outcome() (*Outcome, error) { return t.outcome(nil) }
+
+// outcome makes the outcome, with the model file unless w is there to write it to.
+func (t *single) outcome(w io.Writer) (*Outcome, error) {
 	if t.phase != phaseDone {
 		return nil, errors.New("the job is not finished yet")
 	}
@@ -208,7 +200,18 @@ func (t *single) outcome(write func(o *Outcome, m algorithms.Model, provenance [
 	if err != nil {
 		return nil, fmt.Errorf("the model's provenance cannot be written: %w", err)
 	}
-	return o, write(o, m, provenance)
+	switch {
+	case w != nil:
+		o.ModelDigest, err = modelfile.Write(w, t.job.Algorithm, m.Tensors(), provenance)
+	case t.job.NoModel:
+		o.ModelDigest = modelfile.Digest(t.job.Algorithm, m.Tensors())
+	case t.model != nil: // as it was evaluated
+		o.Model, o.ModelDigest = modelfile.SetProvenance(t.model, provenance)
+		t.model = nil
+	default:
+		o.Model, o.ModelDigest = modelfile.Encode(t.job.Algorithm, m.Tensors(), provenance)
+	}
+	return o, err
 }
 
 // stateVersion is the version of the fields of both kinds of states.
@@ -259,14 +262,10 @@ func ShareModel(t Finisher, k round.Kernel) {
 // WriteOutcome is t.Outcome but writes the model file to w and leaves Outcome.Model
 // empty. For a job of folds it writes nothing: the models are in Outcome.Folds.
 func WriteOutcome(t Finisher, w io.Writer) (*Outcome, error) {
-	s, ok := t.(*single)
-	if !ok {
-		return t.Outcome()
+	if s, ok := t.(*single); ok {
+		return s.outcome(w)
 	}
-	return s.outcome(func(o *Outcome, m algorithms.Model, provenance []byte) (err error) {
-		o.ModelDigest, err = modelfile.Write(w, s.job.Algorithm, m.Tensors(), provenance)
-		return err
-	})
+	return t.Outcome()
 }
 
 // FitsWeights returns an error, a *param.Error if a setting is at fault, if the weights that a job
