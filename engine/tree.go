@@ -154,18 +154,13 @@ func (t *Tree) addAll(units []*round.Partial) *round.Partial {
 			num.Add32(units[i].F32, units[i+step].F32)
 		}
 	}
-	sum := t.take(&t.sums)
-	sum.F64, units[0].F64 = units[0].F64, sum.F64
-	sum.F32, units[0].F32 = units[0].F32, sum.F32
 	var lists [1 << groupLevel]num.Rows
 	most := 0
 	for i, p := range units {
 		lists[i] = num.Rows{Values: p.Values, Index: p.Index, Later: p.Later}
 		most += len(p.Index)
 	}
-	most = min(most, t.shape.Rows)
-	sum.Index = slices.Grow(sum.Index, most)[:most]
-	sum.Values = slices.Grow(sum.Values, most*t.shape.Width)[:most*t.shape.Width]
+	sum := t.sumOf(units[0], most)
 	var n int
 	n, t.rows = num.SumRows(sum.Values, sum.Index, lists[:len(units)], t.shape.Width, t.rows)
 	sum.Index, sum.Values = sum.Index[:n], sum.Values[:n*t.shape.Width]
@@ -202,17 +197,23 @@ func (t *Tree) add(level int, left, right *round.Partial) *round.Partial {
 		t.release(level, right)
 		return left
 	}
-	sum := t.take(&t.sums)
-	sum.F64, left.F64 = left.F64, sum.F64
-	sum.F32, left.F32 = left.F32, sum.F32
+	sum := t.sumOf(left, len(left.Index)+len(right.Index))
 	sum.Lent, sum.Message, left.Message = left.Lent, left.Message, nil
-	most := min(t.shape.Rows, len(left.Index)+len(right.Index))
-	sum.Index = slices.Grow(sum.Index, most)[:most]
-	sum.Values = slices.Grow(sum.Values, most*t.shape.Width)[:most*t.shape.Width]
 	n := num.MergeRows(sum.Values, sum.Index, left.Values, right.Values, left.Index, right.Index, t.shape.Width)
 	sum.Index, sum.Values = sum.Index[:n], sum.Values[:n*t.shape.Width]
 	t.release(level, left)
 	t.release(level, right)
+	return sum
+}
+
+// sumOf returns a partial with the dense values of p, which gets other memory for them, and with room for most rows.
+func (t *Tree) sumOf(p *round.Partial, most int) *round.Partial {
+	sum := t.take(&t.sums)
+	sum.F64, p.F64 = p.F64, sum.F64
+	sum.F32, p.F32 = p.F32, sum.F32
+	most = min(most, t.shape.Rows)
+	sum.Index = slices.Grow(sum.Index, most)[:most]
+	sum.Values = slices.Grow(sum.Values, most*t.shape.Width)[:most*t.shape.Width]
 	return sum
 }
 

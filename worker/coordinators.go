@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -35,11 +34,10 @@ const (
 )
 
 // coordinators knows the addresses of coordinators and asks them what a worker must know of its
-// cluster. It learns further addresses from their answers, and keeps those in the worker's folder.
-// One goroutine at a time uses it.
+// cluster. It learns further addresses from their answers. One goroutine at a time uses it.
 type coordinators struct {
 	addresses []string // the addresses of --join come first
-	joined    string   // the addresses of --join, separated by spaces
+	joined    int      // the number of addresses of --join
 	nats      []string // to use instead of what the coordinators name; empty: theirs
 	http      *http.Client
 	scheme    string // of URLs
@@ -49,20 +47,16 @@ type coordinators struct {
 	refused []string // why coordinators refused the worker in the last round, if none accepted it
 	rounds  int      // rounds in a row that were refused
 	warned  string   // the reasons that were logged last
-
-	folder *folder           // nil: learnt addresses are not kept
-	saved  known             // what its file says
-	of     map[string]string // by address that is known only from the file: the cluster that it counts for
 }
 
 func newCoordinators(cfg *Config) *coordinators {
 	c := &coordinators{
-		http: &http.Client{Transport: cfg.TLS.Transport(&http.Transport{})}, scheme: cfg.TLS.URLScheme(), net: cfg.Net, nats: cfg.NATS, log: cfg.Log, of: make(map[string]string),
+		http: &http.Client{Transport: cfg.TLS.Transport(&http.Transport{})}, scheme: cfg.TLS.URLScheme(), net: cfg.Net, nats: cfg.NATS, log: cfg.Log,
 	}
 	for _, a := range cfg.Join {
 		c.learn(joinAddress(a))
 	}
-	c.joined = strings.Join(c.addresses, " ")
+	c.joined = len(c.addresses)
 	return c
 }
 
@@ -70,7 +64,6 @@ func (c *coordinators) close() { c.http.CloseIdleConnections() }
 
 // learn adds an address that a coordinator, or the configuration, named.
 func (c *coordinators) learn(address string) {
-	delete(c.of, address)
 	if address != "" && !slices.Contains(c.addresses, address) {
 		c.addresses = append(c.addresses, address)
 	}
@@ -113,13 +106,6 @@ func (c *coordinators) pause(usual time.Duration) time.Duration {
 // errRefused is wrapped by the error about a coordinator that answers, but does not accept the worker.
 var errRefused = errors.New("the coordinator refuses this worker")
 
-// answer is the answer of one coordinator.
-type answer struct {
-	cluster *protocol.Cluster // nil if there is err
-	err     error
-	kept    bool // true if the address is known only from the worker's folder
-}
-
 // ask asks every coordinator that is known, at once, and returns the answers that come in time, or
 // until one is enough. A coordinator that knows no leader waits half of the time for one. The error
 // says why nobody answers.
@@ -138,25 +124,28 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 	}
 	wait := fmt.Sprintf("&wait_ms=%d", (within / 2).Milliseconds()) // for a leader
 	asked := len(c.addresses)
+	type answer struct {
+		cluster *protocol.Cluster // nil if there is err
+		err     error
+	}
 	answers := make(chan answer, asked)
 	for _, address := range c.addresses {
-		cluster := c.of[address]
 		go func() {
-			a, err := c.askOne(ctx, address, cluster, wait)
-			answers <- answer{a, err, cluster != ""}
+			a, err := c.askOne(ctx, address, wait)
+			answers <- answer{a, err}
 		}()
 	}
-	var came []answer
+	var list []*protocol.Cluster
 	var refused []string
 	var other, failed error // about another version, which ends the worker; all errors
 	for range asked {       // all, so that no goroutine is left behind
 		a := <-answers
 		switch {
 		case a.err == nil:
-			if !a.kept && enough(a.cluster) {
+			if enough(a.cluster) {
 				cancel()
 			}
-			came = append(came, a)
+			list = append(list, a.cluster)
 		case errors.Is(a.err, ErrVersion):
 			other = cmp.Or(other, a.err)
 		}
@@ -166,7 +155,6 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 		failed = errors.Join(failed, a.err)
 	}
 	slices.Sort(refused)
-	list := preferred(came)
 	if len(list) == 0 {
 		if c.refused = refused; len(refused) > 0 {
 			c.rounds++
@@ -184,25 +172,8 @@ func (c *coordinators) ask(ctx context.Context, within time.Duration, enough fun
 			a.NATS = c.nats
 		}
 	}
-	c.keep(newest(list))
+	c.forget(newest(list))
 	return list, nil
-}
-
-// preferred leaves out the answers of coordinators that are known only from the folder, if the
-// others belong to another cluster: --join decides which cluster a worker serves.
-func preferred(came []answer) (list []*protocol.Cluster) {
-	joined := ""
-	for _, a := range came {
-		if !a.kept {
-			joined = a.cluster.ID
-		}
-	}
-	for _, a := range came {
-		if !a.kept || joined == "" || a.cluster.ID == joined {
-			list = append(list, a.cluster)
-		}
-	}
-	return list
 }
 
 // newest returns the answer of the highest epoch; nil: there is none. Of two answers of the same
@@ -218,9 +189,8 @@ func newest(answers []*protocol.Cluster) *protocol.Cluster {
 	return best
 }
 
-// askOne asks the coordinator at an address. If cluster is not empty, it must be the id of its
-// cluster.
-func (c *coordinators) askOne(ctx context.Context, address, cluster, wait string) (*protocol.Cluster, error) {
+// askOne asks the coordinator at an address.
+func (c *coordinators) askOne(ctx context.Context, address, wait string) (*protocol.Cluster, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.scheme+"://"+address+protocol.ClusterLocal+wait, nil)
 	if err != nil {
 		return nil, err
@@ -252,9 +222,6 @@ func (c *coordinators) askOne(ctx context.Context, address, cluster, wait string
 	if err := json.Unmarshal(body, a); err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
 	}
-	if cluster != "" && a.ID != cluster { // the address is used by another cluster now
-		return nil, fmt.Errorf("%s: the coordinator there is now in cluster %s, but this worker is in cluster %s", address, a.ID, cluster)
-	}
 	return a, checkCluster(address, a)
 }
 
@@ -270,131 +237,211 @@ func checkCluster(address string, c *protocol.Cluster) error {
 	return nil
 }
 
-// knownName is the file of the coordinators of a worker's last cluster, in case all coordinators of
-// --join are replaced.
-//
-//	coppice worker's coordinators 1
-//	cluster 5f0c1c8a77aa
-//	join 10.0.0.1:7100 10.0.0.2:7100
-//	10.0.0.4:7100
-//
-// It counts only for the list of --join with which it was written. A worker with another list may
-// be meant for another cluster.
-const knownName = "COORDINATORS"
+// forget drops the addresses that are neither in an answer nor in --join. An answer without a leader drops none, because
+// its coordinator may be cut off from the others.
+func (c *coordinators) forget(a *protocol.Cluster) {
+	if a.Leader == "" || len(a.Coordinators) == 0 {
+		return
+	}
+	learnt := slices.DeleteFunc(c.addresses[c.joined:], func(address string) bool {
+		return !slices.ContainsFunc(a.Coordinators, func(m protocol.MemberEntry) bool { return m.HTTP == address })
+	})
+	c.addresses = c.addresses[:c.joined+len(learnt)]
+}
+
+// leadership is what a worker knows of its leader. It decides nothing about orders: jobs knows the
+// highest leader epoch.
+type leadership struct {
+	*env
+	changed func() // is called after a change
+
+	mu      sync.Mutex // guards what follows
+	cluster string     // the id of the cluster that the jobs are of; empty: none
+	epoch   uint64     // the highest leader epoch of an announcement, or of a leader that the session has moved to
+	name    string     // the coordinator that leads; empty: none has announced itself under epoch
+	heard   time.Time  // when the leader was heard last, or when the wait for it began
+	vacant  bool       // true if it said that it does not lead any longer
+	refused string     // why the leader does not use this worker; empty: it does
+	twins   string     // the addresses of this worker and of another one with its id; empty: there is none
+}
+
+// hears takes an announcement of the highest epoch. It ignores the announcement if a later leader
+// was heard meanwhile, in another session. isNew is true if the leader is new to this worker.
+func (l *leadership) hears(m *protocol.Lead) (isNew bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m.Epoch < l.epoch {
+		return false
+	}
+	l.epoch = m.Epoch
+	l.heard, l.vacant = time.Now(), m.Coordinator == ""
+	switch {
+	case l.vacant:
+		l.log.Info("the leader has stepped down", "coordinator", l.name, "epoch", m.Epoch)
+		l.name = ""
+		l.changed()
+	case l.name != m.Coordinator:
+		l.name, isNew = m.Coordinator, true
+		l.log.Info("the worker has a new leader", "coordinator", m.Coordinator, "epoch", m.Epoch)
+		l.changed()
+	}
+	if reason := m.Refused[l.id]; reason != l.refused {
+		l.refused = reason
+		if reason != "" {
+			l.log.Error("the leader refuses this worker", "reason", reason)
+		}
+	}
+	if both := m.Twins[l.id]; both != l.twins {
+		if l.twins = both; both != "" {
+			l.log.Error("another worker has the same id; give one of them another --id, and a folder of its own", "addresses", both)
+		}
+	}
+	return isNew
+}
+
+// expect makes the worker one of a cluster, and reports whether it was one of another. The wait for
+// a leader of an epoch begins again; 0: of any. If the epoch is new, nobody has announced itself
+// under it.
+func (l *leadership) expect(cluster string, epoch uint64) (another bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	another = l.cluster != cluster
+	if another {
+		l.cluster, l.epoch, l.name, l.refused = cluster, 0, "", ""
+	}
+	if epoch > l.epoch {
+		l.epoch, l.name = epoch, ""
+	}
+	l.heard, l.vacant = time.Now(), false
+	return another
+}
+
+// silence returns for how long no leader was heard.
+func (l *leadership) silence() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.heard)
+}
+
+// trouble says why no orders come; empty: they do.
+func (l *leadership) trouble(limits protocol.Timeouts) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch silence := time.Since(l.heard); {
+	case silence > limits.LeaderLost:
+		return fmt.Sprintf("the worker has not heard from a leader for %v", silence.Round(time.Second))
+	case l.refused != "":
+		return "the leader refuses this worker: " + l.refused
+	case l.name == "":
+		return "the worker has not heard from a leader yet"
+	}
+	return ""
+}
+
+// leaderState is what a worker decides by which leader to follow, and at which NATS server.
+type leaderState struct {
+	epoch  uint64 // the highest seen
+	leader string // the coordinator that announced itself under it; empty: none has
+	server string // the NATS server of the session; empty: it is not connected
+
+	silent bool // true if the leader was not heard for too long, or said that it does not lead any longer
+	lost   bool // true if it was not heard for so long that the cluster may be elsewhere
+
+	tried    uint64 // the epoch of the session's latest attempt to move, or of its beginning
+	mayRetry bool   // true if that is long enough ago to try again
+}
+
+// state returns what the worker decides by now.
+func (l *leadership) state(s *session, epoch uint64) leaderState {
+	server := s.conn.ServerName()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	silence := time.Since(l.heard)
+	return leaderState{
+		epoch: epoch, leader: l.name, server: server,
+		silent: l.vacant || silence >= s.limits.LeaderSilent, lost: silence >= s.limits.LeaderLost,
+		tried: s.tried, mayRetry: !time.Now().Before(s.stayUntil),
+	}
+}
+
+// decision is what a worker does with its session.
+type decision int
 
 const (
-	knownHead    = "coppice worker's coordinators 1"
-	maxKnown     = 64       // coordinators
-	maxKnownFile = 16 << 10 // bytes
+	stays      decision = iota
+	moves               // to the NATS server of the leader that an answer names
+	ends                // the cluster has its NATS elsewhere, or is another one
+	startsOver          // it ends, and jobs and epochs are forgotten: the cluster began an empty log
 )
 
-// known is the content of the file.
-type known struct {
-	cluster   string // id
-	join      string // the addresses of --join, separated by spaces
-	addresses []string
+// shouldAsk reports whether a worker should ask the coordinators who leads: it does not hear its
+// leader, or it is connected to another server than the leader's. embedded is true if coordinators
+// have NATS servers of their own.
+func (s *leaderState) shouldAsk(embedded bool) bool {
+	if s.silent {
+		return true
+	}
+	return embedded && s.leader != "" && s.server != s.leader && s.mayMove(s.epoch)
 }
 
-func (k *known) encode() string {
-	return strings.Join(append([]string{knownHead, "cluster " + k.cluster, "join " + k.join}, k.addresses...), "\n") + "\n"
+// mayMove reports whether a session may move under an epoch. Unless mayRetry is true, the epoch
+// must be higher than at the latest attempt. Otherwise a worker could go to and fro between two
+// coordinators.
+func (s *leaderState) mayMove(epoch uint64) bool { return s.mayRetry || epoch > s.tried }
+
+// isEnough reports whether an answer is enough, whatever the others say: it names a later leader
+// than all before, or the leader that is heard.
+func (s *leaderState) isEnough(c *protocol.Cluster) bool {
+	return c.Leader != "" && (c.Epoch > s.epoch || c.Epoch == s.epoch && !s.silent && c.Leader == s.leader)
 }
 
-// parseKnown parses a file. Errors name the line.
-func parseKnown(text string) (k known, err error) {
-	lines := strings.Split(text, "\n")
-	if len(lines) < 4 || lines[0] != knownHead || lines[len(lines)-1] != "" {
-		return k, errors.New("the file ends too early, or has another version")
+// decide decides by the answers of coordinators, and returns the answer that decided. It is the one
+// of the highest epoch, because orders of lower epochs do not count, from whatever server they
+// come. Answers of another cluster count only if there are no others.
+func (s *leaderState) decide(now *protocol.Cluster, answers []*protocol.Cluster) (decision, *protocol.Cluster) {
+	// Another cluster may have taken over an address.
+	own := slices.DeleteFunc(slices.Clone(answers), func(c *protocol.Cluster) bool { return c.ID != now.ID })
+	if len(own) > 0 {
+		answers = own
 	}
-	var ok bool
-	if k.cluster, ok = strings.CutPrefix(lines[1], "cluster "); !ok || protocol.CheckID(k.cluster) != nil {
-		return k, fmt.Errorf("line 2: want the name of the cluster, got %.80q", lines[1])
+	c := newest(answers)
+	switch {
+	case c == nil:
+		return stays, nil
+	case s.lost && c.ID != now.ID:
+		return ends, c
+	case s.lost && s.startedOver(answers):
+		return startsOver, c
+	case c.ID == now.ID && s.follows(c):
+		return moves, c
+	case s.lost && !slices.Equal(slices.Sorted(slices.Values(now.NATS)), slices.Sorted(slices.Values(c.NATS))):
+		return ends, c
 	}
-	if k.join, ok = strings.CutPrefix(lines[2], "join "); !ok {
-		return k, fmt.Errorf("line 3: want the value of --join, got %.80q", lines[2])
+	return stays, c
+}
+
+// follows reports whether the session should move to the server of the leader that an answer names.
+func (s *leaderState) follows(c *protocol.Cluster) bool {
+	embeds := func(m protocol.MemberEntry) bool { return m.ID == c.Leader && slices.Contains(c.NATS, m.NATS) }
+	switch {
+	case c.Leader == "" || c.Epoch < s.epoch || c.Leader == s.server || !slices.ContainsFunc(c.Coordinators, embeds):
+		return false
+	case c.Epoch == s.epoch && !s.silent && c.Leader != s.leader: // an epoch has one leader, which is heard
+		return false
 	}
-	k.addresses = lines[3 : len(lines)-1]
-	if len(k.addresses) > maxKnown {
-		return k, fmt.Errorf("the file lists %d coordinators, want at most %d", len(k.addresses), maxKnown)
-	}
-	for i, a := range k.addresses {
-		if err := protocol.CheckAddress(a); err != nil {
-			return k, fmt.Errorf("line %d: %.80q: %w", i+4, a, err)
+	return s.mayMove(c.Epoch)
+}
+
+// startedOver reports whether a majority of the coordinators know only lower epochs than the
+// highest one seen, and one of them hears a leader. Then they began an empty log at the same
+// addresses. A minority may be cut off from the others, or may be starting.
+func (s *leaderState) startedOver(answers []*protocol.Cluster) bool {
+	leads, of := false, 1
+	for _, c := range answers {
+		if c.Epoch >= s.epoch {
+			return false
 		}
+		leads, of = leads || c.Leader != "", max(of, len(c.Coordinators))
 	}
-	return k, nil
-}
-
-// readKnown reads the file of a folder. Without a file it returns no addresses.
-func readKnown(f *folder) (k known, err error) {
-	file, err := os.Open(f.path(knownName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return k, nil
-	}
-	if err != nil {
-		return k, err
-	}
-	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, maxKnownFile+1))
-	if err == nil && len(b) > maxKnownFile {
-		err = fmt.Errorf("the file is larger than %d bytes", maxKnownFile)
-	}
-	if err != nil {
-		return k, err
-	}
-	return parseKnown(string(b))
-}
-
-// use adds the coordinators that a folder knows after the configured ones, and keeps in the folder
-// what is learnt. A file that cannot be read is ignored.
-func (c *coordinators) use(f *folder) {
-	c.folder = f
-	k, err := readKnown(f)
-	if err != nil {
-		c.log.Warn("the saved list of coordinators cannot be read; the worker knows only the coordinators of --join", "file", f.path(knownName), "error", err)
-		return
-	}
-	c.saved = k
-	if len(k.addresses) > 0 && k.join != c.joined {
-		c.log.Info("--join has changed, so the saved list of coordinators is not used", "before", k.join, "cluster", k.cluster)
-		return
-	}
-	for _, a := range k.addresses {
-		if !slices.Contains(c.addresses, a) {
-			c.addresses = append(c.addresses, a)
-			c.of[a] = k.cluster
-		}
-	}
-}
-
-// keep saves the coordinators that an answer names, if they have changed. If the answer names a
-// leader, it also forgets the addresses that are neither there nor in --join. An answer without a
-// leader may name coordinators of long ago, so it counts only if none is known.
-func (c *coordinators) keep(a *protocol.Cluster) {
-	if a.Leader != "" && len(a.Coordinators) > 0 {
-		configured := strings.Fields(c.joined)
-		c.addresses = slices.DeleteFunc(c.addresses, func(address string) bool {
-			named := slices.ContainsFunc(a.Coordinators, func(m protocol.MemberEntry) bool { return m.HTTP == address })
-			if named || slices.Contains(configured, address) {
-				return false
-			}
-			delete(c.of, address)
-			return true
-		})
-	}
-	k := known{cluster: a.ID, join: c.joined}
-	for _, m := range a.Coordinators {
-		if protocol.CheckAddress(m.HTTP) == nil && len(k.addresses) < maxKnown {
-			k.addresses = append(k.addresses, m.HTTP)
-		}
-	}
-	same := k.cluster == c.saved.cluster && k.join == c.saved.join
-	if c.folder == nil || len(k.addresses) == 0 || protocol.CheckID(k.cluster) != nil ||
-		same && (a.Leader == "" || slices.Equal(k.addresses, c.saved.addresses)) {
-		return
-	}
-	if err := c.folder.write(knownName, k.encode()); err != nil {
-		c.log.Warn("the list of coordinators could not be saved", "error", err)
-		return
-	}
-	c.saved = k
+	return leads && len(answers) > of/2
 }

@@ -146,8 +146,8 @@ func (x *executor) run() {
 			x.help(other)
 			continue
 		}
-		a := x.step(batch.Event{Kind: batch.Free, Executor: x.pool.kind})
-		for a != nil {
+		a, _ := x.step(&batch.Free{Executor: x.pool.kind}).(batch.Compute)
+		for a.Assignment != nil {
 			a = x.compute(a)
 		}
 	}
@@ -162,8 +162,8 @@ type addressed interface {
 
 var errFault = errors.New("worker: a shard's file cannot be read")
 
-// compute computes a task and reports how it ended. It returns the next one; nil: there is none.
-func (x *executor) compute(a *batch.Action) (next *batch.Action) {
+// compute computes a task and reports how it ended. It returns the next one, without an assignment if there is none.
+func (x *executor) compute(a batch.Compute) (next batch.Compute) {
 	j, w := x.jobs, a.Batch.Local.(*work)
 	j.busy.Add(1)
 	began := time.Now()
@@ -189,10 +189,10 @@ func (x *executor) compute(a *batch.Action) (next *batch.Action) {
 		}
 	}
 	j.busy.Add(-1)
-	next = x.step(batch.Event{Kind: batch.Ended, Batch: a.Batch, Index: a.Index, Took: took, Err: err})
+	next, _ = x.step(&batch.Ended{Assignment: a.Assignment, Took: took, Err: err}).(batch.Compute)
 	if errors.Is(err, errFault) { // the files are verified, or fetched, when the leader sets the job up again
 		j.cache.reverify(j.ctx, owner.manifest.Shards)
-		j.step(batch.Event{Kind: batch.Damaged, Job: owner.Job})
+		j.step(&batch.Damaged{Job: owner.Job})
 	}
 	return next
 }
@@ -240,7 +240,7 @@ func (x *executor) runKernel(p *round.Partial, w *work, index int) (err error) {
 
 // gather computes a task of a gather round, and hands its result to a storer, so that no executor
 // waits for a disk.
-func (x *executor) gather(w *work, a *batch.Action) error {
+func (x *executor) gather(w *work, a batch.Compute) error {
 	j, g := x.jobs, a.Task.Local.(*gathered)
 	j.procs.begin()
 	defer j.procs.end()
@@ -258,7 +258,7 @@ func (x *executor) gather(w *work, a *batch.Action) error {
 
 // result computes the result of a task of a gather round. A sub-job runs on the shards of its job,
 // from the checkpoint in the payload if there is one.
-func (x *executor) result(ctx context.Context, w *work, a *batch.Action) (part []byte, err error) {
+func (x *executor) result(ctx context.Context, w *work, a batch.Compute) (part []byte, err error) {
 	j := w.job
 	defer engine.Guard(&err, computing)
 	if err := ctx.Err(); err != nil {
@@ -292,17 +292,17 @@ func (x *executor) reporting(t *batch.Task) local.Options {
 		if p.Loss-p.Loss != 0 { // not a finite number
 			p.Loss = -1
 		}
-		stamp, reply := j.addressee(t)
+		to := j.request(t)
 		m := t.Local.(*gathered).progress.tell(protocol.Progress{
-			Stamp: stamp, Worker: j.id, Task: t.Number, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
+			Stamp: to.Stamp, Worker: j.id, Task: t.Number, Done: protocol.Work{Rounds: rounds, Steps: p.Step, Samples: p.Samples},
 			Steps: p.Steps, Most: p.MostSteps, Loss: p.Loss,
 		})
-		j.link.send(reply, m.Append(nil))
+		j.link.send(to.Reply, m.Append(nil))
 	}
 	checkpoint := func(at local.Checkpoint) {
-		stamp, reply := j.addressee(t)
-		m := protocol.Checkpoint{Stamp: stamp, Worker: j.id, Task: t.Number, Resume: protocol.Resume(at)}
-		j.link.send(reply, m.Append(nil))
+		to := j.request(t)
+		m := protocol.Checkpoint{Stamp: to.Stamp, Worker: j.id, Task: t.Number, Resume: protocol.Resume(at)}
+		j.link.send(to.Reply, m.Append(nil))
 	}
 	return local.Options{Kept: j.kept, Report: report, Checkpoint: checkpoint, CheckpointEvery: j.cfg.CheckpointEvery}
 }
@@ -338,6 +338,6 @@ func (x *executor) help(other *executor) {
 		owner.scratch[x.number] = nil // it may be in any state
 	}
 	j.busy.Add(-1)
-	x.step(batch.Event{Kind: batch.Helped, Job: owner.Job, Executor: x.pool.kind, Took: time.Since(began)})
+	x.step(&batch.Helped{Job: owner.Job, Executor: x.pool.kind, Took: time.Since(began)})
 	other.share.Leave()
 }

@@ -199,7 +199,7 @@ func TestJobsGiveKeptMemoryBack(t *testing.T) {
 	w.begin()
 	defer w.stop(nil)
 	for id := range uint64(2) {
-		w.orders.onSetup(&protocol.Setup{ID: id, Job: &round.Job{}, Manifest: &dataset.Manifest{Rows: 1, Shards: make([]dataset.ShardRef, 1)}})
+		w.jobs.step(&batch.Setup{Setup: &protocol.Setup{ID: id, Job: &round.Job{}, Manifest: &dataset.Manifest{Rows: 1, Shards: make([]dataset.ShardRef, 1)}}})
 		w.jobs.mu.Lock()
 		j := w.jobs.machine.Jobs()[id].Local.(*job)
 		w.jobs.mu.Unlock()
@@ -211,6 +211,6 @@ func TestJobsGiveKeptMemoryBack(t *testing.T) {
 	if w.jobs.kept.Used() != 10 {
 		t.Errorf("two jobs keep %d bytes of 15; one value has 10", w.jobs.kept.Used())
 	}
-	w.jobs.step(batch.Event{Kind: batch.Reset})
+	w.jobs.step(&batch.Reset{})
 	eventually(t, "forgotten jobs keep nothing", func() bool { return w.jobs.kept.Used() == 0 })
 }

@@ -47,7 +47,6 @@ const (
 //	FORMAT   names its kind and version
 //	LOCK     locked while a process uses the folder
 //	ID       the worker's random name
-//	COORDINATORS  the coordinators of the latest cluster (coordinators.go)
 //	shards/  the cache
 //	results/ results of gather rounds, until the leader has them; cleared at the start
 type folder struct {

@@ -47,8 +47,8 @@ func FuzzOrders(f *testing.F) {
 		if tooMuch(b) {
 			return
 		}
-		w.jobs.step(batch.Event{Kind: batch.Reset}) // an earlier leader, whatever was said since
-		w.orders.onSetup(setup)
+		w.jobs.step(&batch.Reset{}) // an earlier leader, whatever was said since
+		w.jobs.step(&batch.Setup{Setup: setup})
 		allocs.AtMost(t, 64*len(b)+orderSlack, "an order", func() {
 			if lead {
 				w.lead(bus.Message{Subject: "lead", Data: b})
@@ -83,7 +83,7 @@ func (r *running) stopFetching(t *testing.T) {
 	r.jobs.mu.Unlock()
 	for _, id := range ids {
 		if id != 40 {
-			r.jobs.step(batch.Event{Kind: batch.Forget, Order: batch.Order{Epoch: r.jobs.epoch(), ID: id}})
+			r.jobs.step(&batch.Forget{Forget: &protocol.Forget{Epoch: r.jobs.epoch(), Job: id}})
 		}
 	}
 }
@@ -104,7 +104,7 @@ func FuzzClusterAnswer(f *testing.F) {
 		body.Store(&b)
 		var answer *protocol.Cluster
 		var err error
-		allocs.AtMost(t, 128*len(b)+1<<20, "an answer", func() { answer, err = j.askOne(t.Context(), j.addresses[0], "", "") })
+		allocs.AtMost(t, 128*len(b)+1<<20, "an answer", func() { answer, err = j.askOne(t.Context(), j.addresses[0], "") })
 		if err == nil && (answer.ID == "" || len(answer.NATS) == 0 || answer.Heartbeat <= 0 || answer.Protocol != protocol.Version) {
 			t.Fatalf("joined by %s", b)
 		}

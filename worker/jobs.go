@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -51,7 +49,7 @@ type job struct {
 // work is the memory of a batch, also after it has retired.
 type work struct {
 	job  *job
-	run  protocol.Run
+	run  *protocol.Run // of the batch
 	vars round.Vars
 
 	mu   sync.Mutex // guards what follows between executors
@@ -60,14 +58,13 @@ type work struct {
 	part protocol.Partial // scratch of answer
 }
 
-// beginBatch prepares the memory of a batch. The message and the batch exchange their memory.
-func beginBatch(j *job, b *batch.Batch, run *protocol.Run) {
+// beginBatch prepares the memory of a batch.
+func beginBatch(b *batch.Batch) {
 	w, ok := b.Local.(*work)
 	if !ok {
-		w = &work{job: j}
+		w = &work{job: b.Job.Local.(*job), run: &b.Run}
 		b.Local = w
 	}
-	w.run, *run = *run, w.run
 	w.vars = w.vars[:0]
 	for _, v := range b.Values {
 		x := v.Local.(*value)
@@ -118,19 +115,11 @@ func (p *progress) again(s protocol.Stamp) (m protocol.Progress, ok bool) {
 	return p.tell(m), true
 }
 
-// drops counts messages that are dropped.
-type drops struct {
-	epoch     prometheus.Counter // of earlier leaders
-	late      prometheus.Counter // of earlier rounds
-	malformed prometheus.Counter
-}
-
 // jobs computes what the leader asks for. Package batch decides, and jobs performs its actions.
 // Quick actions are performed with the lock held. The goroutine that reported the event performs
 // the others, which send (see stepper).
 type jobs struct {
 	*env
-	drops   drops
 	cache   *cache
 	results *results
 	kept    *engine.DerivedMemory // derived values of all jobs
@@ -166,24 +155,24 @@ func (j *jobs) step(e batch.Event) { (&stepper{jobs: j}).step(e) }
 
 // hear reports a leader epoch, and returns whether messages of it count.
 func (j *jobs) hear(epoch uint64) bool {
-	j.step(batch.Event{Kind: batch.Heard, Order: batch.Order{Epoch: epoch}})
+	j.step(&batch.Heard{Epoch: epoch})
 	return epoch == j.epoch()
 }
 
 // reset forgets all jobs, and goes on from a leader epoch.
 func (j *jobs) reset(epoch uint64) {
-	j.step(batch.Event{Kind: batch.Reset, Order: batch.Order{Epoch: epoch}})
+	j.step(&batch.Reset{Epoch: epoch})
 }
 
 // apply applies an event, appends the actions that follow from it to list, and performs those
 // actions that are quick.
-func (j *jobs) apply(list []batch.Action, e *batch.Event) []batch.Action {
+func (j *jobs) apply(list []batch.Action, e batch.Event) []batch.Action {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	done := len(list)
-	list = j.machine.Step(list, *e)
-	for i := done; i < len(list); i++ {
-		switch a := &list[i]; a.Kind {
+	list = j.machine.Step(list, e)
+	for _, a := range list[done:] {
+		switch a := a.(type) {
 		case batch.Open:
 			x := j.newJob(a)
 			j.background.Go(func() { j.open(x) })
@@ -198,8 +187,7 @@ func (j *jobs) apply(list []batch.Action, e *batch.Event) []batch.Action {
 			}
 			x.kept.Load().Close()
 		case batch.Keep:
-			l, _ := a.Local.(*lent)
-			keepValue(a.Version, a.Bytes, l)
+			keepValue(a.Version)
 		case batch.KeepChunk:
 			keepChunk(a.Version, a.Index, a.Local.(*chunk))
 		case batch.Release:
@@ -207,20 +195,19 @@ func (j *jobs) apply(list []batch.Action, e *batch.Event) []batch.Action {
 				x.release(j.link.reuse)
 			}
 		case batch.Begin:
-			beginBatch(a.Job.Local.(*job), a.Batch, a.Run)
-			if !a.Batch.Local.(*work).run.Gather {
+			beginBatch(a.Batch)
+			if !a.Batch.Run.Gather {
 				j.procs.step()
 			}
 		case batch.Wake:
-			j.wake(a.Executor, a.N)
+			j.wake(a.Batch.Executor, a.Batch.Tasks())
 		case batch.Retire:
-			w := a.Batch.Local.(*work)
-			clear(w.vars) // its memory is kept
-			clear(w.run.Payload)
+			clear(a.Batch.Local.(*work).vars) // its memory is kept
+			clear(a.Batch.Run.Payload)
 		case batch.Compute:
 			if a.Task != nil {
 				g := new(gathered)
-				g.ctx, g.cancel = context.WithCancel(a.Job.Local.(*job).ctx)
+				g.ctx, g.cancel = context.WithCancel(a.Batch.Job.Local.(*job).ctx)
 				a.Task.Local = g
 			}
 		case batch.Stop:
@@ -235,7 +222,7 @@ func (j *jobs) apply(list []batch.Action, e *batch.Event) []batch.Action {
 }
 
 // newJob makes the job of an Open action.
-func (j *jobs) newJob(a *batch.Action) *job {
+func (j *jobs) newJob(a batch.Open) *job {
 	x := &job{
 		Job: a.Job, spec: a.Setup.Job, manifest: a.Setup.Manifest,
 		scratch: make([]any, int(batch.Executors)*j.cfg.Slots),
@@ -251,7 +238,7 @@ func (j *jobs) newJob(a *batch.Action) *job {
 func (j *jobs) open(x *job) {
 	j.procs.begin()
 	defer j.procs.end()
-	e := batch.Event{Kind: batch.Opened, Job: x.Job}
+	e := &batch.Opened{Job: x.Job}
 	if x.manifest.Rows > maxRows {
 		e.Err = fmt.Errorf("worker: the dataset has %d samples, a worker supports at most %d", x.manifest.Rows, maxRows)
 	} else {
@@ -283,7 +270,7 @@ func (j *jobs) fetchShard(x *job, index int) {
 	} else if f := (*batch.Failure)(nil); !errors.As(err, &f) {
 		err = batch.Passing(err)
 	}
-	j.step(batch.Event{Kind: batch.Fetched, Job: x.Job, Index: index, Err: err})
+	j.step(&batch.Fetched{Job: x.Job, Index: index, Err: err})
 }
 
 // addShard opens a shard and adds it to its job. If the shard does not match the manifest, its file
@@ -317,7 +304,7 @@ type computed struct {
 // store stores results until computed is closed.
 func (j *jobs) store() {
 	for c := range j.computed {
-		e := batch.Event{Kind: batch.Stored, Job: c.job.Job, Task: c.task, Bytes: len(c.part), Took: c.took}
+		e := &batch.Stored{Job: c.job.Job, Task: c.task, Bytes: len(c.part), Took: c.took}
 		var err error
 		if e.Digest, err = j.results.put(c.part); err != nil {
 			e.Err = batch.Passing(err)
@@ -326,11 +313,11 @@ func (j *jobs) store() {
 	}
 }
 
-// addressee returns the round and the subject for answers about a task of a gather round.
-func (j *jobs) addressee(t *batch.Task) (protocol.Stamp, string) {
+// request returns the latest request of a task of a gather round.
+func (j *jobs) request(t *batch.Task) batch.Request {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return t.Stamp, t.Reply
+	return t.Request
 }
 
 // stepper reports events to jobs, and sends what follows from them. One goroutine at a time uses
@@ -344,14 +331,12 @@ type stepper struct {
 }
 
 // step reports an event, and does what follows from it without the lock. If there is an action that
-// only the caller can do, it is returned: Compute, Keep, KeepChunk or RefuseMessage. It is valid
-// until the next step.
-func (s *stepper) step(e batch.Event) (left *batch.Action) {
+// only the caller can do, it is returned: Compute, Keep, KeepChunk or RefuseMessage.
+func (s *stepper) step(e batch.Event) (left batch.Action) {
 	j := s.jobs
-	clear(s.actions)
-	s.actions = j.apply(s.actions[:0], &e)
+	s.actions = j.apply(s.actions[:0], e)
 	for i := 0; i < len(s.actions); i++ { // answers append to it
-		switch a := &s.actions[i]; a.Kind {
+		switch a := s.actions[i].(type) {
 		case batch.Compute, batch.Keep, batch.KeepChunk, batch.RefuseMessage:
 			left = a
 		case batch.Need:
@@ -362,41 +347,45 @@ func (s *stepper) step(e batch.Event) (left *batch.Action) {
 		case batch.Fail:
 			f := batch.FailureOf(a.Err)
 			j.metrics.TasksFailed.Inc()
-			j.log.Warn("a task failed", "job", a.Stamp.Job, "round", a.Stamp.Round, "unit", a.Number, "permanent", f.Permanent, "reason", f)
-			m := protocol.Fail{Stamp: a.Stamp, Worker: j.id, Task: a.Number, Permanent: f.Permanent, NonFinite: f.NonFinite, Unable: f.Unable, Reason: f.Error()}
+			j.log.Warn("a task failed", "job", a.Stamp.Job, "round", a.Stamp.Round, "unit", a.Task, "permanent", f.Permanent, "reason", f)
+			m := protocol.Fail{Stamp: a.Stamp, Worker: j.id, Task: a.Task, Permanent: f.Permanent, NonFinite: f.NonFinite, Unable: f.Unable, Reason: f.Error()}
 			j.link.send(a.Reply, m.Append(nil))
 		case batch.Announce:
 			if m, ok := a.Task.Local.(*gathered).progress.again(a.Stamp); ok {
 				j.link.send(a.Reply, m.Append(nil))
 			}
 			m := protocol.Result{
-				Stamp: a.Stamp, Worker: j.id, Task: a.Number,
+				Stamp: a.Stamp, Worker: j.id, Task: a.Task.Number,
 				Compute: uint64(a.Took), Digest: a.Digest, Bytes: uint64(a.Bytes),
 			}
 			j.link.send(a.Reply, m.Append(nil))
 		case batch.Answer:
-			b := a.Batch
-			s.answer(b.Local.(*work), b.Reply)
-			s.actions = j.apply(s.actions, &batch.Event{Kind: batch.Answered, Batch: b})
-		case batch.Report:
-			j.report()
-		case batch.NoJobs:
-			j.cache.clearWanted()
-			if session := j.link.session.Load(); session != nil {
-				session.conn.Room().Release()
-			}
-		case batch.CountStale:
-			j.drops.epoch.Inc()
-		case batch.CountLate:
-			j.drops.late.Inc()
+			s.answer(a.Batch.Local.(*work), a.Batch.Reply)
+			s.actions = j.apply(s.actions, &batch.Answered{Batch: a.Batch})
 		case batch.RefuseJob:
-			j.log.Warn("a job is not set up, because too many jobs are in use", "job", a.ID, "jobs", batch.MaxBusyJobs)
+			j.log.Warn("a job is not set up, because too many jobs are in use", "job", a.Job, "jobs", batch.MaxBusyJobs)
+		case batch.Notice:
+			j.notice(a)
 		}
 	}
-	if left == nil {
-		clear(s.actions) // a stepper without work keeps no job in memory
-	}
+	clear(s.actions) // they keep jobs in memory
 	return left
+}
+
+func (j *jobs) notice(a batch.Notice) {
+	switch a {
+	case batch.Report:
+		j.report()
+	case batch.NoJobs:
+		j.cache.clearWanted()
+		if session := j.link.session.Load(); session != nil {
+			session.conn.Room().Release()
+		}
+	case batch.CountStale:
+		j.dropped("leader_epoch")
+	case batch.CountLate:
+		j.dropped("late")
+	}
 }
 
 // answer sends the maximal nodes of the reduction tree that a batch has filled (design section
@@ -421,4 +410,119 @@ func (s *stepper) answer(w *work, reply string) {
 		s.jobs.link.send(reply, s.buf)
 	})
 	p.Partial = nil
+}
+
+// processors says on how many processors goroutines should run. While a worker computes only tasks
+// of reduce rounds, which take a fraction of a millisecond, as many as it has slots are enough. With
+// one more that is idle, each message wakes a thread there that looks for work in vain. That takes
+// longer than a hop between goroutines. All other work (tasks of gather rounds, opening jobs,
+// fetching and verifying shards) has all processors, so that it does not hold up tasks.
+type processors struct {
+	set       func(n int) // nil if the number does not change
+	few, many int
+
+	mu    sync.Mutex // guards what follows
+	least bool       // true if few is in force
+	other int        // what goes on that is not a task of a reduce round
+	ended time.Time  // when such work ended last
+}
+
+// calmAfter is how long there must be no other work before few is enough. To change the number
+// stops all goroutines for some ten microseconds.
+const calmAfter = 50 * time.Millisecond
+
+// newProcessors is for a number of slots and of processors. The number does not change if set is
+// nil, or if there are not more processors than slots.
+func newProcessors(slots, all int, set func(int)) *processors {
+	if slots >= all {
+		set = nil
+	}
+	return &processors{set: set, few: slots, many: all, ended: time.Now()}
+}
+
+// begin says that other work begins, and end that it ends. They nest. The worker's stop
+// calls begin without end.
+func (p *processors) begin() {
+	if p.set == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.other++
+	if p.least {
+		p.least = false
+		p.set(p.many)
+	}
+}
+
+func (p *processors) end() {
+	if p.set == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.other--
+	p.ended = time.Now()
+}
+
+// step says that tasks of a reduce round have come.
+func (p *processors) step() {
+	if p.set == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.least && p.other == 0 && time.Since(p.ended) >= calmAfter {
+		p.least = true
+		p.set(p.few)
+	}
+}
+
+// backlog does things in the background, in order, and at most limit of them at the same time.
+type backlog[T comparable] struct {
+	limit   int
+	procs   *processors
+	work    func(T)
+	running *sync.WaitGroup // its goroutines
+
+	mu     sync.Mutex // guards what follows
+	queue  []T
+	queued map[T]bool // the things in queue
+	active int        // goroutines, at most limit
+}
+
+// add queues things, unless they are queued already.
+func (b *backlog[T]) add(things ...T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.queued == nil {
+		b.queued = make(map[T]bool)
+	}
+	for _, x := range things {
+		if !b.queued[x] {
+			b.queued[x] = true
+			b.queue = append(b.queue, x)
+		}
+	}
+	for range min(b.limit-b.active, len(b.queue)) {
+		b.active++
+		b.running.Go(b.run)
+	}
+}
+
+// run does what is queued until nothing is.
+func (b *backlog[T]) run() {
+	b.procs.begin()
+	defer b.procs.end()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.queue) > 0 {
+		x := b.queue[0]
+		b.queue = b.queue[1:]
+		delete(b.queued, x)
+		b.mu.Unlock()
+		b.work(x)
+		b.mu.Lock()
+	}
+	b.active--
 }

@@ -317,7 +317,7 @@ func TestNewerRoundSupersedes(t *testing.T) {
 	l.to(w, l.message(40, 3, r, allTasks(r.Tasks)))
 	l.to(w, l.message(40, 4, r, allTasks(r.Tasks)))
 	l.to(w, l.message(40, 3, r, allTasks(r.Tasks)))
-	eventually(t, "the late round is dropped", func() bool { return counter(w.jobs.drops.late) == 1 })
+	eventually(t, "the late round is dropped", func() bool { return counter(w.metrics.OrdersDropped.WithLabelValues("late")) == 1 })
 	open()
 	p := receive(t, "a part", l.parts)
 	if p.Round != 4 {
@@ -359,7 +359,7 @@ func TestEpochs(t *testing.T) {
 	if err := samePartial(p.Partial, sums[2]); err != nil || p.Epoch != 8 {
 		t.Errorf("epoch %d: %v", p.Epoch, err)
 	}
-	eventually(t, "four messages of the old leader are dropped", func() bool { return counter(w.jobs.drops.epoch) == 4 })
+	eventually(t, "four messages of the old leader are dropped", func() bool { return counter(w.metrics.OrdersDropped.WithLabelValues("leader_epoch")) == 4 })
 	if len(old.parts) > 0 {
 		t.Error("the old leader was answered")
 	}

@@ -178,7 +178,7 @@ func TestOthersTreesAreSent(t *testing.T) {
 	})
 	g.run(w)
 	g.lacks()
-	if got := counter(w.jobs.drops.malformed); got != 1 {
+	if got := counter(w.metrics.OrdersDropped.WithLabelValues("malformed")); got != 1 {
 		t.Errorf("%v messages were malformed", got)
 	}
 	g.send(w, all, nil)

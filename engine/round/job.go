@@ -1,6 +1,7 @@
 package round
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -163,9 +164,9 @@ func (c *Cells) Check(folds int, overlap bool) error {
 	if err := c.checkBudgets(); err != nil {
 		return err
 	}
-	if n := c.count(); n > MaxCells {
+	if n := c.Count(); n > MaxCells {
 		return fmt.Errorf("want at most %[2]d runs, got %[1]d", n, MaxCells)
-	} else if c.Again < 0 || int64(c.Again) > n {
+	} else if c.Again < 0 || c.Again > n {
 		return fmt.Errorf("the job has %d runs, but repeats %d runs of an earlier job", n, c.Again)
 	}
 	if c.PredictedRows < 0 || c.PredictedRows > MaxPredictedRows {
@@ -195,25 +196,16 @@ func (c *Cells) checkBudgets() error {
 	return nil
 }
 
-func (c *Cells) count() (n int64) {
-	for i := range c.Rows {
-		n += c.ofRow(i)
+// RowCount returns the number of runs of a row.
+func (c *Cells) RowCount(row int) int { return cmp.Or(len(c.Rows[row].Only), c.Repeats*c.Folds) }
+
+// Count returns the number of runs.
+func (c *Cells) Count() (n int) {
+	for row := range c.Rows {
+		n += c.RowCount(row)
 	}
 	return n
 }
-
-func (c *Cells) ofRow(row int) int64 {
-	if only := len(c.Rows[row].Only); only > 0 {
-		return int64(only)
-	}
-	return int64(c.Repeats) * int64(c.Folds)
-}
-
-// RowCount returns the number of runs of a row, for runs that Check passed.
-func (c *Cells) RowCount(row int) int { return int(c.ofRow(row)) }
-
-// Count returns the number of runs, for runs that Check passed.
-func (c *Cells) Count() int { return int(c.count()) }
 
 // whole reports whether each row is run for all folds.
 func (c *Cells) whole() bool {
@@ -272,16 +264,7 @@ func (r *CellRow) has(at int) bool {
 
 // All lists the runs, by task.
 func (c *Cells) All() []Cell {
-	list := make([]Cell, 0, c.Count())
-	for cell := range c.each {
-		list = append(list, cell)
-	}
-	return list
-}
-
-// each calls yield for each run, by task.
-func (c *Cells) each(yield func(Cell, bool) bool) {
-	passed := make([]int, len(c.Rows)) // of Only
+	list, passed := make([]Cell, 0, c.Count()), make([]int, len(c.Rows)) // of Only
 	for at := range c.Repeats * c.Folds {
 		for i := range c.Rows {
 			if only := c.Rows[i].Only; len(only) > 0 {
@@ -290,11 +273,10 @@ func (c *Cells) each(yield func(Cell, bool) bool) {
 				}
 				passed[i]++
 			}
-			if !yield(Cell{i, at / c.Folds, at % c.Folds}, true) {
-				return
-			}
+			list = append(list, Cell{i, at / c.Folds, at % c.Folds})
 		}
 	}
+	return list
 }
 
 // Index numbers the folds of all repeats.

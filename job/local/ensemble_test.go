@@ -39,7 +39,7 @@ func TestEnsembleLanes(t *testing.T) {
 // with the same outcome and does not train these members again.
 func TestEnsembleGoesOn(t *testing.T) {
 	d := artificial(t, 300)
-	job, err := d.open(resolve(t, d, ensembleOf(protocol.Spec{Folds: 2})))
+	job, err := Open(resolve(t, d, ensembleOf(protocol.Spec{Folds: 2})), d)
 	if err != nil {
 		t.Fatal(err)
 	}

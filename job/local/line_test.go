@@ -56,7 +56,7 @@ func TestSubJobGoesOn(t *testing.T) {
 	d := artificial(t, 200)
 	of := resolve(t, d, protocol.Spec{Folds: 2, Set: map[string]string{"steps": "300", "trees": "2", "depth": "3", "leaf_batches": "10"}})
 	j := pipeline.SubJob(of, 1)
-	parent, err := d.open(of)
+	parent, err := Open(of, d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,11 +3,14 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -72,7 +75,7 @@ type Checkpoint struct {
 
 // Run runs a job to its end, or until ctx is done.
 func Run(ctx context.Context, j *round.Job, d *Data, o Options) (*pipeline.Outcome, error) {
-	job, err := d.open(j)
+	job, err := Open(j, d)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +111,8 @@ func (o *Options) allows(k round.Kernel) error {
 	return nil
 }
 
-// open opens a job with all shards.
-func (d *Data) open(j *round.Job) (*open.Job, error) {
+// Open opens a job on the data, for SubJob.
+func Open(j *round.Job, d *Data) (*open.Job, error) {
 	blob := func(digest string, _ int64) ([]byte, error) {
 		if digest == j.Weights {
 			return d.Weights, nil
@@ -133,11 +136,7 @@ type runner struct {
 }
 
 func newRunner(job *open.Job, o *Options) *runner {
-	r := &runner{job: job, kept: o.Kept}
-	if r.kept == nil {
-		r.kept = engine.NewDerivedMemory(engine.DerivedLimit)
-	}
-	return r
+	return &runner{job: job, kept: cmp.Or(o.Kept, engine.NewDerivedMemory(engine.DerivedLimit))}
 }
 
 // run drives one job, whose sub-jobs come back here.
@@ -148,35 +147,35 @@ func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pi
 		return nil, err
 	}
 	pipeline.ShareModel(trainer, job.Kernel)
-	observe, tells := func(uint64, round.Trainer) error { return nil }, newTeller(&o)
-	f := &family{trainer: trainer, teller: tells, run: r.subJobs(job)}
-	if job.Spec.Folds == 0 && job.Spec.Cells == nil {
-		line, err := o.record(trainer)
-		if err != nil {
-			return nil, err
-		}
-		c := &checkpointer{o: &o, line: line, last: time.Now()}
-		observe = c.observer(line.observer(observe))
-		f.take = c.taker(trainer, tells)
-		defer func() { line.finish(outcome) }()
+	f := &family{o: &o, trainer: trainer, run: r.subJobs(job), rounds: o.Resume.Rounds, reported: time.Now(), saved: time.Now()}
+	if job.Spec.Folds > 0 || job.Spec.Cells != nil {
+		o.Points, o.Checkpoint = 0, nil
+	}
+	if err := f.record(); err != nil {
+		return nil, err
 	}
 	x := engine.NewLocal(job.Kernel, job.Data, o.Lanes, f.subJob)
 	x.UseMemory(r.kept)
 	x.OnResult(f.result)
 	defer x.ReleaseMemory()
 	f.Executor = r.spent.Measure(x, true)
-	err = engine.Drive(ctx, trainer, o.Resume.Rounds, f, tells.observer(observe))
-	if err != nil {
+	if err := engine.Drive(ctx, trainer, o.Resume.Rounds, f, f.observe); err != nil {
 		return nil, err
 	}
 	if job == r.job {
 		r.most = f.most
 	}
-	tells.end(trainer.Progress())
+	f.end()
 	if o.Model != nil {
-		return pipeline.WriteOutcome(trainer, o.Model)
+		outcome, err = pipeline.WriteOutcome(trainer, o.Model)
+	} else {
+		outcome, err = trainer.Outcome()
 	}
-	return trainer.Outcome()
+	if err == nil && f.curve != nil {
+		f.curve.End()
+		outcome.Curve = f.curve.Curve()
+	}
+	return outcome, err
 }
 
 // SubJob runs a sub-job, such as a fold, of the job that parent is, which has all shards. It
@@ -186,39 +185,31 @@ func SubJob(ctx context.Context, parent *open.Job, j *round.Job, o Options) ([]b
 	return newRunner(parent, &o).subJobs(parent)(ctx, j, o)
 }
 
-// child runs a sub-job in one lane, with a learning curve of at most o.Points points; others run
-// beside it.
-func (r *runner) subJob(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
-	if j.Folds > 0 || j.Cells != nil {
-		return nil, errors.New("a sub-job cannot have folds or runs of its own")
-	}
-	child, err := r.job.SubJob(j)
-	if err != nil {
-		return nil, err
-	}
-	o.Lanes = 1
-	outcome, err := r.run(ctx, child, o)
-	if err != nil {
-		return nil, err
-	}
-	return outcome.Encode()
-}
-
-// children returns what runs the sub-jobs of a job: of a job of runs those that fail have
-// outcomes too. Cells have curves where these are kept, and the jobs that a run consists of none.
-func (r *runner) subJobs(job *open.Job) subJobRunner {
-	cells, points := job.Spec.Cells, curve.FoldPoints
+// subJobs returns what runs the sub-jobs of a job, each in one lane, because others run at the same time. Of a job of runs,
+// those that fail have outcomes too. Runs have curves if these are kept, and the jobs that a run consists of have none.
+func (r *runner) subJobs(parent *open.Job) subJobRunner {
+	cells, points := parent.Spec.Cells, curve.FoldPoints
 	if cells != nil && !cells.Curves || cells == nil && r.job.Spec.Cells != nil {
 		points = 0
 	}
 	return func(ctx context.Context, j *round.Job, o Options) ([]byte, error) {
-		o.Points = points
-		part, err := r.subJob(ctx, j, o)
-		err = pipeline.NameFold(job.Spec, j, job.Data.Manifest, err)
-		if cells != nil && ofCell(ctx, err) {
-			return pipeline.FailedOutcome(err).Encode()
+		o.Points, o.Lanes = points, 1
+		var outcome *pipeline.Outcome
+		job, err := r.job.SubJob(j)
+		switch {
+		case err != nil:
+		case j.Folds > 0 || j.Cells != nil:
+			err = errors.New("a sub-job cannot have folds or runs of its own")
+		default:
+			outcome, err = r.run(ctx, job, o)
 		}
-		return part, err
+		if err = pipeline.NameFold(parent.Spec, j, parent.Data.Manifest, err); cells != nil && ofCell(ctx, err) {
+			outcome, err = pipeline.FailedOutcome(err), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return outcome.Encode()
 	}
 }
 
@@ -229,5 +220,189 @@ func ofCell(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && !errors.As(err, &fault)
 }
 
-// Open opens a job on the data, for Child.
-func Open(j *round.Job, d *Data) (*open.Job, error) { return d.open(j) }
+// checkpointEvery is the time between two checkpoints if Options.CheckpointEvery is not set.
+const checkpointEvery = 2 * time.Second
+
+// The least times between two calls of Options.Progress, and of Options.Report.
+const (
+	showEvery   = 100 * time.Millisecond
+	reportEvery = 500 * time.Millisecond
+)
+
+// subJobRunner runs a sub-job and returns its encoded outcome.
+type subJobRunner func(ctx context.Context, j *round.Job, o Options) ([]byte, error)
+
+// family is a job and the sub-jobs of the round that it is in. It implements
+// engine.Executor, to see the rounds, and runs the sub-jobs. It tells those who asked how far the job is, at most as often
+// as they want to hear. It asks the trainer only then, so that short rounds stay short.
+type family struct {
+	engine.Executor
+	o       *Options
+	trainer round.Trainer
+	run     subJobRunner
+	most    int // sub-jobs that a round had
+
+	rounds                 uint64 // folded
+	shown, reported, saved time.Time
+	state                  []byte          // memory of checkpoints
+	curve                  *curve.Recorder // nil: no learning curve is recorded
+	started                time.Time       // zero: points have no seconds
+
+	mu      sync.Mutex
+	subJobs []*round.Job
+	tasks   []round.TaskProgress // of a gather round
+	began   time.Time            // the round
+}
+
+// record begins or continues the curve of a job whose trainer begins or continues.
+func (f *family) record() error {
+	if f.o.Points == 0 {
+		return nil
+	}
+	var before *curve.Curve
+	if len(f.o.Resume.Curve) > 0 {
+		var err error
+		if before, err = curve.Decode(f.o.Resume.Curve); err != nil {
+			return err
+		}
+	}
+	if f.o.Timed {
+		f.started = time.Now()
+	}
+	f.curve = curve.NewRecorder(f.o.Points, before)
+	f.curve.Observe(f.trainer.Progress(), f.millis())
+	return nil
+}
+
+func (f *family) millis() int64 {
+	if f.started.IsZero() {
+		return curve.Unknown
+	}
+	return time.Since(f.started).Milliseconds()
+}
+
+// observe is called after each round.
+func (f *family) observe(rounds uint64, t round.Trainer) error {
+	f.rounds = rounds
+	f.tell(t.Progress)
+	if f.curve != nil {
+		f.curve.Follow(t, f.millis())
+	}
+	if f.o.Checkpoint == nil || time.Since(f.saved) < cmp.Or(f.o.CheckpointEvery, checkpointEvery) {
+		return nil
+	}
+	return f.save()
+}
+
+// save hands on the state.
+func (f *family) save() (err error) {
+	if f.state, err = f.trainer.AppendState(f.state[:0]); err != nil {
+		return err
+	}
+	at := Checkpoint{Rounds: f.rounds, State: f.state}
+	if f.curve != nil {
+		at.Curve = f.curve.Curve().Append(nil)
+	}
+	f.o.Checkpoint(at)
+	f.saved = time.Now()
+	return nil
+}
+
+// asked reports whether anybody wants to hear how far the job is.
+func (f *family) asked() bool { return f.o.Progress != nil || f.o.Report != nil }
+
+func (f *family) tell(progress func() round.Progress) {
+	if !f.asked() {
+		return
+	}
+	now := time.Now()
+	if f.o.Progress != nil && now.Sub(f.shown) >= showEvery {
+		f.shown = now
+		f.o.Progress(progress())
+	}
+	if f.o.Report != nil && now.Sub(f.reported) >= reportEvery {
+		f.reported = now
+		f.o.Report(f.rounds, progress())
+	}
+}
+
+// end tells of the end of the job. A job that stopped early has done all its steps.
+func (f *family) end() {
+	p := f.trainer.Progress()
+	p.Steps = p.Step
+	if f.o.Progress != nil {
+		f.o.Progress(p)
+	}
+	if f.o.Report != nil {
+		f.o.Report(f.rounds, p)
+	}
+}
+
+// Do implements engine.Executor.
+func (f *family) Do(ctx context.Context, n uint64, r *round.Round, res *round.Result) error {
+	f.subJobs = nil
+	how := r.Gather()
+	if how != nil && how.SubJob != nil { // each task has one child, for all who ask
+		for u := range r.Tasks {
+			f.subJobs = append(f.subJobs, how.SubJob(u))
+		}
+		of, same := *r, *how
+		same.SubJob = round.Jobs(f.subJobs...)
+		of.How, r = &same, &of
+	}
+	if f.most = max(f.most, len(f.subJobs)); how != nil {
+		f.tasks, f.began = make([]round.TaskProgress, r.Tasks), time.Now()
+		for u := range f.tasks {
+			f.tasks[u].Loss = -1
+			f.tasks[u].Done = how.Skips(u)
+		}
+	}
+	return f.Executor.Do(ctx, n, r, res)
+}
+
+// subJob runs one of the round's sub-jobs.
+func (f *family) subJob(ctx context.Context, j *round.Job) ([]byte, error) {
+	unit := slices.Index(f.subJobs, j)
+	f.put(unit, round.Progress{Loss: -1}, false)
+	part, err := f.run(ctx, j, Options{Progress: func(p round.Progress) { f.put(unit, p, false) }})
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	last := f.tasks[unit].Progress
+	f.mu.Unlock()
+	f.put(unit, last, true)
+	k, ok := f.trainer.(round.ResultTaker)
+	if f.o.Checkpoint == nil || !ok {
+		return part, nil
+	}
+	f.mu.Lock() // a job that goes on elsewhere does not run this sub-job again
+	defer f.mu.Unlock()
+	if err := k.TakeResult(unit, part); err != nil {
+		return part, err
+	}
+	return part, f.save()
+}
+
+// result notes how far a task without a sub-job is by its result. What is wrong with the result, Fold says.
+func (f *family) result(task int, result []byte) {
+	g, ok := f.trainer.(round.TaskReporter)
+	if !ok || f.subJobs != nil || !f.asked() {
+		return
+	}
+	if p, err := g.ResultProgress(result); err == nil {
+		f.put(task, p, true)
+	}
+}
+
+// put notes how far a task is, and tells how far all are together.
+func (f *family) put(task int, p round.Progress, done bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := &f.tasks[task]
+	t.Note(p, time.Since(f.began).Seconds())
+	t.Done = done
+	if g, ok := f.trainer.(round.TaskReporter); ok {
+		f.tell(func() round.Progress { return g.RoundProgress(f.tasks) })
+	}
+}

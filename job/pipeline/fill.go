@@ -162,8 +162,11 @@ func (f *fill) state(l *fields.List) {
 // missing of each, then the number of rows.
 func sumFeatures(dst []float64, u round.Task, d *dataset.Data) {
 	features := d.Manifest.Features
-	eachValue(u, d, func(row []float32) {
-		for i, v := range row {
+	eachRow(u, d, func(sparse bool, columns []uint32, values []float32) {
+		for i, v := range values {
+			if sparse {
+				i = int(columns[i])
+			}
 			if v != v {
 				dst[features+i]++
 			} else {
@@ -171,25 +174,17 @@ func sumFeatures(dst []float64, u round.Task, d *dataset.Data) {
 			}
 		}
 		dst[2*features]++
-	}, func(columns []uint32, values []float32) {
-		for k, v := range values {
-			if v != v {
-				dst[features+int(columns[k])]++
-			} else {
-				dst[columns[k]] += float64(v)
-			}
-		}
-		dst[2*features]++
 	})
 }
 
-// eachValue calls dense or sparse with the features of each of the task's rows.
-func eachValue(u round.Task, d *dataset.Data, dense func(row []float32), sparse func(columns []uint32, values []float32)) {
+// eachRow calls f with the features of each of the task's rows. Only a sparse row has columns.
+func eachRow(u round.Task, d *dataset.Data, f func(sparse bool, columns []uint32, values []float32)) {
 	for _, ref := range u.Rows(d) {
 		if shard := d.Shard(int(ref.Shard)); shard.Sparse {
-			sparse(shard.NonZeros(int(ref.Pos)))
+			columns, values := shard.NonZeros(int(ref.Pos))
+			f(true, columns, values)
 		} else {
-			dense(shard.Dense(int(ref.Pos)))
+			f(false, nil, shard.Dense(int(ref.Pos)))
 		}
 	}
 }
@@ -213,13 +208,15 @@ func countDigits(dst []float64, u round.Task, d *dataset.Data, v round.Vars) {
 		}
 	}
 	rows, listed := 0.0, make([]float64, n) // in sparse rows
-	eachValue(u, d, func(row []float32) {
-		for i, x := range row[from : from+n] {
-			if x == x {
-				add(i, x, 1)
+	eachRow(u, d, func(sparse bool, columns []uint32, values []float32) {
+		if !sparse {
+			for i, x := range values[from : from+n] {
+				if x == x {
+					add(i, x, 1)
+				}
 			}
+			return
 		}
-	}, func(columns []uint32, values []float32) {
 		rows++
 		for k, x := range values {
 			i := int(columns[k]) - from

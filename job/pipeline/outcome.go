@@ -6,8 +6,6 @@ package pipeline
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -109,7 +107,7 @@ type Counts struct {
 
 // Finisher is a Trainer that knows its outcome once it is done.
 type Finisher interface {
-	algorithms.Trainer
+	round.Trainer
 	Outcome() (*Outcome, error)
 }
 
@@ -210,16 +208,6 @@ func DecodeOutcome(b []byte) (*Outcome, error) {
 		}
 	}
 	return o, nil
-}
-
-// foldsDigest returns the model digest of a job of folds.
-func foldsDigest(folds []*Outcome) string {
-	h := sha256.New()
-	h.Write([]byte("coppice-folds\x00"))
-	for _, f := range folds {
-		h.Write([]byte(f.ModelDigest))
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Provenance says how the model of a model file was made. The model's digest does not cover

@@ -81,7 +81,6 @@ func TestDamagedStates(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotDoneHasNoOutcome, and a job of folds no model of its own.
 func TestWhatIsNotDoneHasNoOutcome(t *testing.T) {
 	for _, w := range []*work{artificial(t), folds(t)} {
 		tr, err := pipeline.New(w.job, w.data.Manifest, nil)
@@ -90,9 +89,6 @@ func TestWhatIsNotDoneHasNoOutcome(t *testing.T) {
 		}
 		if _, err := tr.Outcome(); err == nil {
 			t.Error("an outcome of a job that has not begun")
-		}
-		if _, err := tr.Model(); err == nil {
-			t.Error("a model of a job that has not begun")
 		}
 	}
 }

@@ -26,14 +26,6 @@ type folds struct {
 	outcomes []*Outcome
 }
 
-func newFolds(j *round.Job, m *dataset.Manifest, state []byte) (Finisher, error) {
-	t := &folds{job: j, samples: m.Rows}
-	if state == nil {
-		return t, nil
-	}
-	return t, t.restore(state)
-}
-
 // SubJob returns the job of one fold of a job of folds.
 func SubJob(j *round.Job, fold int) *round.Job {
 	child := *j
@@ -133,34 +125,38 @@ func (t *folds) RoundProgress(units []round.TaskProgress) round.Progress {
 	return SumFolds(units)
 }
 
-// Counters implements algorithms.Trainer: each fold counts for itself.
-func (t *folds) Counters() map[string]uint64 { return nil }
-
-// Model implements algorithms.Trainer: a job of folds has one model for each fold,
-// in its Outcome, and none of its own.
-func (t *folds) Model() (algorithms.Model, error) {
-	return nil, errors.New("a job with folds has no single model: each fold has its own")
-}
-
 // Outcome implements Finisher.
 func (t *folds) Outcome() (*Outcome, error) {
 	if t.outcomes == nil {
 		return nil, errors.New("the job is not finished yet")
 	}
-	o := &Outcome{ModelDigest: foldsDigest(t.outcomes), EvaluatedOn: t.outcomes[0].EvaluatedOn, Rows: t.outcomes[0].Rows, Added: addedOverFolds(t.outcomes)}
+	o := &Outcome{EvaluatedOn: t.outcomes[0].EvaluatedOn, Rows: t.outcomes[0].Rows, Added: addedOverFolds(t.outcomes)}
 	var reports, meanPredictors []measures.Report
 	var against []*measures.AgainstBaseline
+	digest, lossKnown, counters := sha256.New(), true, make(map[string]uint64)
+	digest.Write([]byte("coppice-folds\x00"))
 	for _, f := range t.outcomes {
+		digest.Write([]byte(f.ModelDigest))
 		o.Folds = append(o.Folds, withoutConfusion(f))
 		o.Steps += f.Steps
 		o.RefitSteps += f.RefitSteps
 		o.Samples += f.Samples
+		o.Loss += f.Loss / float64(len(t.outcomes))
+		lossKnown = lossKnown && f.Loss >= 0
 		reports = append(reports, f.Measures)
 		meanPredictors = append(meanPredictors, f.MeanPredictor)
 		against = append(against, f.Against)
-		o.count(f.Counters)
+		for name, n := range f.Counters {
+			counters[name] += n
+		}
 	}
-	o.Loss = meanLoss(t.outcomes)
+	if !lossKnown {
+		o.Loss = -1
+	}
+	if len(counters) > 0 {
+		o.Counters = counters
+	}
+	o.ModelDigest = hex.EncodeToString(digest.Sum(nil))
 	o.Measures, o.MeanPredictor = measures.OverFolds(reports), measures.OverFolds(meanPredictors)
 	o.Against = measures.PooledWithBaseline(against, t.samples)
 	var err error
@@ -168,48 +164,34 @@ func (t *folds) Outcome() (*Outcome, error) {
 	return o, err
 }
 
-// meanLoss is the mean of the folds' training losses; -1 if one is unknown.
-func meanLoss(folds []*Outcome) (mean float64) {
-	for _, f := range folds {
-		if f.Loss < 0 {
-			return -1
-		}
-		mean += f.Loss / float64(len(folds))
-	}
-	return mean
-}
-
-// count adds counters to the outcome's.
-func (o *Outcome) count(counters map[string]uint64) {
-	for name, n := range counters {
-		if o.Counters == nil {
-			o.Counters = make(map[string]uint64)
-		}
-		o.Counters[name] += n
-	}
-}
-
 // AppendState implements round.Trainer.
-func (t *folds) AppendState(dst []byte) ([]byte, error) {
-	return fields.Append(dst, stateVersion, t.state)
+func (t *folds) AppendState(dst []byte) ([]byte, error) { return appendOutcomes(dst, t.encoded) }
+
+// appendOutcomes appends the state of a job of sub-jobs: their encoded outcomes, once they are known.
+func appendOutcomes(dst []byte, encoded [][]byte) ([]byte, error) {
+	return fields.Append(dst, stateVersion, func(l *fields.List) { outcomesOf(l, &encoded, len(encoded)) })
 }
 
-// state lists the fields of the state: the encoded outcomes, once they are known.
-func (t *folds) state(l *fields.List) {
-	n := l.Count(len(t.encoded), t.job.Folds)
-	if l.Reading() && n > 0 {
-		t.encoded = make([][]byte, n)
+// restoreOutcomes gives decode what appendOutcomes wrote of so many sub-jobs, if the outcomes were known.
+func restoreOutcomes(state []byte, count int, decode func(encoded [][]byte) error) error {
+	if state == nil {
+		return nil
 	}
-	for i := range t.encoded {
-		l.Bytes(&t.encoded[i])
-	}
-}
-
-func (t *folds) restore(b []byte) error {
-	if err := fields.Read(b, stateVersion, t.state); err != nil || t.encoded == nil {
+	var encoded [][]byte
+	if err := fields.Read(state, stateVersion, func(l *fields.List) { outcomesOf(l, &encoded, count) }); err != nil || encoded == nil {
 		return err
 	}
-	return t.decode(t.encoded)
+	return decode(encoded)
+}
+
+func outcomesOf(l *fields.List, encoded *[][]byte, count int) {
+	n := l.Count(len(*encoded), count)
+	if l.Reading() && n > 0 {
+		*encoded = make([][]byte, n)
+	}
+	for i := range *encoded {
+		l.Bytes(&(*encoded)[i])
+	}
 }
 
 // cells runs the runs of an experiment on one dataset, as sub-jobs, in one gather round.
@@ -228,17 +210,6 @@ type cells struct {
 
 // phaseFailed is the phase of a run that failed.
 const phaseFailed = "failed"
-
-func newCells(j *round.Job, state []byte) (Finisher, error) {
-	if err := checkCells(j); err != nil {
-		return nil, err
-	}
-	t := &cells{job: j, tasks: j.Cells.Count()}
-	if state == nil {
-		return t, nil
-	}
-	return t, t.restore(state)
-}
 
 func checkCells(j *round.Job) error {
 	if j.Folds > 0 {
@@ -417,14 +388,6 @@ func (t *cells) CountedProgress(n round.TaskCounts) round.Progress {
 	return round.Progress{Step: uint64(n.Done), Steps: uint64(n.Tasks), Samples: n.Samples, Loss: -1, Phase: cellsPhase(n.Done, n.Running, n.Failed, n.NotRun)}
 }
 
-// Counters implements algorithms.Trainer: each run counts for itself.
-func (t *cells) Counters() map[string]uint64 { return nil }
-
-// Model implements algorithms.Trainer: runs have models, and the job has none of its own.
-func (t *cells) Model() (algorithms.Model, error) {
-	return nil, errors.New("a job of runs has no single model: each run has its own")
-}
-
 // Outcome implements Finisher. It has no measures: rows differ in algorithm and settings.
 func (t *cells) Outcome() (*Outcome, error) {
 	if !t.done {
@@ -448,26 +411,7 @@ func (t *cells) AppendState(dst []byte) ([]byte, error) {
 		}
 		encoded = append(encoded, b)
 	}
-	return fields.Append(dst, stateVersion, func(l *fields.List) { t.state(l, &encoded) })
-}
-
-// state lists the fields of the state: the encoded outcomes, once they are known.
-func (t *cells) state(l *fields.List, encoded *[][]byte) {
-	n := l.Count(len(*encoded), t.tasks)
-	if l.Reading() && n > 0 {
-		*encoded = make([][]byte, n)
-	}
-	for i := range *encoded {
-		l.Bytes(&(*encoded)[i])
-	}
-}
-
-func (t *cells) restore(b []byte) error {
-	var encoded [][]byte
-	if err := fields.Read(b, stateVersion, func(l *fields.List) { t.state(l, &encoded) }); err != nil || encoded == nil {
-		return err
-	}
-	return t.decode(encoded)
+	return appendOutcomes(dst, encoded)
 }
 
 // FailedOutcome is what a run ends with that failed.

@@ -22,7 +22,10 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/dataset/patches"
+	"github.com/coppice-ldl/coppice/dataset/write"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
@@ -257,4 +260,137 @@ func defaultLabels(n int) []string {
 		names[i] = "label_" + strconv.Itoa(i)
 	}
 	return names
+}
+
+// WriteHeldOut writes the true and the predicted distribution of each sample. w compresses if the format says so.
+func WriteHeldOut(w io.Writer, f write.Format, s *predictions.Set) error {
+	names := s.LabelNames
+	if len(names) == 0 {
+		names = defaultLabels(s.Labels)
+	}
+	if f == write.NPZ {
+		return heldOutNPZ(w, s, names)
+	}
+	return heldOutCSV(w, s, names)
+}
+
+// heldOutCSV writes a header and a line for each sample.
+func heldOutCSV(w io.Writer, s *predictions.Set, names []string) error {
+	buffer := bufio.NewWriterSize(w, 1<<16)
+	out, all := csv.NewWriter(buffer), heldOutColumns(s, names)
+	var record []string
+	for _, c := range all {
+		record = append(record, c.names...)
+	}
+	if err := out.Write(record); err != nil {
+		return err
+	}
+	for i := range s.Row {
+		record = record[:0]
+		for _, c := range all {
+			record = c.add(record, i)
+		}
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return cmp.Or(out.Error(), buffer.Flush())
+}
+
+// columns are columns of a CSV file.
+type columns struct {
+	names []string
+	add   func(record []string, i int) []string // appends the values of sample i
+}
+
+// heldOutColumns lists the columns row, name and fold, if samples have names and folds. Then come true_ and
+// predicted_ columns for each label (or the predicted number), the true class or number, and what is derived from the
+// prediction.
+func heldOutColumns(s *predictions.Set, labels []string) (all []columns) {
+	put := func(there bool, names []string, add func(record []string, i int) []string) {
+		if there {
+			all = append(all, columns{names, add})
+		}
+	}
+	distinct := columnNames(labels, []string{"class", "number"}) // labels of these names would have the same columns
+	ofLabels := func(prefix string) (names []string) {
+		for _, name := range distinct {
+			names = append(names, prefix+name)
+		}
+		return names
+	}
+	texts := func(record []string, values []float32) []string {
+		for _, v := range values {
+			record = append(record, valueText(v))
+		}
+		return record
+	}
+	predicted, derived := ofLabels("predicted_"), heldOutDerivation(s, labels)
+	if s.Number {
+		predicted = []string{"number"}
+	}
+	put(true, []string{"row"}, func(r []string, i int) []string { return append(r, strconv.FormatUint(uint64(s.Row[i]), 10)) })
+	put(len(s.Names) > 0, []string{"name"}, func(r []string, i int) []string { return append(r, s.Names[i]) })
+	put(len(s.Fold) > 0, []string{"fold"}, func(r []string, i int) []string { return append(r, strconv.Itoa(int(s.Fold[i]))) })
+	put(true, ofLabels("true_"), func(r []string, i int) []string { return texts(r, s.TruthOf(i)) })
+	put(true, predicted, func(r []string, i int) []string { return texts(r, s.PredictedOf(i)) })
+	put(s.Type.Classes, []string{"true_class"}, func(r []string, i int) []string {
+		return append(r, labels[dataset.Greatest(s.TruthOf(i))])
+	})
+	put(len(s.True) > 0, []string{"true_number"}, func(r []string, i int) []string { return append(r, units.InFull(s.True[i])) })
+	put(true, derived.columns(), func(r []string, i int) []string { return derived.fields(r, s.PredictedOf(i)) })
+	return all
+}
+
+// heldOutDerivation says what is derived from the predictions of a set.
+func heldOutDerivation(s *predictions.Set, names []string) *derivation {
+	if s.Number {
+		return &derivation{}
+	}
+	return &derivation{of: s.Type, labels: names}
+}
+
+// heldOutNPZ writes the arrays "rows" and "folds" (int64), "labels" and "predictions" (float32, samples x labels), the
+// arrays of heldOutTruth, "label_names" and "row_names".
+func heldOutNPZ(w io.Writer, s *predictions.Set, names []string) error {
+	z := npy.NewArchive(w)
+	err := writeInts(z, "rows", s.Row)
+	if err == nil && len(s.Fold) > 0 {
+		err = writeInts(z, "folds", s.Fold)
+	}
+	err = cmp.Or(err,
+		writeFloats(z, "labels", s.Truth, s.Labels), writeFloats(z, "predictions", s.Predicted, s.Width()),
+		heldOutTruth(z, s, names),
+		z.List("label_names", names),
+	)
+	if err == nil && len(s.Names) > 0 {
+		err = z.List("row_names", s.Names)
+	}
+	return cmp.Or(err, z.Close())
+}
+
+// heldOutTruth writes the true classes (true_class, int64) or the true numbers (true_number, float32), and what is
+// derived from the predictions.
+func heldOutTruth(z *npy.Archive, s *predictions.Set, names []string) error {
+	derived := derivedArrays{derivation: heldOutDerivation(s, names)}
+	var classes []int32
+	var numbers []float32
+	for i := range s.Row {
+		derived.add(s.PredictedOf(i))
+		if s.Type.Classes {
+			classes = append(classes, int32(dataset.Greatest(s.TruthOf(i))))
+		}
+		if len(s.True) > 0 {
+			numbers = append(numbers, float32(s.True[i]))
+		}
+	}
+	var err error
+	if s.Type.Classes {
+		err = writeInts(z, "true_class", classes)
+	}
+	if err == nil && numbers != nil {
+		err = writeFloats(z, "true_number", numbers, 1)
+	}
+	return cmp.Or(err, derived.write(z))
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -69,20 +70,16 @@ func (f *File) fill(values []*ast.MappingValueNode, algorithm string) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range texts {
-		if t.key == "algorithm" {
-			if err := f.set(t); err != nil {
-				return err
-			}
+	if at := slices.IndexFunc(texts, func(t text) bool { return t.key == "algorithm" }); at >= 0 {
+		if err := f.set(texts[at]); err != nil {
+			return err
 		}
+		texts = slices.Delete(texts, at, at+1)
 	}
 	if algorithm != "" {
 		f.Algorithm = algorithm
 	}
 	for _, t := range texts {
-		if t.key == "algorithm" {
-			continue
-		}
 		if err := f.set(t); err != nil {
 			return err
 		}
@@ -146,13 +143,8 @@ func (f *File) set(t text) error {
 }
 
 func (f *File) known(name string) bool {
-	for _, k := range common {
-		if k.Name == name {
-			return true
-		}
-	}
 	_, err := setting(f.Algorithm, name)
-	return err == nil
+	return err == nil || slices.ContainsFunc(common, func(k key) bool { return k.Name == name })
 }
 
 // Locate adds the file, line and column to an error about one of the file's

@@ -28,54 +28,59 @@ func (m *Machine) Jobs() map[uint64]*Job { return m.jobs }
 // Step applies an event, and appends to dst the actions that follow from it, in order.
 func (m *Machine) Step(dst []Action, e Event) []Action {
 	m.out = dst
-	switch e.Kind {
-	case Heard:
+	switch e := e.(type) {
+	case *Heard:
 		m.obey(e.Epoch)
-	case Setup:
+	case *Setup:
 		m.setup(e.Setup, e.Spec)
-	case Value:
-		if j := m.addressed(e.Epoch, e.ID); j != nil {
-			j.keep(&e)
+	case *Value:
+		if j := m.addressed(e.Epoch, e.Job); j != nil {
+			j.keep(e)
 		}
-	case Chunk:
-		if j := m.addressed(e.Epoch, e.ID); j != nil {
-			j.keepChunk(&e)
+	case *Chunk:
+		if j := m.addressed(e.Epoch, e.Job); j != nil {
+			j.keepChunk(e)
 		}
-	case Run:
-		m.run(e.Run, e.Reply)
-	case Forget:
-		if j := m.addressed(e.Epoch, e.ID); j != nil && len(e.Tasks) == 0 {
+	case *Run:
+		m.run(e.Run, Request{e.Stamp, e.Reply})
+	case *Forget:
+		if j := m.addressed(e.Epoch, e.Job); j != nil && len(e.Tasks) == 0 {
 			m.forget(j)
 		} else if j != nil {
-			j.stopTasks(e.Round, e.Tasks)
+			for _, unit := range e.Tasks {
+				if t := j.Task(e.Round, unit); t != nil {
+					j.giveUp(t)
+				}
+			}
 		}
-	case Opened:
-		e.Job.opened(&e)
-	case Fetched:
+	case *Opened:
+		e.Job.opened(e)
+	case *Fetched:
 		e.Job.fetched(e.Index, e.Err)
-	case Free:
+	case *Free:
 		m.begin(e.Executor)
-	case Ended:
-		if e.Batch.ended(&e); e.Batch.state != answering { // otherwise the executor sends first
-			m.begin(e.Batch.executor)
+	case *Ended:
+		b := e.Batch
+		if b.ended(e); b.state != answering { // otherwise the executor sends first
+			m.begin(b.Executor)
 		}
-	case Helped:
+	case *Helped:
 		e.Job.used[e.Executor] += e.Took
-	case Answered:
+	case *Answered:
 		e.Batch.retire()
-		m.begin(e.Batch.executor)
-	case Stored:
-		e.Job.stored(&e)
-	case ChunkLost:
+		m.begin(e.Batch.Executor)
+	case *Stored:
+		e.Job.stored(e)
+	case *ChunkLost:
 		if v := e.Version; v.chunks[e.Index] {
 			v.chunks[e.Index] = false
 			v.here--
 		}
-	case Damaged:
+	case *Damaged:
 		if !e.Job.forgotten {
 			m.forget(e.Job)
 		}
-	case Reset:
+	case *Reset:
 		for _, j := range m.sorted() {
 			m.forget(j)
 		}
@@ -95,15 +100,15 @@ func (m *Machine) sorted() []*Job {
 // because the next leader will ask for the same bytes.
 func (m *Machine) obey(epoch uint64) bool {
 	if epoch < m.epoch {
-		m.do(Action{Kind: CountStale})
+		m.do(CountStale)
 		return false
 	}
 	if epoch > m.epoch {
 		m.epoch = epoch
 		for _, j := range m.sorted() {
-			j.drop(func(b *Batch) bool { return b.executor == Reduce })
+			j.drop(func(b *Batch) bool { return b.Executor == Reduce })
 		}
-		m.do(Action{Kind: Report})
+		m.do(Report)
 	}
 	return true
 }
@@ -145,7 +150,7 @@ func (m *Machine) setup(s *protocol.Setup, spec string) {
 		}
 	}
 	if len(m.jobs) >= MaxBusyJobs {
-		m.do(Action{Kind: RefuseJob, ID: s.ID})
+		m.do(RefuseJob{s.ID})
 		return
 	}
 	m.orders++
@@ -158,11 +163,11 @@ func (m *Machine) setup(s *protocol.Setup, spec string) {
 		j.demand.shards += ref.Bytes
 	}
 	m.jobs[j.ID] = j
-	m.do(Action{Kind: Open, Job: j, Setup: s})
+	m.do(Open{j, s})
 }
 
 // run makes a batch of a Run message, or asks for what it needs.
-func (m *Machine) run(run *protocol.Run, reply string) {
+func (m *Machine) run(run *protocol.Run, from Request) {
 	if !m.obey(run.Epoch) {
 		return
 	}
@@ -172,7 +177,7 @@ func (m *Machine) run(run *protocol.Run, reply string) {
 		j = nil
 	}
 	if j == nil {
-		m.do(Action{Kind: Need, Stamp: run.Stamp, Reply: reply})
+		m.do(Need{Request: from})
 		return
 	}
 	m.orders++
@@ -183,8 +188,8 @@ func (m *Machine) run(run *protocol.Run, reply string) {
 	case run.Stamp != now:
 		// The leader knows whether the message was late, or whether it drives the job again from an
 		// earlier round.
-		m.do(Action{Kind: CountLate})
-		m.do(Action{Kind: Need, Stamp: run.Stamp, Reply: reply})
+		m.do(CountLate)
+		m.do(Need{Request: from})
 		return
 	}
 	var lacks []protocol.Ref // values that are not here, or not whole
@@ -194,20 +199,22 @@ func (m *Machine) run(run *protocol.Run, reply string) {
 		}
 	}
 	if lacks != nil {
-		m.do(Action{Kind: Need, Stamp: run.Stamp, Reply: reply, Refs: lacks})
+		m.do(Need{from, lacks})
 		return
 	}
-	j.accept(run, reply)
+	j.accept(run, from)
 }
 
 // forget ends a job and all that it has in work. It is closed when nothing uses it.
 func (m *Machine) forget(j *Job) {
 	delete(m.jobs, j.ID)
-	m.do(Action{Kind: Cancel, Job: j})
+	m.do(Cancel{j})
 	j.drop(func(*Batch) bool { return true })
-	j.stopAll(m.dropResult)
+	for _, unit := range slices.Sorted(maps.Keys(j.tasks)) {
+		j.giveUp(j.tasks[unit])
+	}
 	if len(m.jobs) == 0 {
-		m.do(Action{Kind: NoJobs})
+		m.do(NoJobs)
 	}
 	j.forgotten = true
 	j.closeUnused()
@@ -219,18 +226,18 @@ func (m *Machine) begin(x Executor) {
 	for len(m.ready[x]) > 0 {
 		b := m.ready[x][0]
 		for _, other := range m.ready[x][1:] {
-			if other.job.used[x] < b.job.used[x] {
+			if other.Job.used[x] < b.Job.used[x] {
 				b = other
 			}
 		}
-		m.clock[x] = max(m.clock[x], b.job.used[x])
-		t := b.tasks[b.next]
+		m.clock[x] = max(m.clock[x], b.Job.used[x])
+		t := &b.tasks[b.next]
 		b.next++
 		if b.next == len(b.tasks) {
 			b.unready()
 		}
-		if t.task == nil || !t.task.stopped {
-			m.do(Action{Kind: Compute, Job: b.job, Batch: b, Task: t.task, Index: t.index})
+		if t.Task == nil || !t.Task.stopped {
+			m.do(Compute{t})
 			return
 		}
 		b.left--

@@ -28,7 +28,7 @@ func check(m *Machine, all []*Job) error {
 	}
 	for x, list := range m.ready {
 		for _, b := range list {
-			if b.executor != Executor(x) || b.state != running || b.next >= len(b.tasks) {
+			if b.Executor != Executor(x) || b.state != running || b.next >= len(b.tasks) {
 				return fmt.Errorf("a ready batch has state %d and no task to begin", b.state)
 			}
 		}
@@ -72,7 +72,7 @@ func checkJob(m *Machine, j *Job) error {
 			users[v]++
 		}
 		for _, t := range b.tasks {
-			if b.executor == Reduce && b.Stamp == j.round {
+			if b.Executor == Reduce && b.Stamp == j.round {
 				if pending[t.number] {
 					return fmt.Errorf("two batches have task %d", t.number)
 				}
@@ -92,13 +92,13 @@ func checkJob(m *Machine, j *Job) error {
 }
 
 func checkBatch(m *Machine, b *Batch, waits int) error {
-	ready := slices.Contains(m.ready[b.executor], b)
+	ready := slices.Contains(m.ready[b.Executor], b)
 	switch {
 	case b.state == retired:
 		return fmt.Errorf("it is retired and live")
-	case b.job.forgotten && !b.dropped:
+	case b.Job.forgotten && !b.dropped:
 		return fmt.Errorf("its job is forgotten")
-	case b.executor == Reduce && !b.dropped && b.Stamp.Epoch != m.epoch:
+	case b.Executor == Reduce && !b.dropped && b.Stamp.Epoch != m.epoch:
 		return fmt.Errorf("it is of leader epoch %d, and the highest is %d", b.Stamp.Epoch, m.epoch)
 	case b.waits != waits || b.waits > 0 && b.state != waiting:
 		return fmt.Errorf("state %d: it waits for %d shards, counted are %d", b.state, waits, b.waits)
@@ -106,7 +106,7 @@ func checkBatch(m *Machine, b *Batch, waits int) error {
 		return fmt.Errorf("state %d, %d of %d tasks have begun, ready: %v", b.state, b.next, len(b.tasks), ready)
 	case b.state == running && b.left == 0 || b.state == running && b.left < len(b.tasks)-b.next:
 		return fmt.Errorf("%d tasks are left, and %d have not begun", b.left, len(b.tasks)-b.next)
-	case b.state == waiting && b.waits == 0 && b.job.state != opening:
+	case b.state == waiting && b.waits == 0 && b.Job.state != opening:
 		return fmt.Errorf("it waits for nothing")
 	case b.dropped && b.state == waiting:
 		return fmt.Errorf("it is dropped and waits")
@@ -160,8 +160,8 @@ func TestFailureOf(t *testing.T) {
 // opened returns a machine with a job that has no shards to fetch.
 func opened(c Config) (*Machine, *Job) {
 	m := New(c)
-	m.Step(nil, Event{Kind: Setup, Order: Order{Setup: &protocol.Setup{ID: 1, Manifest: &dataset.Manifest{}}, Spec: "a"}})
-	m.Step(nil, Event{Kind: Opened, Job: m.jobs[1]})
+	m.Step(nil, &Setup{&protocol.Setup{ID: 1, Manifest: &dataset.Manifest{}}, "a"})
+	m.Step(nil, &Opened{Job: m.jobs[1]})
 	return m, m.jobs[1]
 }
 
@@ -169,22 +169,22 @@ func opened(c Config) (*Machine, *Job) {
 func TestValueMemory(t *testing.T) {
 	m, j := opened(Config{Slots: 1})
 	put := func(version uint64) *Version {
-		a := m.Step(nil, Event{Kind: Value, Order: Order{ID: 1, Ref: protocol.Ref{ID: 3, Version: version}}, Bytes: 8})
-		return a[0].Version
+		a := m.Step(nil, &Value{Job: 1, Ref: protocol.Ref{ID: 3, Version: version}, Bytes: 8})
+		return a[0].(Keep).Version
 	}
 	first := put(1)
 	put(2)
 	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1, Round: 1}, Of: 1, Tasks: []uint32{0}, Refs: []protocol.Ref{{ID: 3, Version: 1}}}
-	m.Step(nil, Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
+	m.Step(nil, &Run{run, "r"})
 	third := put(3)
 	for version := uint64(4); version < 6; version++ {
 		if v := put(version); v == first {
 			t.Fatal("memory that a batch reads serves another version")
 		}
 	}
-	m.Step(nil, Event{Kind: Free})
-	m.Step(nil, Event{Kind: Ended, Batch: j.live[0]})
-	m.Step(nil, Event{Kind: Answered, Batch: j.live[0]})
+	begun := m.Step(nil, &Free{})[0].(Compute)
+	m.Step(nil, &Ended{Assignment: begun.Assignment})
+	m.Step(nil, &Answered{j.live[0]})
 	if v := put(6); v != first && v != third {
 		t.Error("memory that nothing reads does not serve another version")
 	}
@@ -197,7 +197,7 @@ func TestValuesAreBounded(t *testing.T) {
 		if !j.values.room(id, 10) {
 			t.Fatalf("value %d has no room", id)
 		}
-		j.keep(&Event{Order: Order{Ref: protocol.Ref{ID: id}}, Bytes: 10})
+		j.keep(&Value{Ref: protocol.Ref{ID: id}, Bytes: 10})
 	}
 	if j.values.room(protocol.MaxVars, 1) || !j.values.room(3, 1) {
 		t.Error("one value too many has room, or a newer version has not")
@@ -210,9 +210,9 @@ func TestValuesAreBounded(t *testing.T) {
 // TestTooLarge: a batch is refused if its partials would take more memory than those of any job, permanently and with the
 // number; or if a task on the whole dataset, or a sub-job, would take more than --memory.
 func TestTooLarge(t *testing.T) {
-	units := func(n, step int) (list []entry) {
+	units := func(n, step int) (list []Assignment) {
 		for i := range n {
-			list = append(list, entry{number: uint32(i * step)})
+			list = append(list, Assignment{number: uint32(i * step)})
 		}
 		return list
 	}
@@ -226,7 +226,7 @@ func TestTooLarge(t *testing.T) {
 		{Batch{partial: 8 << 21, of: 1 << 12, tasks: units(1<<12, 1)}, true},
 		{Batch{partial: 8 << 27, of: 16, tasks: units(16, 1)}, false},
 	} {
-		_, x.b.job = opened(Config{Slots: 2})
+		_, x.b.Job = opened(Config{Slots: 2})
 		err := x.b.tooLarge()
 		if (err == nil) != x.ok || err != nil && (!FailureOf(err).Permanent || !strings.Contains(err.Error(), fmt.Sprint(x.b.partial))) {
 			t.Errorf("%d tasks of %d with %d bytes: %v", len(x.b.tasks), x.b.of, x.b.partial, err)
@@ -237,13 +237,13 @@ func TestTooLarge(t *testing.T) {
 		b     Batch
 		ok    bool
 	}{
-		{4999, Batch{executor: Gather, scope: round.Whole}, false},
-		{4999, Batch{executor: Gather}, true},
-		{5000, Batch{executor: Gather, scope: round.Whole}, true},
-		{0, Batch{executor: Gather, scope: round.Whole}, true},
+		{4999, Batch{Executor: Gather, scope: round.Whole}, false},
+		{4999, Batch{Executor: Gather}, true},
+		{5000, Batch{Executor: Gather, scope: round.Whole}, true},
+		{0, Batch{Executor: Gather, scope: round.Whole}, true},
 	} {
-		_, x.b.job = opened(Config{Worker: "w", Memory: x.limit})
-		x.b.job.demand.arrays, x.b.job.demand.purpose = 5000, "2 matrices"
+		_, x.b.Job = opened(Config{Worker: "w", Memory: x.limit})
+		x.b.Job.demand.arrays, x.b.Job.demand.purpose = 5000, "2 matrices"
 		err := x.b.tooLarge()
 		if (err == nil) != x.ok || err != nil && (!FailureOf(err).Unable || !strings.Contains(err.Error(), "(2 matrices), but worker w has ")) {
 			t.Errorf("limit %d: %v", x.limit, err)
@@ -257,35 +257,38 @@ func TestFairness(t *testing.T) {
 	m := New(Config{Slots: 1})
 	cost := map[uint64]time.Duration{1: 10 * time.Millisecond, 2: time.Millisecond, 3: time.Millisecond}
 	add := func(id uint64, n int) {
-		m.Step(nil, Event{Kind: Setup, Order: Order{Setup: &protocol.Setup{ID: id, Manifest: &dataset.Manifest{}}, Spec: "a"}})
-		m.Step(nil, Event{Kind: Opened, Job: m.jobs[id]})
+		m.Step(nil, &Setup{&protocol.Setup{ID: id, Manifest: &dataset.Manifest{}}, "a"})
+		m.Step(nil, &Opened{Job: m.jobs[id]})
 		run := &protocol.Run{Stamp: protocol.Stamp{Job: id, Round: 1}, Of: uint32(n)}
 		for i := range n {
 			run.Tasks = append(run.Tasks, uint32(i))
 		}
-		m.Step(nil, Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
+		m.Step(nil, &Run{run, "r"})
 	}
 	count := map[uint64]int{}
-	var next *Action
+	var next Action
 	step := func(n int) {
 		for range n {
-			if next == nil || next.Kind != Compute {
+			task, ok := next.(Compute)
+			if !ok {
 				t.Fatalf("there is no task: %v", count)
 			}
-			id := next.Job.ID
+			id := task.Batch.Job.ID
 			count[id]++
-			a := m.Step(nil, Event{Kind: Ended, Batch: next.Batch, Index: next.Index, Took: cost[id]})
-			if len(a) > 0 && a[0].Kind == Answer {
-				a = m.Step(nil, Event{Kind: Answered, Batch: a[0].Batch})
+			a := m.Step(nil, &Ended{Assignment: task.Assignment, Took: cost[id]})
+			if len(a) > 0 {
+				if sends, ok := a[0].(Answer); ok {
+					a = m.Step(nil, &Answered{sends.Batch})
+				}
 			}
 			if next = nil; len(a) > 0 {
-				next = &a[len(a)-1]
+				next = a[len(a)-1]
 			}
 		}
 	}
 	add(1, 10)
 	add(2, 100)
-	next = &m.Step(nil, Event{Kind: Free})[0]
+	next = m.Step(nil, &Free{})[0]
 	step(55)
 	if count[1] != 5 || count[2] != 50 {
 		t.Fatalf("%v tasks", count)
@@ -309,6 +312,7 @@ func BenchmarkRound(b *testing.B) {
 		run.Tasks = append(run.Tasks, i)
 	}
 	var a []Action
+	var sent protocol.Run // the machine keeps its memory
 	events := 0
 	step := func(e Event) {
 		events++
@@ -318,14 +322,15 @@ func BenchmarkRound(b *testing.B) {
 	for b.Loop() {
 		run.Round++
 		run.Refs[0].Version++
-		step(Event{Kind: Value, Order: Order{ID: 1, Ref: run.Refs[0]}, Bytes: 8})
-		step(Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
-		batch := a[0].Batch
-		step(Event{Kind: Free})
+		step(&Value{Job: 1, Ref: run.Refs[0], Bytes: 8})
+		sent = *run
+		step(&Run{&sent, "r"})
+		batch := a[0].(Begin).Batch
+		step(&Free{})
 		for range 64 {
-			step(Event{Kind: Ended, Batch: batch, Index: a[0].Index, Took: 1})
+			step(&Ended{Assignment: a[0].(Compute).Assignment, Took: 1})
 		}
-		step(Event{Kind: Answered, Batch: batch})
+		step(&Answered{batch})
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
 }
@@ -334,28 +339,30 @@ func BenchmarkRound(b *testing.B) {
 func TestNoAllocations(t *testing.T) {
 	m := New(Config{Slots: 2})
 	setup := &protocol.Setup{ID: 1, Manifest: &dataset.Manifest{Shards: make([]dataset.ShardRef, 128)}}
-	m.Step(nil, Event{Kind: Setup, Order: Order{Setup: setup, Spec: "a"}})
-	m.Step(nil, Event{Kind: Opened, Job: m.jobs[1]})
+	m.Step(nil, &Setup{setup, "a"})
+	m.Step(nil, &Opened{Job: m.jobs[1]})
 	run := &protocol.Run{Stamp: protocol.Stamp{Job: 1}, Of: 64}
 	for i := range uint32(32) {
 		run.Tasks = append(run.Tasks, 2*i)
 	}
 	var a []Action
+	var sent protocol.Run // the machine keeps its memory
 	step := func(e Event) { a = m.Step(a[:0], e) }
 	rounds := func() {
 		run.Round++
-		step(Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
-		batch := a[0].Batch
-		if a[1].Kind == Fetch { // in the first round
+		sent = *run
+		step(&Run{&sent, "r"})
+		batch := a[0].(Begin).Batch
+		if _, ok := a[1].(Fetch); ok { // in the first round
 			for _, fetch := range slices.Clone(a[1:]) {
-				step(Event{Kind: Fetched, Job: fetch.Job, Index: fetch.Index})
+				step(&Fetched{Job: m.jobs[1], Index: fetch.(Fetch).Index})
 			}
 		}
-		step(Event{Kind: Free})
+		step(&Free{})
 		for range run.Tasks {
-			step(Event{Kind: Ended, Batch: batch, Index: a[0].Index, Took: 1})
+			step(&Ended{Assignment: a[0].(Compute).Assignment, Took: 1})
 		}
-		step(Event{Kind: Answered, Batch: batch})
+		step(&Answered{batch})
 	}
 	rounds()
 	rounds()

@@ -17,10 +17,10 @@ type caller struct {
 	machine  *Machine
 	jobs     []*Job
 	open     []*Job
-	fetches  []Action
-	working  []Action        // Compute
-	storing  []Action        // Compute of gather rounds, whose results are on their way to the store
-	sending  []Action        // Answer
+	fetches  []Fetch
+	working  []Compute
+	storing  []Stored // results that are on their way to the store
+	sending  []Answer
 	calls    [Executors]int  // executors that shall look for a task, as package worker counts them
 	began    map[*Batch]bool // live batches
 	closed   map[*Job]bool
@@ -39,29 +39,25 @@ func (c *caller) step(e Event) {
 }
 
 func (c *caller) perform(a Action) {
-	if a.Job != nil && c.closed[a.Job] {
-		c.t.Fatalf("action %d for a job that is closed", a.Kind)
-	}
-	switch a.Kind {
+	switch a := a.(type) {
 	case Open:
 		c.jobs, c.open = append(c.jobs, a.Job), append(c.open, a.Job)
 	case Fetch:
-		for _, other := range c.fetches {
-			if other.Job == a.Job && other.Index == a.Index {
-				c.t.Fatal("a shard is fetched twice at a time")
-			}
+		c.isOpen(a.Job)
+		if slices.Contains(c.fetches, a) {
+			c.t.Fatal("a shard is fetched twice at a time")
 		}
 		c.fetches = append(c.fetches, a)
+	case Cancel:
+		c.isOpen(a.Job)
 	case Close:
+		c.isOpen(a.Job)
 		c.closed[a.Job] = true
-		for _, list := range [][]Action{c.fetches, c.working} {
-			for _, other := range list {
-				if other.Job == a.Job {
-					c.t.Fatal("a job is closed and in use")
-				}
-			}
+		if slices.ContainsFunc(c.fetches, func(f Fetch) bool { return f.Job == a.Job }) || slices.ContainsFunc(c.working, func(w Compute) bool { return w.Batch.Job == a.Job }) {
+			c.t.Fatal("a job is closed and in use")
 		}
 	case Begin:
+		c.isOpen(a.Batch.Job)
 		if c.began[a.Batch] {
 			c.t.Fatal("a batch begins and has not retired")
 		}
@@ -70,26 +66,23 @@ func (c *caller) perform(a Action) {
 		}
 		c.began[a.Batch], c.computed[a.Batch] = true, make(map[int]bool)
 	case Wake:
-		c.calls[a.Executor] = min(c.calls[a.Executor]+a.N, c.machine.config.Slots)
+		c.calls[a.Batch.Executor] = min(c.calls[a.Batch.Executor]+a.Batch.Tasks(), c.machine.config.Slots)
 	case Compute:
+		c.isOpen(a.Batch.Job)
 		if !c.began[a.Batch] || c.computed[a.Batch][a.Index] {
 			c.t.Fatal("a task is computed twice, or without its batch")
 		}
 		c.computed[a.Batch][a.Index] = true
 		c.working = append(c.working, a)
-		if c.busy(a.Batch.executor) > c.machine.config.Slots {
+		if c.busy(a.Batch.Executor) > c.machine.config.Slots {
 			c.t.Fatal("there are more tasks in work than executors")
 		}
 	case Answer:
 		c.sending = append(c.sending, a)
 	case Retire:
 		delete(c.began, a.Batch)
-		for _, list := range [][]Action{c.working, c.sending} {
-			for _, other := range list {
-				if other.Batch == a.Batch {
-					c.t.Fatal("a batch retires and is in use")
-				}
-			}
+		if slices.Contains(c.sending, Answer(a)) || slices.ContainsFunc(c.working, func(w Compute) bool { return w.Batch == a.Batch }) {
+			c.t.Fatal("a batch retires and is in use")
 		}
 	case DropResult:
 		if c.uses[a.Digest]--; c.uses[a.Digest] < 0 {
@@ -102,13 +95,22 @@ func (c *caller) perform(a Action) {
 	}
 }
 
+func (c *caller) isOpen(j *Job) {
+	if c.closed[j] {
+		c.t.Fatal("an action is for a job that is closed")
+	}
+}
+
 // busy returns the number of executors that have a task, or send the answer of a batch.
 func (c *caller) busy(x Executor) (n int) {
-	for _, list := range [][]Action{c.working, c.sending} {
-		for _, a := range list {
-			if a.Batch.executor == x {
-				n++
-			}
+	for _, a := range c.working {
+		if a.Batch.Executor == x {
+			n++
+		}
+	}
+	for _, a := range c.sending {
+		if a.Batch.Executor == x {
+			n++
 		}
 	}
 	return n
@@ -133,12 +135,12 @@ func (c *caller) failure() error {
 func (c *caller) work() bool {
 	var ways []func()
 	if len(c.open) > 0 {
-		ways = append(ways, func() { c.step(Event{Kind: Opened, Job: pick(c, &c.open), Err: c.failure()}) })
+		ways = append(ways, func() { c.step(&Opened{Job: pick(c, &c.open), Err: c.failure()}) })
 	}
 	if len(c.fetches) > 0 {
 		ways = append(ways, func() {
 			a := pick(c, &c.fetches)
-			c.step(Event{Kind: Fetched, Job: a.Job, Index: a.Index, Err: c.failure()})
+			c.step(&Fetched{a.Job, a.Index, c.failure()})
 		})
 	}
 	if len(c.working) > 0 {
@@ -146,30 +148,30 @@ func (c *caller) work() bool {
 			a := pick(c, &c.working)
 			err := c.failure()
 			if a.Task != nil && err == nil {
-				c.storing = append(c.storing, a)
+				c.storing = append(c.storing, Stored{Job: a.Batch.Job, Task: a.Task, Bytes: MaxPast / 3})
 			}
-			c.step(Event{Kind: Ended, Batch: a.Batch, Index: a.Index, Took: 1, Err: err})
+			c.step(&Ended{a.Assignment, 1, err})
 		})
 	}
 	if len(c.storing) > 0 {
 		ways = append(ways, func() {
-			a := pick(c, &c.storing)
+			e := pick(c, &c.storing)
 			c.results++
-			e := Event{Kind: Stored, Job: a.Job, Task: a.Task, Digest: string(rune('a' + c.results)), Bytes: MaxPast / 3, Err: c.failure()}
+			e.Digest, e.Err = string(rune('a'+c.results)), c.failure()
 			if e.Err == nil {
 				c.uses[e.Digest] = 1
 			}
-			c.step(e)
+			c.step(&e)
 		})
 	}
 	if len(c.sending) > 0 {
-		ways = append(ways, func() { c.step(Event{Kind: Answered, Batch: pick(c, &c.sending).Batch}) })
+		ways = append(ways, func() { c.step(&Answered{pick(c, &c.sending).Batch}) })
 	}
 	for x := range Executors {
 		if c.calls[x] > 0 && c.busy(x) < c.machine.config.Slots {
 			ways = append(ways, func() {
 				c.calls[x]--
-				c.step(Event{Kind: Free, Executor: x})
+				c.step(&Free{x})
 			})
 		}
 	}
@@ -186,38 +188,41 @@ func (c *caller) order() {
 	stamp := protocol.Stamp{Epoch: uint64(small.Draw(t, "epoch")), Job: uint64(small.Draw(t, "job")), Round: uint64(small.Draw(t, "round"))}
 	ref := protocol.Ref{ID: uint16(small.Draw(t, "value")), Version: uint64(rapid.IntRange(0, 4).Draw(t, "version"))}
 	units := rapid.SliceOfN(rapid.Uint32Range(0, 3), 1, 5).Draw(t, "units")
-	order := Order{Epoch: stamp.Epoch, ID: stamp.Job, Round: stamp.Round, Ref: ref}
 	switch rapid.IntRange(0, 12).Draw(t, "message") {
 	case 0, 1:
 		m := &dataset.Manifest{Shards: make([]dataset.ShardRef, 3)}
 		s := &protocol.Setup{Epoch: stamp.Epoch, ID: stamp.Job, Start: uint64(small.Draw(t, "start")), Manifest: m}
-		c.step(Event{Kind: Setup, Order: Order{Setup: s, Spec: rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "spec")}})
+		c.step(&Setup{s, rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "spec")})
 	case 2, 3:
-		order.Lent = rapid.Bool().Draw(t, "lent")
-		c.step(Event{Kind: Value, Order: order, Bytes: small.Draw(t, "bytes")})
+		e := &Value{Epoch: stamp.Epoch, Job: stamp.Job, Ref: ref}
+		if rapid.Bool().Draw(t, "lent") {
+			e.Local = "lent"
+		}
+		e.Bytes = small.Draw(t, "bytes")
+		c.step(e)
 	case 4:
-		order.Of, order.Sent = 2, rapid.Bool().Draw(t, "sent")
-		order.Found = !order.Sent && rapid.Bool().Draw(t, "found")
-		c.step(Event{Kind: Chunk, Order: order, Index: rapid.IntRange(0, 1).Draw(t, "index"), Bytes: 1})
+		e := &Chunk{Epoch: stamp.Epoch, Job: stamp.Job, Ref: ref, Of: 2, Bytes: 1, Sent: rapid.Bool().Draw(t, "sent")}
+		e.Found = !e.Sent && rapid.Bool().Draw(t, "found")
+		e.Index = rapid.IntRange(0, 1).Draw(t, "index")
+		c.step(e)
 	case 5:
-		order.Tasks = units[1:]
-		c.step(Event{Kind: Forget, Order: order})
+		c.step(&Forget{&protocol.Forget{Epoch: stamp.Epoch, Job: stamp.Job, Round: stamp.Round, Tasks: units[1:]}})
 	case 7:
 		if j := c.machine.jobs[stamp.Job]; j != nil {
 			if v := j.values.find(ref); v != nil && v.chunks != nil {
-				c.step(Event{Kind: ChunkLost, Version: v, Index: rapid.IntRange(0, 1).Draw(t, "index")})
+				c.step(&ChunkLost{v, rapid.IntRange(0, 1).Draw(t, "index")})
 			}
 		}
 	case 6:
 		if j := c.machine.jobs[stamp.Job]; j != nil {
-			c.step(Event{Kind: Damaged, Job: j})
+			c.step(&Damaged{j})
 		}
 	default:
 		run := &protocol.Run{Stamp: stamp, Of: 4, Tasks: units, Gather: rapid.Bool().Draw(t, "gather")}
 		if rapid.Bool().Draw(t, "reads") {
 			run.Refs = []protocol.Ref{ref}
 		}
-		c.step(Event{Kind: Run, Order: Order{Run: run, Reply: "r"}})
+		c.step(&Run{run, "r"})
 	}
 }
 
@@ -239,7 +244,7 @@ func TestRandom(t *testing.T) {
 		if len(c.began) > 0 {
 			t.Fatalf("%d batches wait for ever", len(c.began))
 		}
-		c.step(Event{Kind: Reset})
+		c.step(&Reset{})
 		if len(c.machine.jobs) > 0 || len(c.closed) != len(c.jobs) || c.machine.past != 0 {
 			t.Fatalf("%d jobs are left, %d of %d are closed, %d bytes of results", len(c.machine.jobs), len(c.closed), len(c.jobs), c.machine.past)
 		}

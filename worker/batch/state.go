@@ -16,6 +16,234 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// Event is what has happened: a pointer to one of the types below. Step does not keep it.
+type Event interface{ event() }
+
+// The events about what the leader says. Their leader epochs decide whether they count.
+type (
+	// Heard says that a message or a coordinator named a leader epoch.
+	Heard struct{ Epoch uint64 }
+	// Setup says that the leader sent a job.
+	Setup struct {
+		*protocol.Setup
+		Spec string // the job's specification in a form that can be compared; empty: it cannot be compared
+	}
+	// Value says that the leader sent a version of a value.
+	Value struct {
+		Epoch, Job uint64
+		Ref        protocol.Ref
+		Bytes      int
+		Local      any // Version.Local if the bytes stay in the message; otherwise nil
+	}
+	// Chunk says that the leader sent a chunk of a version, or named it.
+	Chunk struct {
+		Epoch, Job uint64
+		Ref        protocol.Ref
+		Index, Of  int
+		Bytes      int  // in the message
+		Sent       bool // true if the message has the bytes of the chunk
+		Found      bool // true if the chunk is a result of this worker
+		Local      any  // of the caller, for KeepChunk
+	}
+	// Run says that the leader asks for tasks. Step sorts the tasks of a reduce round. Begin hands
+	// the message over, and an older one is there in exchange.
+	Run struct {
+		*protocol.Run
+		Reply string // the subject for answers
+	}
+	// Forget says that the leader needs a job no longer, or, with tasks, some tasks of a gather round.
+	Forget struct{ *protocol.Forget }
+)
+
+// The events about what the caller has done.
+type (
+	// Opened says that a job was opened, or Err says why not.
+	Opened struct {
+		Job       *Job
+		Demand    int64  // the memory that a task on the whole dataset needs, beyond shards
+		DemandFor string // what needs it
+		Err       error
+	}
+	// Fetched says that a shard was fetched and added to its job, or Err says why not.
+	Fetched struct {
+		Job   *Job
+		Index int
+		Err   error
+	}
+	// Free says that an executor has nothing to do.
+	Free struct{ Executor Executor }
+	// Ended says that an executor ended a task, or Err says why it failed. It is free now, unless
+	// Answer follows. The assignment is no longer the executor's.
+	Ended struct {
+		*Assignment
+		Took time.Duration
+		Err  error
+	}
+	// Helped says that an executor helped with a task of another one.
+	Helped struct {
+		Job      *Job
+		Executor Executor
+		Took     time.Duration
+	}
+	// Answered says that an executor sent the sums of a batch. It is free now.
+	Answered struct{ Batch *Batch }
+	// Stored says that the result of a task of a gather round was stored, or Err says why not.
+	Stored struct {
+		Job    *Job
+		Task   *Task
+		Digest string
+		Bytes  int
+		Took   time.Duration
+		Err    error
+	}
+	// ChunkLost says that a chunk cannot be read any longer.
+	ChunkLost struct {
+		Version *Version
+		Index   int
+	}
+	// Damaged says that the shards of a job turned out to be damaged.
+	Damaged struct{ Job *Job }
+	// Reset says that the worker stops, or enters another cluster. It goes on from Epoch.
+	Reset struct{ Epoch uint64 }
+)
+
+func (*Heard) event()     {}
+func (*Setup) event()     {}
+func (*Value) event()     {}
+func (*Chunk) event()     {}
+func (*Run) event()       {}
+func (*Forget) event()    {}
+func (*Opened) event()    {}
+func (*Fetched) event()   {}
+func (*Free) event()      {}
+func (*Ended) event()     {}
+func (*Helped) event()    {}
+func (*Answered) event()  {}
+func (*Stored) event()    {}
+func (*ChunkLost) event() {}
+func (*Damaged) event()   {}
+func (*Reset) event()     {}
+
+// Action is what the caller shall do. A type with a single pointer needs no memory as an Action, so
+// the actions of a steady round are such types.
+type Action interface{ action() }
+
+// The actions about jobs.
+type (
+	// Open asks to open the job, then to report Opened.
+	Open struct {
+		Job   *Job
+		Setup *protocol.Setup
+	}
+	// Fetch asks to fetch a shard and to add it to the job, then to report Fetched.
+	Fetch struct {
+		Job   *Job
+		Index int
+	}
+	// Cancel asks to end what the job has in work.
+	Cancel struct{ Job *Job }
+	// Close asks to give up the shards and the memory of a cancelled job. Nothing uses it any longer.
+	Close struct{ Job *Job }
+	// RefuseJob says that the job is not opened, because too many are in use.
+	RefuseJob struct{ Job uint64 }
+	// RefuseMessage says why the message is dropped.
+	RefuseMessage struct{ Err error }
+)
+
+// The actions about values.
+type (
+	// Keep asks to keep the bytes of a version that came whole. Its Local may have memory of an older
+	// one.
+	Keep struct{ Version *Version }
+	// KeepChunk asks to keep a chunk of a version.
+	KeepChunk struct {
+		Version *Version
+		Index   int
+		Local   any // of Chunk
+	}
+	// Release asks to give up the memory of a version, or its chunks.
+	Release struct{ Version *Version }
+)
+
+// The actions about tasks.
+type (
+	// Begin asks to prepare the memory of a batch.
+	Begin struct{ Batch *Batch }
+	// Wake says that the tasks of a batch are ready. Each executor that waits, up to as many as there
+	// are tasks, shall report Free.
+	Wake struct{ Batch *Batch }
+	// Compute asks to compute a task, then to report Ended.
+	Compute struct{ *Assignment }
+	// Answer asks to send the sums of a batch, then to report Answered.
+	Answer struct{ Batch *Batch }
+	// Retire says that nothing uses the batch any longer. Its memory serves another one.
+	Retire struct{ Batch *Batch }
+	// Stop asks to end a task of a gather round.
+	Stop struct{ Task *Task }
+	// DropResult asks to give up a use of a stored result.
+	DropResult struct{ Digest string }
+)
+
+// The actions that send something.
+type (
+	// Need asks to tell the leader that values, or the job if there are no Refs, are missing.
+	Need struct {
+		Request
+		Refs []protocol.Ref
+	}
+	// Fail asks to tell the leader that a task cannot be computed.
+	Fail struct {
+		Request
+		Task uint32
+		Err  error
+	}
+	// Announce asks to tell the leader that a result is stored.
+	Announce struct {
+		Request
+		Task   *Task
+		Digest string
+		Bytes  int
+		Took   time.Duration
+	}
+	// Notice is an action that needs no further words.
+	Notice int
+)
+
+// The notices.
+const (
+	Report     Notice = iota // tell all coordinators soon what the worker holds
+	NoJobs                   // the last job was forgotten
+	CountStale               // count an order of an earlier leader
+	CountLate                // count an order of an earlier round
+)
+
+func (Open) action()          {}
+func (Fetch) action()         {}
+func (Cancel) action()        {}
+func (Close) action()         {}
+func (RefuseJob) action()     {}
+func (RefuseMessage) action() {}
+func (Keep) action()          {}
+func (KeepChunk) action()     {}
+func (Release) action()       {}
+func (Begin) action()         {}
+func (Wake) action()          {}
+func (Compute) action()       {}
+func (Answer) action()        {}
+func (Retire) action()        {}
+func (Stop) action()          {}
+func (DropResult) action()    {}
+func (Need) action()          {}
+func (Fail) action()          {}
+func (Announce) action()      {}
+func (Notice) action()        {}
+
+// Request names a Run message to its leader.
+type Request struct {
+	Stamp protocol.Stamp
+	Reply string // the subject for answers
+}
+
 // Machine decides what a worker does. It is not safe for concurrent use.
 type Machine struct {
 	config Config
@@ -130,38 +358,42 @@ const (
 
 // Batch is the tasks of one Run message that were neither in work nor done when it came.
 type Batch struct {
-	Local  any            // of the caller, also while the batch is retired
-	Stamp  protocol.Stamp // of the Run message
-	Reply  string         // the subject for answers
-	Values []*Version     // that the tasks read, by the refs of the message. Invariant: each counts the batch as a user.
+	Request
+	Job      *Job
+	Executor Executor
+	Local    any          // of the caller, also while the batch is retired
+	Run      protocol.Run // the message
+	Values   []*Version   // that the tasks read, by the refs of the message. Invariant: each counts the batch as a user.
 
-	job      *Job
-	executor Executor
-	of       int         // tasks of the round
-	scope    round.Scope // Whole if each task is a sub-job
-	partial  int         // bytes of a partial, without rows
+	of      int         // tasks of the round
+	scope   round.Scope // Whole if each task is a sub-job
+	partial int         // bytes of a partial, without rows
 
 	state   batchState
-	tasks   []entry
+	tasks   []Assignment
 	waits   int  // shards that it waits for. Invariant: 0 unless the batch is waiting.
 	next    int  // the first task that no executor has begun
 	left    int  // tasks that have not ended. Invariant: len(tasks)-next of them have not begun.
 	dropped bool // true if nobody wants the answer. Invariant: it is not waiting, and next is len(tasks) if it is running.
 }
 
-// entry is a task of a batch.
-type entry struct {
-	index  int // in the Run message
+// Tasks returns the number of its tasks.
+func (b *Batch) Tasks() int { return len(b.tasks) }
+
+// Assignment is a task of a batch. Once its executor has ended it, it may become another one.
+type Assignment struct {
+	Batch *Batch
+	Index int   // in the Run message
+	Task  *Task // of a gather round; otherwise nil
+
 	number uint32
-	task   *Task // of a gather round; otherwise nil
 }
 
 // Task is a task of a gather round, until its result is given up.
 type Task struct {
-	Number uint32
-	Stamp  protocol.Stamp // of the latest order, which another leader may have sent
-	Reply  string         // of the latest order
-	Local  any            // of the caller
+	Number  uint32
+	Request     // the latest one, which another leader may have sent
+	Local   any // of the caller
 
 	stopped bool // true if nobody wants the task. Invariant: it is not in Job.tasks.
 	done    bool // true if its result is stored
@@ -188,7 +420,8 @@ type variable struct {
 type Version struct {
 	ID     uint16 // of the value
 	Number uint64
-	Local  any // of the caller: the bytes, or the chunks
+	Bytes  int // if it came whole
+	Local  any // of the caller: the memory of the bytes, or the chunks
 
 	of     *variable
 	bytes  int          // of its memory; of the chunks that were sent
@@ -198,171 +431,6 @@ type Version struct {
 	here   int          // chunks that are here. Invariant: the number of true ones in chunks.
 	users  int          // batches that read it
 	listed bool         // Invariant: true if and only if it is in of.versions.
-}
-
-// EventKind says what has happened.
-type EventKind int
-
-// The events. The fields of Event that each one needs stand behind it.
-const (
-	// Heard: a message or a coordinator named a leader epoch. Epoch.
-	Heard EventKind = iota
-	// Setup: the leader sent a job. Setup, Spec.
-	Setup
-	// Value: the leader sent a version of a value. Epoch, ID, Ref, Bytes, Lent, Local.
-	Value
-	// Chunk: the leader sent a chunk of a version, or named it. Epoch, ID, Ref, Index, Of, Bytes,
-	// Sent, Found, Local.
-	Chunk
-	// Run: the leader asks for tasks. Run, Reply. Step sorts Run.Tasks of a reduce round; Begin
-	// hands the message over.
-	Run
-	// Forget: the leader needs a job no longer, or, with Tasks, some tasks of a gather round.
-	// Epoch, ID, Round, Tasks.
-	Forget
-
-	// Opened: a job was opened, or Err says why not. Job, Err, Demand, DemandFor.
-	Opened
-	// Fetched: a shard was fetched and added to its job, or Err says why not. Job, Index, Err.
-	Fetched
-	// Free: an executor has nothing to do. Executor.
-	Free
-	// Ended: an executor ended a task, or Err says why it failed. It is free now, unless it shall
-	// Answer. Batch, Index, Took, Err.
-	Ended
-	// Helped: an executor helped with a task of another one. Job, Executor, Took.
-	Helped
-	// Answered: an executor sent the sums of a batch. It is free now. Batch.
-	Answered
-	// Stored: the result of a task of a gather round was stored, or Err says why not. Task, Digest,
-	// Bytes, Took, Err.
-	Stored
-	// ChunkLost: a chunk cannot be read any longer. Version, Index.
-	ChunkLost
-	// Damaged: the shards of a job turned out to be damaged. Job.
-	Damaged
-	// Reset: the worker stops, or enters another cluster. Epoch, from which it goes on.
-	Reset
-)
-
-// Order is what a message of the leader says. The kind of its Event says which fields are set.
-type Order struct {
-	Epoch uint64
-	ID    uint64 // of a job
-	Round uint64
-	Tasks []uint32
-	Setup *protocol.Setup
-	Spec  string // the job's specification in a form that can be compared; empty: it cannot be compared
-	Run   *protocol.Run
-	Reply string // the subject for answers
-	Ref   protocol.Ref
-	Lent  bool // true if the bytes of the value stay in the message
-	Of    int  // chunks of the version
-	Sent  bool // true if the message has the bytes of the chunk
-	Found bool // true if the chunk is a result of this worker
-}
-
-// Event is what Step is told. Its Kind says which fields are set.
-type Event struct {
-	Kind EventKind
-	Order
-
-	Job       *Job
-	Batch     *Batch
-	Task      *Task
-	Version   *Version
-	Executor  Executor
-	Index     int // of a shard, a chunk, or a task in its Run message
-	Digest    string
-	Bytes     int
-	Took      time.Duration
-	Demand    int64  // the memory that a task on the whole dataset needs, beyond shards
-	DemandFor string // what needs it
-	Err       error
-	Local     any // of the caller, for Keep and KeepChunk
-}
-
-// ActionKind says what the caller shall do.
-type ActionKind int
-
-// The actions. The fields of Action that each one has stand behind it.
-const (
-	// Open: open the job, then report Opened. Job, Setup.
-	Open ActionKind = iota
-	// Fetch: fetch a shard and add it to the job, then report Fetched. Job, Index.
-	Fetch
-	// Cancel: end what the job has in work. Job.
-	Cancel
-	// Close: give up the shards and the memory of a cancelled job. Nothing uses it any longer. Job.
-	Close
-	// RefuseJob: do not open the job, because too many are in use. ID.
-	RefuseJob
-	// RefuseMessage: drop the message. Err.
-	RefuseMessage
-
-	// Keep: keep the bytes of a version. Version.Local may have memory of an older one. Version,
-	// Bytes, Local.
-	Keep
-	// KeepChunk: keep a chunk of a version. Version, Index, Local.
-	KeepChunk
-	// Release: give up the memory of a version, or its chunks. Version.
-	Release
-
-	// Begin: prepare the memory of a batch. Batch, Run.
-	Begin
-	// Wake: N tasks are ready for executors. Each executor that waits, up to N of them, shall
-	// report Free. Executor, N.
-	Wake
-	// Compute: compute a task, then report Ended. Batch, Task (of a gather round), Index.
-	Compute
-	// Answer: send the sums of a batch, then report Answered. Batch.
-	Answer
-	// Retire: nothing uses the batch any longer. Its memory serves another one. Batch.
-	Retire
-	// Stop: end a task of a gather round. Task.
-	Stop
-	// DropResult: give up a use of a stored result. Digest.
-	DropResult
-
-	// Need: tell the leader that the job, or values, are missing. Stamp, Reply; Refs, or none if it
-	// is the job.
-	Need
-	// Fail: tell the leader that a task cannot be computed. Stamp, Reply, Unit, Err.
-	Fail
-	// Announce: tell the leader that a result is stored. Task, Stamp, Reply, Unit, Digest, Bytes,
-	// Took.
-	Announce
-	// Report: tell all coordinators soon what the worker holds.
-	Report
-	// NoJobs: the last job was forgotten.
-	NoJobs
-	// CountStale and CountLate: count an order of an earlier leader, or of an earlier round.
-	CountStale
-	CountLate
-)
-
-// Action is what the caller shall do. Its Kind says which fields are set.
-type Action struct {
-	Kind     ActionKind
-	Job      *Job
-	Batch    *Batch
-	Task     *Task
-	Version  *Version
-	Setup    *protocol.Setup
-	Run      *protocol.Run
-	Executor Executor
-	ID       uint64
-	Index    int
-	N        int
-	Stamp    protocol.Stamp
-	Reply    string
-	Number   uint32
-	Refs     []protocol.Ref
-	Digest   string
-	Bytes    int
-	Took     time.Duration
-	Err      error
-	Local    any
 }
 
 // do appends an action to the result of the present Step.

@@ -23,6 +23,11 @@ const (
 	maxPartials = 8 * protocol.MaxMessage
 	// maxIdle bounds the retired batches of a job that are kept for their memory.
 	maxIdle = 4
+	// keptVersions is how many versions of a value a job keeps: a round in work reads one, and the
+	// next round another.
+	keptVersions = 2
+	// maxValueBytes bounds the values of a job, in bytes.
+	maxValueBytes = 8 * protocol.MaxMessage
 )
 
 // lost reports whether the job could not be opened for a reason that may have passed.
@@ -43,7 +48,7 @@ func (j *Job) Task(round uint64, unit uint32) *Task {
 }
 
 // opened lets the batches go on that waited for the job.
-func (j *Job) opened(e *Event) {
+func (j *Job) opened(e *Opened) {
 	j.state, j.demand.arrays, j.demand.purpose = isOpen, e.Demand, e.DemandFor
 	if e.Err != nil {
 		j.state, j.failure = failed, e.Err
@@ -85,12 +90,12 @@ func (j *Job) closeUnused() {
 	for _, id := range slices.Sorted(maps.Keys(j.values)) {
 		for _, v := range j.values[id].versions {
 			if v.chunks != nil {
-				j.machine.do(Action{Kind: Release, Version: v})
+				j.machine.do(Release{v})
 			}
 		}
 	}
 	j.values = nil
-	j.machine.do(Action{Kind: Close, Job: j})
+	j.machine.do(Close{j})
 }
 
 // dropPast gives up the oldest result of earlier rounds.
@@ -98,13 +103,13 @@ func (j *Job) dropPast() {
 	old := j.past[0]
 	j.past = j.past[1:]
 	j.machine.past -= old.bytes
-	j.machine.do(Action{Kind: DropResult, Digest: old.digest})
+	j.machine.do(DropResult{old.digest})
 }
 
 // supersede begins a round, and ends all that belongs to other rounds. Results of earlier rounds
 // are kept while there is room.
 func (j *Job) supersede(s protocol.Stamp) {
-	j.drop(func(b *Batch) bool { return b.executor == Reduce || b.Stamp.Round != s.Round })
+	j.drop(func(b *Batch) bool { return b.Executor == Reduce || b.Stamp.Round != s.Round })
 	another := s.Round != j.round.Round
 	j.round = s
 	clear(j.pending)
@@ -112,52 +117,39 @@ func (j *Job) supersede(s protocol.Stamp) {
 		return
 	}
 	m := j.machine
-	j.stopAll(func(t *Task) {
+	for _, unit := range slices.Sorted(maps.Keys(j.tasks)) {
+		t := j.tasks[unit]
+		if j.stop(t); !t.done {
+			continue
+		}
 		for len(j.past) > 0 && m.past+t.result.bytes > MaxPast {
 			j.dropPast()
 		}
 		if m.past+t.result.bytes > MaxPast {
-			j.machine.dropResult(t)
-			return
+			m.do(DropResult{t.result.digest})
+			continue
 		}
 		j.past = append(j.past, t.result)
 		m.past += t.result.bytes
-	})
-}
-
-// dropResult gives up the result of a task.
-func (m *Machine) dropResult(t *Task) {
-	m.do(Action{Kind: DropResult, Digest: t.result.digest})
-}
-
-// stopAll ends all tasks of gather rounds, and calls f for each one with a result, in ascending
-// order.
-func (j *Job) stopAll(f func(*Task)) {
-	for _, unit := range slices.Sorted(maps.Keys(j.tasks)) {
-		t := j.tasks[unit]
-		j.stop(t)
-		if t.done {
-			f(t)
-		}
 	}
 }
 
 // accept makes a batch of the tasks of a message that are neither in work nor done. The job has all
 // values. Tasks of a gather round that are done are announced again, and all of them answer to this
 // message from now on.
-func (j *Job) accept(run *protocol.Run, reply string) {
-	b := j.newBatch(run, reply)
-	if b.executor == Reduce {
+func (j *Job) accept(run *protocol.Run, from Request) {
+	b := j.newBatch(run, from)
+	if b.Executor == Reduce {
 		slices.Sort(run.Tasks)
 		if len(j.pending) != b.of {
 			j.pending = make([]bool, b.of)
 		}
 	}
 	for i, unit := range run.Tasks {
-		if b.executor == Reduce {
+		if b.Executor == Reduce {
 			if !j.pending[unit] {
 				j.pending[unit] = true
-				b.tasks = append(b.tasks, entry{index: i, number: unit})
+				b.tasks = append(b.tasks, Assignment{Batch: b, Index: i, number: unit})
 			}
 			continue
 		}
@@ -165,9 +157,9 @@ func (j *Job) accept(run *protocol.Run, reply string) {
 		if t == nil {
 			t = &Task{Number: unit}
 			j.tasks[unit] = t
-			b.tasks = append(b.tasks, entry{index: i, number: unit, task: t})
+			b.tasks = append(b.tasks, Assignment{b, i, t, unit})
 		}
-		t.Stamp, t.Reply = run.Stamp, reply
+		t.Request = from
 		if t.done {
 			j.announce(t)
 		}
@@ -181,8 +173,9 @@ func (j *Job) accept(run *protocol.Run, reply string) {
 		v.users++
 		b.Values = append(b.Values, v)
 	}
+	b.Run, *run = *run, b.Run
 	j.live = append(j.live, b)
-	j.machine.do(Action{Kind: Begin, Job: j, Batch: b, Run: run})
+	j.machine.do(Begin{b})
 	if j.state != opening {
 		b.await()
 	}
@@ -190,7 +183,7 @@ func (j *Job) accept(run *protocol.Run, reply string) {
 
 // newBatch returns a batch without tasks. It prefers a retired one of as many tasks, because its
 // memory fits.
-func (j *Job) newBatch(run *protocol.Run, reply string) *Batch {
+func (j *Job) newBatch(run *protocol.Run, from Request) *Batch {
 	executor, scope := Reduce, run.Scope
 	if run.Gather {
 		executor = Gather
@@ -199,15 +192,15 @@ func (j *Job) newBatch(run *protocol.Run, reply string) *Batch {
 		scope = round.Whole // a sub-job needs the dataset of its job
 	}
 	var b *Batch
-	if at := slices.IndexFunc(j.idle, func(b *Batch) bool { return b.of == int(run.Of) && b.executor == executor }); at >= 0 {
+	if at := slices.IndexFunc(j.idle, func(b *Batch) bool { return b.of == int(run.Of) && b.Executor == executor }); at >= 0 {
 		b = j.idle[at]
 		j.idle = slices.Delete(j.idle, at, at+1)
 	} else {
 		b = new(Batch)
 	}
 	*b = Batch{
-		Local: b.Local, Stamp: run.Stamp, Reply: reply, Values: b.Values[:0], job: j, executor: executor, of: int(run.Of),
-		scope: scope, partial: 8*run.Shape.F64 + 4*run.Shape.F32, tasks: b.tasks[:0],
+		Request: from, Job: j, Local: b.Local, Run: b.Run, Values: b.Values[:0], Executor: executor, of: int(run.Of), scope: scope,
+		partial: 8*run.Shape.F64 + 4*run.Shape.F32, tasks: b.tasks[:0],
 	}
 	return b
 }
@@ -224,7 +217,7 @@ func (j *Job) shelve(b *Batch) {
 // await fetches the shards that a batch needs and its job has not. The batch goes on at once if
 // there are none.
 func (b *Batch) await() {
-	j := b.job
+	j := b.Job
 	err := b.tooLarge()
 	once := err != nil && FailureOf(err).Permanent // a single failure says it for all tasks
 	if err == nil {
@@ -251,7 +244,7 @@ func (b *Batch) await() {
 			if s.state == absent {
 				s.state = fetching
 				j.shards.fetching++
-				j.machine.do(Action{Kind: Fetch, Job: j, Index: at})
+				j.machine.do(Fetch{j, at})
 			}
 		}
 	}
@@ -262,13 +255,13 @@ func (b *Batch) await() {
 
 // needs returns the range [lo, hi) of the shards that a task needs.
 func (b *Batch) needs(unit uint32) (lo, hi int) {
-	return round.Task{ID: int(unit), Of: b.of, Scope: b.scope}.Shards(len(b.job.shards.list))
+	return round.Task{ID: int(unit), Of: b.of, Scope: b.scope}.Shards(len(b.Job.shards.list))
 }
 
 // tooLarge says why the batch would take more memory than this worker has, or returns nil.
 func (b *Batch) tooLarge() error {
-	c := &b.job.machine.config
-	if b.executor == Reduce {
+	c := &b.Job.machine.config
+	if b.Executor == Reduce {
 		// Partials are added as they come. So a batch holds one for each executor, and the nodes of
 		// the reduction tree that wait for their siblings.
 		runs := 0 // of consecutive tasks
@@ -284,7 +277,7 @@ func (b *Batch) tooLarge() error {
 	if c.Memory == 0 || b.scope != round.Whole {
 		return nil
 	}
-	d := &b.job.demand
+	d := &b.Job.demand
 	need, what := wholeFactor*d.shards, ""
 	if d.arrays > c.Memory {
 		need, what = d.arrays, " ("+d.purpose+")"
@@ -298,9 +291,9 @@ func (b *Batch) tooLarge() error {
 
 // proceed hands a batch to the executors. Its tasks fail if their shards could not be fetched.
 func (b *Batch) proceed() {
-	j := b.job
+	j := b.Job
 	if j.shards.absent > 0 {
-		b.tasks = slices.DeleteFunc(b.tasks, func(t entry) bool {
+		b.tasks = slices.DeleteFunc(b.tasks, func(t Assignment) bool {
 			var errs []error
 			lo, hi := b.needs(t.number)
 			for _, s := range j.shards.list[lo:hi] {
@@ -320,27 +313,26 @@ func (b *Batch) proceed() {
 	}
 	// A job that was idle starts level with the others. It has no claim to the time that it did not
 	// ask for.
-	m, x := j.machine, b.executor
-	if !slices.ContainsFunc(m.ready[x], func(other *Batch) bool { return other.job == j }) {
+	m, x := j.machine, b.Executor
+	if !slices.ContainsFunc(m.ready[x], func(other *Batch) bool { return other.Job == j }) {
 		j.used[x] = max(j.used[x], m.clock[x])
 	}
 	b.state, b.left = running, len(b.tasks)
 	m.ready[x] = append(m.ready[x], b)
-	m.do(Action{Kind: Wake, Executor: x, N: len(b.tasks)})
+	m.do(Wake{b})
 }
 
 // unready takes a batch off the ready ones.
 func (b *Batch) unready() {
-	list := &b.job.machine.ready[b.executor]
+	list := &b.Job.machine.ready[b.Executor]
 	*list = slices.DeleteFunc(*list, func(x *Batch) bool { return x == b })
 }
 
 // ended notes that an executor ended a task.
-func (b *Batch) ended(e *Event) {
-	b.job.used[b.executor] += e.Took
+func (b *Batch) ended(e *Ended) {
+	b.Job.used[b.Executor] += e.Took
 	if e.Err != nil {
-		at, _ := slices.BinarySearchFunc(b.tasks, e.Index, func(t entry, index int) int { return t.index - index })
-		b.fail(&b.tasks[at], e.Err)
+		b.fail(e.Assignment, e.Err)
 	}
 	b.left--
 	b.finish()
@@ -350,22 +342,22 @@ func (b *Batch) ended(e *Event) {
 func (b *Batch) finish() {
 	switch {
 	case b.left > 0:
-	case b.executor == Reduce && !b.dropped:
+	case b.Executor == Reduce && !b.dropped:
 		b.state = answering
-		b.job.machine.do(Action{Kind: Answer, Batch: b})
+		b.Job.machine.do(Answer{b})
 	default:
 		b.retire()
 	}
 }
 
 // fail tells the leader that a task cannot be computed, unless nobody wants it any longer.
-func (b *Batch) fail(t *entry, err error) {
+func (b *Batch) fail(t *Assignment, err error) {
 	switch {
 	case b.dropped:
-	case t.task != nil:
-		b.job.failTask(t.task, err)
+	case t.Task != nil:
+		b.Job.failTask(t.Task, err)
 	default:
-		b.job.machine.do(Action{Kind: Fail, Stamp: b.Stamp, Reply: b.Reply, Number: t.number, Err: err})
+		b.Job.machine.do(Fail{b.Request, t.number, err})
 	}
 	if b.state == waiting { // otherwise its mark stays until the batch retires
 		b.unmark(t.number)
@@ -374,7 +366,7 @@ func (b *Batch) fail(t *entry, err error) {
 
 // unmark lets a task of a reduce round be asked for again.
 func (b *Batch) unmark(unit uint32) {
-	if j := b.job; b.executor == Reduce && b.Stamp == j.round && int(unit) < len(j.pending) {
+	if j := b.Job; b.Executor == Reduce && b.Stamp == j.round && int(unit) < len(j.pending) {
 		j.pending[unit] = false
 	}
 }
@@ -403,7 +395,7 @@ func (j *Job) drop(which func(*Batch) bool) {
 
 // retire gives up what a batch holds, and keeps its memory for another one.
 func (b *Batch) retire() {
-	j := b.job
+	j := b.Job
 	if b.waits > 0 {
 		b.waits = 0
 		for i := range j.shards.list {
@@ -413,7 +405,7 @@ func (b *Batch) retire() {
 	}
 	for i := range b.tasks {
 		b.unmark(b.tasks[i].number)
-		b.tasks[i].task = nil
+		b.tasks[i].Task = nil
 	}
 	for _, v := range b.Values {
 		v.users--
@@ -421,20 +413,20 @@ func (b *Batch) retire() {
 	}
 	clear(b.Values)
 	b.Values = b.Values[:0] // a batch that fails at once has retired when Begin is performed
-	j.machine.do(Action{Kind: Retire, Batch: b})
+	j.machine.do(Retire{b})
 	j.live = slices.DeleteFunc(j.live, func(x *Batch) bool { return x == b })
 	j.shelve(b)
 	j.closeUnused()
 }
 
 // stored announces a stored result.
-func (j *Job) stored(e *Event) {
+func (j *Job) stored(e *Stored) {
 	t := e.Task
 	switch {
 	case e.Err != nil:
 		j.failTask(t, e.Err)
 	case t.stopped:
-		j.machine.do(Action{Kind: DropResult, Digest: e.Digest})
+		j.machine.do(DropResult{e.Digest})
 	default:
 		t.done, t.result, t.took = true, result{e.Digest, e.Bytes}, e.Took
 		j.announce(t)
@@ -443,31 +435,22 @@ func (j *Job) stored(e *Event) {
 
 // announce tells the leader that asked last that the result of a task is stored.
 func (j *Job) announce(t *Task) {
-	j.machine.do(Action{
-		Kind: Announce, Task: t, Stamp: t.Stamp, Reply: t.Reply, Number: t.Number,
-		Digest: t.result.digest, Bytes: t.result.bytes, Took: t.took,
-	})
+	j.machine.do(Announce{t.Request, t, t.result.digest, t.result.bytes, t.took})
 }
 
 // failTask forgets a task of a gather round, so that the leader can ask for it again.
 func (j *Job) failTask(t *Task, err error) {
 	if !t.stopped {
 		j.stop(t)
-		j.machine.do(Action{Kind: Fail, Stamp: t.Stamp, Reply: t.Reply, Number: t.Number, Err: err})
+		j.machine.do(Fail{t.Request, t.Number, err})
 	}
 }
 
-// stopTasks ends tasks of a gather round, and gives up their results.
-func (j *Job) stopTasks(round uint64, list []uint32) {
-	for _, unit := range list {
-		t := j.Task(round, unit)
-		if t == nil {
-			continue
-		}
-		j.stop(t)
-		if t.done {
-			j.machine.dropResult(t)
-		}
+// giveUp ends a task of a gather round that nobody wants any longer, and gives up its result.
+func (j *Job) giveUp(t *Task) {
+	j.stop(t)
+	if t.done {
+		j.machine.do(DropResult{t.result.digest})
 	}
 }
 
@@ -475,5 +458,137 @@ func (j *Job) stopTasks(round uint64, list []uint32) {
 func (j *Job) stop(t *Task) {
 	t.stopped = true
 	delete(j.tasks, t.Number)
-	j.machine.do(Action{Kind: Stop, Task: t})
+	j.machine.do(Stop{t})
+}
+
+// find returns a version that is here, or nil.
+func (v values) find(ref protocol.Ref) *Version {
+	x := v[ref.ID]
+	if x == nil {
+		return nil
+	}
+	for _, y := range x.versions {
+		if y.Number == ref.Version {
+			return y
+		}
+	}
+	return nil
+}
+
+// room reports whether a job may keep bytes more for a value.
+func (v values) room(id uint16, bytes int) bool {
+	if v[id] == nil && len(v) >= protocol.MaxVars {
+		return false
+	}
+	for _, x := range v {
+		if x.spare != nil {
+			bytes += x.spare.bytes
+		}
+		for _, y := range x.versions {
+			bytes += y.bytes
+		}
+	}
+	return bytes <= maxValueBytes
+}
+
+// variable returns a value, with the versions that are here.
+func (v values) variable(id uint16) *variable {
+	x := v[id]
+	if x == nil {
+		x = &variable{versions: make([]*Version, 0, keptVersions+1)}
+		v[id] = x
+	}
+	return x
+}
+
+// Whole reports whether nothing of the version is missing.
+func (v *Version) Whole() bool { return v.here == v.total }
+
+// list makes v the newest version, so that it is dropped last, and drops the oldest one beyond
+// keptVersions.
+func (j *Job) list(v *Version) {
+	x := v.of
+	if at := slices.Index(x.versions, v); at >= 0 {
+		x.versions = slices.Delete(x.versions, at, at+1)
+	}
+	x.versions, v.listed = append(x.versions, v), true
+	if len(x.versions) > keptVersions {
+		j.unlist(x.versions[0])
+	}
+}
+
+// unlist drops a version.
+func (j *Job) unlist(v *Version) {
+	at := slices.Index(v.of.versions, v)
+	v.of.versions = slices.Delete(v.of.versions, at, at+1)
+	v.listed = false
+	j.reuse(v)
+}
+
+// reuse gives up a version that is neither listed nor read. Its memory, unless it is a message's,
+// serves a newer one.
+func (j *Job) reuse(v *Version) {
+	switch {
+	case v.listed || v.users > 0:
+	case v.lent || v.chunks != nil:
+		j.machine.do(Release{v})
+	default:
+		v.of.spare = v
+	}
+}
+
+// keep keeps a version that came whole.
+func (j *Job) keep(e *Value) {
+	if v := j.values.find(e.Ref); v != nil && v.Whole() {
+		j.list(v)
+		return
+	} else if v != nil {
+		j.unlist(v)
+	}
+	if !j.values.room(e.Ref.ID, e.Bytes) {
+		j.refuse("a value of %d bytes is larger than a worker keeps for a job", e.Bytes)
+		return
+	}
+	x := j.values.variable(e.Ref.ID)
+	v := x.spare
+	x.spare = nil
+	lent := e.Local != nil
+	if v == nil || v.bytes < e.Bytes || lent {
+		v = &Version{Local: e.Local, of: x, bytes: e.Bytes}
+	}
+	v.ID, v.Number, v.Bytes, v.lent = e.Ref.ID, e.Ref.Version, e.Bytes, lent
+	j.list(v)
+	j.machine.do(Keep{v})
+}
+
+// keepChunk keeps a chunk of a version. Its bytes came with the message, or it is a result of this
+// worker.
+func (j *Job) keepChunk(e *Chunk) {
+	v := j.values.find(e.Ref)
+	if v == nil && j.values.room(e.Ref.ID, 0) {
+		v = &Version{ID: e.Ref.ID, Number: e.Ref.Version, of: j.values.variable(e.Ref.ID), total: e.Of, chunks: make(map[int]bool)}
+	}
+	if v == nil || !j.values.room(e.Ref.ID, e.Bytes) {
+		j.refuse("a chunk of %d bytes is larger than a worker keeps for a job", e.Bytes)
+		return
+	}
+	j.list(v)
+	isHere, known := v.chunks[e.Index]
+	switch {
+	case v.chunks == nil: // another leader sent it whole
+	case v.total != e.Of:
+		j.refuse("a chunk says that its value has %d chunks, but the value has %d", e.Of, v.total)
+	case isHere || !e.Sent && (known || !e.Found):
+	default:
+		v.chunks[e.Index] = true
+		v.here++
+		v.bytes += e.Bytes
+		j.machine.do(KeepChunk{v, e.Index, e.Local})
+	}
+}
+
+// refuse drops a message.
+func (j *Job) refuse(format string, args ...any) {
+	err := fmt.Errorf("%w: %w", protocol.ErrMessage, fmt.Errorf(format, args...))
+	j.machine.do(RefuseMessage{err})
 }

@@ -144,96 +144,113 @@ func (w words) failure() error {
 	return Passing(errors.New(text))
 }
 
-var eventNames = map[string]EventKind{
-	"heard": Heard, "setup": Setup, "value": Value, "chunk": Chunk, "run": Run, "forget": Forget, "opened": Opened,
-	"fetched": Fetched, "free": Free, "ended": Ended, "answered": Answered, "stored": Stored, "lost": ChunkLost,
-	"damaged": Damaged, "reset": Reset,
-}
-
 // event reads an event. Results of this side name a batch, such as b1, or a job and a task.
 func (x *trace) event(w words) Event {
-	kind, ok := eventNames[w.list[0]]
-	if !ok {
-		x.t.Fatalf("there is no event %q", w.list[0])
-	}
-	e := Event{
-		Kind: kind, Bytes: w.number("bytes", 0), Index: w.number("index", 0),
-		Err: w.failure(), Demand: int64(w.number("demand", 0)), DemandFor: "matrices", Digest: w.text("digest", ""),
-		Took: time.Duration(w.number("ms", 1)) * time.Millisecond,
-	}
-	e.Order = Order{
-		Epoch: uint64(w.number("epoch", 5)), ID: uint64(w.number("job", 1)), Round: uint64(w.number("round", 0)),
-		Ref: ref(w.text("ref", "")), Lent: w.text("lent", "") != "", Of: w.number("of", 0),
-		Sent: w.text("sent", "") != "", Found: w.text("found", "") != "",
-	}
+	epoch, id, number := uint64(w.number("epoch", 5)), uint64(w.number("job", 1)), uint64(w.number("round", 0))
+	version, bytes, index, err := ref(w.text("ref", "")), w.number("bytes", 0), w.number("index", 0), w.failure()
+	took := time.Duration(w.number("ms", 1)) * time.Millisecond
+	executor := Reduce
 	if w.text("gather", "") != "" {
-		e.Executor = Gather
+		executor = Gather
 	}
-	e.Job = x.machine.jobs[e.ID]
+	job := x.machine.jobs[id]
 	if w.text("old", "") != "" { // a job that is forgotten
-		e.Job = x.jobs[w.number("old", 0)]
+		job = x.jobs[w.number("old", 0)]
 	}
+	var batch *Batch
 	for b, name := range x.batches {
 		if w.text(name, "") != "" {
-			e.Batch = b
+			batch = b
 		}
 	}
-	if e.Job != nil {
-		e.Task = e.Job.Task(e.Round, uint32(w.number("unit", 0)))
-		e.Version = e.Job.values.find(e.Ref)
-	}
-	x.message(w, &e)
-	return e
-}
-
-// message reads what only orders have.
-func (x *trace) message(w words, e *Event) {
-	stamp := protocol.Stamp{Epoch: e.Epoch, Job: e.ID, Round: e.Round}
-	switch e.Kind {
-	case Setup:
+	switch w.list[0] {
+	case "heard":
+		return &Heard{epoch}
+	case "setup":
 		m := &dataset.Manifest{}
 		for range w.number("shards", 1) {
 			m.Shards = append(m.Shards, dataset.ShardRef{Bytes: 100})
 		}
-		e.Spec = w.text("spec", "a")
-		e.Setup = &protocol.Setup{Epoch: e.Epoch, Start: uint64(w.number("start", 0)), ID: e.ID, Manifest: m}
-	case Run:
-		e.Reply = w.text("reply", "r")
-		e.Run = &protocol.Run{Stamp: stamp, Of: uint32(w.number("of", 4)), Tasks: w.numbers("units"), SubJob: w.text("child", "") != ""}
-		e.Run.Shape.F64 = w.number("f64", 0)
-		e.Run.Gather = e.Executor == Gather
-		if w.text("whole", "") != "" {
-			e.Run.Scope = round.Whole
+		return &Setup{&protocol.Setup{Epoch: epoch, Start: uint64(w.number("start", 0)), ID: id, Manifest: m}, w.text("spec", "a")}
+	case "value":
+		e := &Value{Epoch: epoch, Job: id, Ref: version, Bytes: bytes}
+		if w.text("lent", "") != "" {
+			e.Local = "lent"
 		}
-		if text := w.text("refs", ""); text != "" {
-			for part := range strings.SplitSeq(text, ",") {
-				e.Run.Refs = append(e.Run.Refs, ref(part))
-			}
+		return e
+	case "chunk":
+		return &Chunk{
+			Epoch: epoch, Job: id, Ref: version, Index: index, Of: w.number("of", 0), Bytes: bytes,
+			Sent: w.text("sent", "") != "", Found: w.text("found", "") != "",
 		}
-	case Forget:
-		e.Tasks = w.numbers("units")
+	case "run":
+		return &Run{x.message(w, protocol.Stamp{Epoch: epoch, Job: id, Round: number}, executor), w.text("reply", "r")}
+	case "forget":
+		return &Forget{&protocol.Forget{Epoch: epoch, Job: id, Round: number, Tasks: w.numbers("units")}}
+	case "opened":
+		return &Opened{job, int64(w.number("demand", 0)), "matrices", err}
+	case "fetched":
+		return &Fetched{job, index, err}
+	case "free":
+		return &Free{executor}
+	case "ended":
+		at := slices.IndexFunc(batch.tasks, func(t Assignment) bool { return t.Index == index })
+		return &Ended{&batch.tasks[at], took, err}
+	case "answered":
+		return &Answered{batch}
+	case "stored":
+		return &Stored{job, job.Task(number, uint32(w.number("unit", 0))), w.text("digest", ""), bytes, took, err}
+	case "lost":
+		return &ChunkLost{job.values.find(version), index}
+	case "damaged":
+		return &Damaged{job}
+	case "reset":
+		return &Reset{epoch}
 	}
+	x.t.Fatalf("there is no event %q", w.list[0])
+	return nil
+}
+
+// message reads a Run message.
+func (x *trace) message(w words, stamp protocol.Stamp, executor Executor) *protocol.Run {
+	run := &protocol.Run{Stamp: stamp, Of: uint32(w.number("of", 4)), Tasks: w.numbers("units"), SubJob: w.text("child", "") != ""}
+	run.Shape.F64 = w.number("f64", 0)
+	run.Gather = executor == Gather
+	if w.text("whole", "") != "" {
+		run.Scope = round.Whole
+	}
+	if text := w.text("refs", ""); text != "" {
+		for part := range strings.SplitSeq(text, ",") {
+			run.Refs = append(run.Refs, ref(part))
+		}
+	}
+	return run
 }
 
 var executorNames = []string{"reduce", "gather"}
 
 // action writes an action.
 func (x *trace) action(a Action) string {
-	to := fmt.Sprintf("job=%d round=%d epoch=%d reply=%s", a.Stamp.Job, a.Stamp.Round, a.Stamp.Epoch, a.Reply)
-	switch a.Kind {
+	switch a := a.(type) {
 	case Open:
 		x.jobs = append(x.jobs, a.Job)
 		return fmt.Sprintf("open job=%d", a.Job.ID)
 	case Fetch:
 		return fmt.Sprintf("fetch job=%d index=%d", a.Job.ID, a.Index)
-	case Cancel, Close:
-		return fmt.Sprintf("%s job=%d", map[ActionKind]string{Cancel: "cancel", Close: "close"}[a.Kind], a.Job.ID)
+	case Cancel:
+		return fmt.Sprintf("cancel job=%d", a.Job.ID)
+	case Close:
+		return fmt.Sprintf("close job=%d", a.Job.ID)
+	case RefuseJob:
+		return "refuse job"
 	case RefuseMessage:
 		return fmt.Sprintf("refuse %v", a.Err)
-	case Keep, Release:
-		return fmt.Sprintf("%s %d/%d", map[ActionKind]string{Keep: "keep", Release: "release"}[a.Kind], a.Version.ID, a.Version.Number)
+	case Keep:
+		return fmt.Sprintf("keep %d/%d", a.Version.ID, a.Version.Number)
 	case KeepChunk:
 		return fmt.Sprintf("keep %d/%d index=%d", a.Version.ID, a.Version.Number, a.Index)
+	case Release:
+		return fmt.Sprintf("release %d/%d", a.Version.ID, a.Version.Number)
 	case Begin:
 		if slices.Contains(a.Batch.Values, nil) { // the batch has retired
 			x.t.Fatal("a batch begins without its values")
@@ -242,7 +259,7 @@ func (x *trace) action(a Action) string {
 		x.batches[a.Batch] = fmt.Sprintf("b%d", x.begun)
 		return "begin " + x.batches[a.Batch]
 	case Wake:
-		return fmt.Sprintf("wake %s n=%d", executorNames[a.Executor], a.N)
+		return fmt.Sprintf("wake %s n=%d", executorNames[a.Batch.Executor], a.Batch.Tasks())
 	case Compute:
 		return fmt.Sprintf("compute %s index=%d", x.batches[a.Batch], a.Index)
 	case Answer:
@@ -257,24 +274,31 @@ func (x *trace) action(a Action) string {
 		return "drop digest=" + a.Digest
 	case Need:
 		if a.Refs == nil {
-			return "need setup " + to
+			return "need setup " + address(a.Request)
 		}
 		var refs []string
 		for _, r := range a.Refs {
 			refs = append(refs, fmt.Sprintf("%d/%d", r.ID, r.Version))
 		}
-		return fmt.Sprintf("need refs=%s %s", strings.Join(refs, ","), to)
+		return fmt.Sprintf("need refs=%s %s", strings.Join(refs, ","), address(a.Request))
 	case Fail:
 		f := FailureOf(a.Err)
 		kind := map[bool]string{true: "permanent", false: "passing"}[f.Permanent]
 		if f.Unable {
 			kind = "unable"
 		}
-		return fmt.Sprintf("fail %s unit=%d %s: %s", kind, a.Number, to, strings.ReplaceAll(f.Error(), "\n", "; "))
+		return fmt.Sprintf("fail %s unit=%d %s: %s", kind, a.Task, address(a.Request), strings.ReplaceAll(f.Error(), "\n", "; "))
 	case Announce:
-		return fmt.Sprintf("announce unit=%d digest=%s %s", a.Number, a.Digest, to)
+		return fmt.Sprintf("announce unit=%d digest=%s %s", a.Task.Number, a.Digest, address(a.Request))
+	case Notice:
+		return [...]string{Report: "report", NoJobs: "no jobs", CountStale: "count stale", CountLate: "count late"}[a]
 	}
-	return [...]string{RefuseJob: "refuse job", Report: "report", NoJobs: "no jobs", CountStale: "count stale", CountLate: "count late"}[a.Kind]
+	x.t.Fatalf("there is no word for the action %T", a)
+	return ""
+}
+
+func address(r Request) string {
+	return fmt.Sprintf("job=%d round=%d epoch=%d reply=%s", r.Stamp.Job, r.Stamp.Round, r.Stamp.Epoch, r.Reply)
 }
 
 // TestLimits: the machine keeps a bounded number of jobs, and of bytes of earlier rounds.
@@ -282,16 +306,16 @@ func TestLimits(t *testing.T) {
 	m := New(Config{Slots: 1})
 	setup := func(id uint64) []Action {
 		s := &protocol.Setup{Epoch: 1, ID: id, Manifest: &dataset.Manifest{Shards: make([]dataset.ShardRef, 1)}}
-		return m.Step(nil, Event{Kind: Setup, Order: Order{Setup: s, Spec: "a"}})
+		return m.Step(nil, &Setup{s, "a"})
 	}
 	for id := range uint64(MaxBusyJobs) {
 		setup(id) // none is idle, because none is opened
 	}
-	if a := setup(MaxBusyJobs); len(m.jobs) != MaxBusyJobs || a[len(a)-1].Kind != RefuseJob {
+	if a := setup(MaxBusyJobs); len(m.jobs) != MaxBusyJobs || a[len(a)-1] != Action(RefuseJob{MaxBusyJobs}) {
 		t.Errorf("%d jobs are kept", len(m.jobs))
 	}
-	m.Step(nil, Event{Kind: Opened, Job: m.jobs[7]})
-	m.Step(nil, Event{Kind: Opened, Job: m.jobs[3]})
+	m.Step(nil, &Opened{Job: m.jobs[7]})
+	m.Step(nil, &Opened{Job: m.jobs[3]})
 	if setup(MaxBusyJobs); m.jobs[3] != nil || m.jobs[7] == nil || m.jobs[MaxBusyJobs] == nil {
 		t.Error("the job that was idle for longest was not forgotten")
 	}
@@ -308,7 +332,7 @@ func pastResults(t *testing.T) {
 		m.out = nil
 		j.supersede(protocol.Stamp{Round: j.round.Round + 1})
 		for _, a := range m.out {
-			if a.Kind == DropResult {
+			if a, ok := a.(DropResult); ok {
 				dropped = append(dropped, a.Digest)
 			}
 		}

@@ -10,10 +10,87 @@
 package measures
 
 import (
+	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/internal/num"
 )
+
+// Measure describes a measure of predictions.
+type Measure struct {
+	Name           string // in JSON and metrics
+	Title          string // in tables
+	Formula        string
+	HigherIsBetter bool
+	Func           func(d, p []float64) float64 // nil: it is a measure of classes or numbers
+}
+
+// Count is the number of measures of All, and CountMore the number of measures of More.
+const (
+	Count     = 10
+	CountMore = 4
+)
+
+// All lists the ten measures in the order of tables, sums and JSON.
+var All = []Measure{
+	{"kl", "K-L", "Σ d ln(d/p)", false, KL},
+	{"euclidean", "Euclidean", "sqrt(Σ (d-p)²)", false, Euclidean},
+	{"sorensen", "Sørensen", "Σ|d-p| / Σ(d+p)", false, Sorensen},
+	{"chi2", "Squared χ²", "Σ (d-p)²/(d+p)", false, Chi2},
+	{"fidelity", "Fidelity", "Σ sqrt(d·p)", true, Fidelity},
+	{"intersection", "Intersection", "Σ min(d, p)", true, Intersection},
+	{"chebyshev", "Chebyshev", "max|d-p|", false, Chebyshev},
+	{"clark", "Clark", "sqrt(Σ (d-p)²/(d+p)²)", false, Clark},
+	{"canberra", "Canberra", "Σ |d-p|/(d+p)", false, Canberra},
+	{"cosine", "Cosine", "Σ d·p / (sqrt(Σ d²) sqrt(Σ p²))", true, Cosine},
+}
+
+// More lists further measures of distributions than All, in the order of tables, sums and
+// JSON. A job has them if its spec says `measures: all`.
+var More = []Measure{
+	{"spearman", "Spearman", "correlation of the ranks of d and p", true, Spearman},
+	{"jensen_shannon", "Jensen-Shannon", "(K-L(d, m) + K-L(p, m)) / 2, m = (d+p)/2", false, JensenShannon},
+	{"zero_one", "Zero-one loss", "0 if d and p have their maximum at the same label, else 1", false, ZeroOne},
+	{"error_probability", "Error probability", "1 - d at the label with the largest p", false, ErrorProbability},
+}
+
+// Others lists measures of predicted classes, of numbers that a distribution over a scale gives, and of predicted numbers,
+// in the order of tables.
+var Others = []Measure{
+	{"accuracy", "Accuracy", "fraction of samples with the right predicted class", true, nil},
+	{"mean_recall", "Mean recall", "TP/(TP+FN), averaged over true classes", true, nil},
+	{"mean_jaccard", "Mean Jaccard", "TP/(TP+FP+FN), averaged over true classes", true, nil},
+	{"log_loss", "Log loss", "-ln p of the true class", false, nil},
+	{"mae_expected", "MAE, expected", "|Σ y p - true number|", false, nil},
+	{"mae_median", "MAE, median", "|median of p - true number|", false, nil},
+	{"mae_mode", "MAE, mode", "|mode of p - true number|", false, nil},
+	{"mae", "MAE", "|predicted number - true number|", false, nil},
+	{"mae_floored", "MAE, floored", "|floor of the predicted number - true number|", false, nil},
+}
+
+// every lists all measures.
+var every = slices.Concat(All, More, Others)
+
+func indexOf(name string) int {
+	return slices.IndexFunc(every, func(m Measure) bool { return m.Name == name })
+}
+
+// Find returns the measure of a name.
+func Find(name string) (Measure, bool) {
+	if at := indexOf(name); at >= 0 {
+		return every[at], true
+	}
+	return Measure{}, false
+}
+
+// Names lists the names that Find knows, in the order of tables.
+func Names() (names []string) {
+	for _, m := range every {
+		names = append(names, m.Name)
+	}
+	return names
+}
 
 // MinPrediction is the smallest predicted share that KL divides by.
 const MinPrediction = 1e-12
@@ -236,4 +313,245 @@ func pair(d, p []float64) []float64 {
 		panic("measures: two rows of different numbers of labels")
 	}
 	return p[:len(d)]
+}
+
+// shortRow is the number of labels up to which measures of a row do not allocate.
+const shortRow = 128
+
+// Row holds the measures of one row, in the order of All.
+type Row [Count]float64
+
+// number is the type of a share.
+type number interface{ float32 | float64 }
+
+// OfRow returns the measures of one row of shares. d and p are divided by their
+// sums; one whose sum is not positive and finite is taken as it is.
+func OfRow[T number](d, p []T) Row { return ClippedRow(d, p, NoClip) }
+
+// ClippedRow returns what OfRow does, of degrees that are clipped as how says.
+func ClippedRow[T number](d, p []T, how Clip) Row {
+	var buf [4 * shortRow]float64
+	c, least := compare(buf[:], d, p, how), MinPrediction
+	if how == PyLDL {
+		least = Epsilon
+	}
+	x, y := c.clippedD, c.clippedP
+	return Row{
+		divergence(x, y, least), Euclidean(c.d, c.p), Sorensen(x, y), Chi2(x, y), Fidelity(c.d, c.p),
+		Intersection(c.d, c.p), Chebyshev(c.d, c.p), Clark(x, y), Canberra(x, y), Cosine(c.d, c.p),
+	}
+}
+
+// MoreRow holds the measures More of one row, in their order.
+type MoreRow [CountMore]float64
+
+// MoreOfRow returns the measures More of one row of shares, clipped as how says; d and p are
+// divided by their sums as in OfRow.
+func MoreOfRow[T number](d, p []T, how Clip) MoreRow {
+	var buf [4 * shortRow]float64
+	c := compare(buf[:], d, p, how)
+	return MoreRow{Spearman(c.d, c.p), JensenShannon(c.clippedD, c.clippedP), ZeroOne(c.d, c.p), ErrorProbability(c.d, c.p)}
+}
+
+// Epsilon is the least degree after clipping: 2^-52, float64's distance from 1 to the next number.
+const Epsilon = 0x1p-52
+
+// A Clip says whether degrees are clipped before they are compared.
+type Clip string
+
+// The ways to clip.
+const (
+	NoClip Clip = ""
+	// PyLDL clips both distributions to [Epsilon, 1] for the six measures for which PyLDL 0.1
+	// does so: K-L, Sørensen, squared χ², Clark, Canberra and Jensen-Shannon. K-L has no other
+	// clamp then. The other measures are as they are without.
+	PyLDL Clip = "pyldl"
+)
+
+// comparison holds a row as two distributions, and as clipped ones, which are the same slices
+// where nothing is clipped.
+type comparison struct{ d, p, clippedD, clippedP []float64 }
+
+// compare returns a row of shares; d and p are divided by their sums as in OfRow. The comparison is in space, if
+// that has room for four numbers a label.
+func compare[T number](space []float64, d, p []T, how Clip) comparison {
+	n := len(d)
+	if 4*n > len(space) {
+		space = make([]float64, 4*n)
+	}
+	c := comparison{d: space[:n], p: space[n : 2*n]}
+	normalize(c.d, d)
+	normalize(c.p, p)
+	c.clippedD, c.clippedP = c.d, c.p
+	if how == PyLDL {
+		c.clippedD, c.clippedP = space[2*n:3*n], space[3*n:4*n]
+		clip(c.clippedD, c.d)
+		clip(c.clippedP, c.p)
+	}
+	return c
+}
+
+// clip sets dst to v, each value within [Epsilon, 1].
+func clip(dst, v []float64) {
+	for i, x := range v {
+		dst[i] = min(max(x, Epsilon), 1)
+	}
+}
+
+// normalize sets dst to v divided by its sum, if that is positive and finite, and otherwise to v.
+func normalize[T number](dst []float64, v []T) {
+	if len(dst) != len(v) {
+		panic("measures: two rows of different numbers of labels")
+	}
+	sum := 0.0
+	for i, x := range v {
+		dst[i] = float64(x)
+		sum += dst[i]
+	}
+	if !(sum > 0 && sum <= math.MaxFloat64) {
+		return
+	}
+	for i := range dst {
+		dst[i] /= sum
+	}
+}
+
+// Stat is a mean and the population standard deviation around it.
+type Stat struct {
+	Mean float64
+	Std  float64
+}
+
+type statJSON struct {
+	Mean *float64 `json:"mean"`
+	Std  *float64 `json:"std"`
+}
+
+func orNaN(x *float64) float64 {
+	if x == nil {
+		return math.NaN()
+	}
+	return *x
+}
+
+// MarshalJSON implements json.Marshaler: {"mean":0.07,"std":0.02}, where what is not finite
+// is null.
+func (s Stat) MarshalJSON() ([]byte, error) {
+	v := statJSON{&s.Mean, &s.Std}
+	if s.Mean-s.Mean != 0 {
+		v.Mean = nil
+	}
+	if s.Std-s.Std != 0 {
+		v.Std = nil
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON implements json.Unmarshaler; what is absent or null becomes NaN.
+func (s *Stat) UnmarshalJSON(b []byte) error {
+	var v statJSON
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*s = Stat{orNaN(v.Mean), orNaN(v.Std)}
+	return nil
+}
+
+// StatOf returns mean and population standard deviation of n values from their sum and the
+// sum of their squares.
+func StatOf(n, sum, squares float64) Stat {
+	mean := sum / n
+	return Stat{mean, math.Sqrt(max(squares/n-float64(mean*mean), 0))}
+}
+
+// StatOver returns mean and population standard deviation of values.
+func StatOver(values []float64) Stat {
+	n, sum, squares := float64(len(values)), 0.0, 0.0
+	for _, v := range values {
+		sum += v
+	}
+	mean := sum / n
+	for _, v := range values {
+		d := v - mean
+		squares += float64(d * d)
+	}
+	return Stat{mean, math.Sqrt(squares / n)}
+}
+
+// DifferenceWidth is the number of sums that describe the differences of K-L divergences of a set of samples: their sum, then
+// the sum of their squares.
+const DifferenceWidth = 2
+
+// AddDifference adds the difference of a sample to the sums (DifferenceWidth values).
+func AddDifference(sums []float64, difference float64) {
+	sums[0] += difference
+	sums[1] += float64(difference * difference)
+}
+
+// A Verdict says how a model compares with the mean baseline.
+type Verdict string
+
+// The verdicts. The mean difference of K-L divergences is compared with its standard error.
+const (
+	Better    Verdict = "better"     // the model's K-L is lower by more than one standard error
+	NotBetter Verdict = "not better" // the two differ by at most one standard error
+	Worse     Verdict = "worse"      // the model's K-L is higher by more than one standard error
+)
+
+// AgainstBaseline compares a model with the mean baseline by the K-L divergences of the same samples.
+type AgainstBaseline struct {
+	Samples int `json:"samples"`
+	// Difference is the K-L divergence of the model minus the mean baseline's, over samples.
+	Difference Stat `json:"kl_difference"`
+	// StandardError is the standard error of the mean difference; 0 for a single sample, which has no verdict.
+	StandardError float64 `json:"standard_error"`
+	Verdict       Verdict `json:"verdict,omitempty"`
+}
+
+// Unbeaten reports whether the comparison has a verdict, and the model is not better. A nil comparison has none.
+func (a *AgainstBaseline) Unbeaten() bool { return a != nil && a.Verdict != "" && a.Verdict != Better }
+
+// rounding bounds differences of K-L divergences that come from rounding predictions to float32.
+const rounding = 1e-6
+
+// CompareWithBaseline returns the comparison of n samples from the sums of their differences (DifferenceWidth values); nil if
+// there are none, or if a divergence is not finite. The standard error is s/√n, with the sample standard
+// deviation s of the differences.
+func CompareWithBaseline(n int, sums []float64) *AgainstBaseline {
+	return against(StatOf(float64(n), sums[0], sums[1]), n)
+}
+
+// PooledWithBaseline returns the comparison of the tested samples of all folds of a dataset, which has so many samples. A
+// sample may be tested in several folds. Such samples count once in the standard error. nil: a fold has no comparison, or
+// there are no folds.
+func PooledWithBaseline(folds []*AgainstBaseline, samples int) *AgainstBaseline {
+	n, sum, squares := 0, 0.0, 0.0
+	for _, f := range folds {
+		if f == nil {
+			return nil
+		}
+		count, d := float64(f.Samples), f.Difference
+		n += f.Samples
+		sum += float64(count * d.Mean)
+		squares += float64(count * float64(float64(d.Mean*d.Mean)+float64(d.Std*d.Std)))
+	}
+	return against(StatOf(float64(n), sum, squares), min(n, samples))
+}
+
+func against(difference Stat, samples int) *AgainstBaseline {
+	if samples < 1 || difference.Mean-difference.Mean != 0 || difference.Std-difference.Std != 0 {
+		return nil
+	}
+	a := &AgainstBaseline{Samples: samples, Difference: difference}
+	if samples == 1 {
+		return a
+	}
+	a.StandardError, a.Verdict = difference.Std/math.Sqrt(float64(samples-1)), NotBetter
+	switch least := max(a.StandardError, rounding); {
+	case difference.Mean < -least:
+		a.Verdict = Better
+	case difference.Mean > least:
+		a.Verdict = Worse
+	}
+	return a
 }

@@ -1,10 +1,14 @@
 package measures
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // Plan says which measures there are of predictions: the ten of distributions, and those
@@ -102,9 +106,9 @@ func (p *Plan) Add(dst []float64, r *dataset.Rows, i int, predicted []float32) (
 		addClass(added, d, predicted)
 	case s != nil:
 		truth := s.Number(r, i)
-		addError(added[:errorWidth], truth, s.Expected(predicted))
-		addError(added[errorWidth:2*errorWidth], truth, s.Median(predicted))
-		addError(added[2*errorWidth:], truth, s.Mode(predicted))
+		for k, v := range []float64{s.Expected(predicted), s.Median(predicted), s.Mode(predicted)} {
+			addError(added[k*errorWidth:(k+1)*errorWidth], truth, v)
+		}
 	}
 	return row[0]
 }
@@ -116,28 +120,30 @@ func (p *Plan) Read(sums []float64) (Report, *Added) {
 	if len(sums) != all {
 		panic("measures: sums of the wrong width")
 	}
-	n := sums[0]
-	if p.Number {
-		return FromSums(make([]float64, Width)), &Added{Number: &OfNumber{
-			Number: errorsFrom(n, sums[1:1+errorWidth]), Floored: errorsFrom(n, sums[1+errorWidth:]),
-		}}
-	}
-	r, added, a := FromSums(sums[:Width]), sums[distribution:plain], new(Added)
-	if p.More {
-		a.Distribution = moreFrom(n, sums[Width:])
-	}
+	n, added, a := sums[0], sums[distribution:plain], new(Added)
 	switch {
+	case p.Number:
+		a.Number = new(OfNumber)
 	case p.Type.Classes:
 		a.Classes = classesFrom(added, p.Labels)
 	case p.Type.Scale != nil:
-		a.Scale = &OnScale{
-			Expected: errorsFrom(n, added[:errorWidth]), Median: errorsFrom(n, added[errorWidth:2*errorWidth]), Mode: errorsFrom(n, added[2*errorWidth:]),
+		a.Scale = new(OnScale)
+	}
+	for _, e := range a.errors() {
+		if e != nil {
+			*e, added = errorsFrom(n, added[:errorWidth]), added[errorWidth:]
 		}
 	}
-	if a.None() {
-		return r, nil
+	if p.Number {
+		return reportFrom(make([]float64, Width)), a
 	}
-	return r, a
+	if p.More {
+		a.Distribution = moreFrom(n, sums[Width:])
+	}
+	if a.None() {
+		a = nil
+	}
+	return reportFrom(sums[:Width]), a
 }
 
 // ReadClipped returns what sums (Width values) say of clipped degrees; nil: the plan has not both.
@@ -147,123 +153,366 @@ func (p *Plan) ReadClipped(sums []float64) *Clipped {
 	}
 	_, plain, _ := p.ends()
 	clipped := sums[plain:]
-	return &Clipped{FromSums(clipped[:Width]), moreFrom(clipped[0], clipped[Width:])}
+	return &Clipped{reportFrom(clipped[:Width]), moreFrom(clipped[0], clipped[Width:])}
+}
+
+// Report holds a Stat for each measure, in the order of All. Its JSON is an
+// object by name in that order: {"kl":{"mean":0.07,"std":0.02},...}; a value
+// that is not finite is null.
+type Report [Count]Stat
+
+// Get returns the Stat of a measure by name, and whether there is one.
+func (r Report) Get(name string) (Stat, bool) {
+	for i := range All {
+		if All[i].Name == name {
+			return r[i], true
+		}
+	}
+	return Stat{}, false
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r Report) MarshalJSON() ([]byte, error) {
+	b := bytes.NewBufferString("{")
+	for i, s := range r {
+		v, err := json.Marshal(s)
+		if err != nil {
+			return nil, fmt.Errorf("measures: %s: %w", All[i].Name, err)
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(b, "%q:%s", All[i].Name, v)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler; a measure that is absent or null
+// becomes NaN, and names that are not in All are ignored.
+func (r *Report) UnmarshalJSON(b []byte) error {
+	var m map[string]statJSON
+	if err := json.Unmarshal(b, &m); err != nil {
+		return fmt.Errorf("measures: %w", err)
+	}
+	for i := range All {
+		s := m[All[i].Name]
+		r[i] = Stat{orNaN(s.Mean), orNaN(s.Std)}
+	}
+	return nil
+}
+
+// overFolds returns the Stat over folds of the means that of gives.
+func overFolds[T any](folds []T, of func(T) Stat) Stat {
+	var means []float64
+	for _, f := range folds {
+		means = append(means, of(f).Mean)
+	}
+	return StatOver(means)
+}
+
+// Width is the number of sums that describe a set of rows: the number of rows,
+// then Count sums of the measures, then Count sums of their squares. The sums of a dataset
+// are the sums of its shards, added element by element.
+const Width = 1 + 2*Count
+
+// accumulate adds the measures of a row to the sums dst (the constant Width).
+func accumulate(dst []float64, row Row) {
+	dst[0]++
+	for i, v := range row {
+		dst[1+i] += v
+		dst[1+Count+i] += float64(v * v)
+	}
+}
+
+// reportFrom reads the sums of rows (the constant Width); all are NaN where there are no rows.
+func reportFrom(sums []float64) Report {
+	var r Report
+	n := sums[0]
+	for i := range r {
+		r[i] = StatOf(n, sums[1+i], sums[1+Count+i])
+	}
+	return r
+}
+
+// OverFolds returns, for each measure, the mean over folds of the folds' means,
+// and the population standard deviation of these. All are NaN where there are
+// no folds.
+func OverFolds(folds []Report) Report {
+	var r Report
+	for i := range r {
+		r[i] = overFolds(folds, func(f Report) Stat { return f[i] })
+	}
+	return r
+}
+
+// stats lists the measures of a in the order of More and Others; nil: a has it not.
+func (a *Added) stats() []*Stat {
+	all := make([]*Stat, CountMore+len(Others))
+	if d := a.Distribution; d != nil {
+		copy(all, d.Stats())
+	}
+	if c := a.Classes; c != nil {
+		copy(all[CountMore:], []*Stat{&c.Accuracy, &c.MeanRecall, &c.MeanJaccard, &c.LogLoss})
+	}
+	for i, e := range a.errors() {
+		if e != nil {
+			all[CountMore+4+i] = &e.MAE
+		}
+	}
+	return all
+}
+
+// errors lists the errors of numbers, the last ones of Others; nil: a has it not.
+func (a *Added) errors() (all [5]*Errors) {
+	if s := a.Scale; s != nil {
+		all[0], all[1], all[2] = &s.Expected, &s.Median, &s.Mode
+	}
+	if n := a.Number; n != nil {
+		all[3], all[4] = &n.Number, &n.Floored
+	}
+	return all
+}
+
+// Value returns the measure of a name: one of the ten from r, another from a, which may be nil.
+// false: r and a have it not, as a model of distributions has no accuracy.
+func Value(name string, r Report, a *Added) (Stat, bool) {
+	switch at := indexOf(name); {
+	case at < 0:
+	case at < Count:
+		return r[at], true
+	case a != nil:
+		if s := a.stats()[at-Count]; s != nil {
+			return *s, true
+		}
+	}
+	return Stat{}, false
 }
 
 // AddedOverFolds returns the measures beside the ten over folds: means of the folds' means
 // with their deviation, and sums of the confusion matrices. nil: a fold has none.
 func AddedOverFolds(folds []*Added) *Added {
 	all := new(Added)
-	if of := of(folds, func(a *Added) *OfDistribution { return a.Distribution }); of != nil {
-		all.Distribution = moreOverFolds(of)
+	have := func(part func(*Added) bool) bool {
+		return len(folds) > 0 && !slices.ContainsFunc(folds, func(f *Added) bool { return f == nil || !part(f) })
 	}
-	if of := of(folds, func(a *Added) *Classes { return a.Classes }); of != nil {
-		all.Classes = classesOverFolds(of)
+	if have(func(a *Added) bool { return a.Distribution != nil }) {
+		all.Distribution = new(OfDistribution)
 	}
-	if of := of(folds, func(a *Added) *OnScale { return a.Scale }); of != nil {
-		all.Scale = &OnScale{
-			Expected: errorsOverFolds(of, func(s *OnScale) *Errors { return &s.Expected }),
-			Median:   errorsOverFolds(of, func(s *OnScale) *Errors { return &s.Median }),
-			Mode:     errorsOverFolds(of, func(s *OnScale) *Errors { return &s.Mode }),
-		}
+	if have(func(a *Added) bool { return a.Classes != nil }) {
+		all.Classes = &Classes{Confusion: confusionOverFolds(folds)}
 	}
-	if of := of(folds, func(a *Added) *OfNumber { return a.Number }); of != nil {
-		all.Number = &OfNumber{
-			Number:  errorsOverFolds(of, func(n *OfNumber) *Errors { return &n.Number }),
-			Floored: errorsOverFolds(of, func(n *OfNumber) *Errors { return &n.Floored }),
-		}
+	if have(func(a *Added) bool { return a.Scale != nil }) {
+		all.Scale = new(OnScale)
+	}
+	if have(func(a *Added) bool { return a.Number != nil }) {
+		all.Number = new(OfNumber)
 	}
 	if all.None() {
 		return nil
 	}
-	return all
-}
-
-// of returns a part of each fold's measures; nil: a fold has it not, or there are no folds.
-func of[T any](folds []*Added, part func(*Added) *T) (all []T) {
-	for _, f := range folds {
-		if f == nil || part(f) == nil {
-			return nil
-		}
-		all = append(all, *part(f))
-	}
-	return all
-}
-
-// Other is a measure of predicted classes or numbers, which has no function of two
-// distributions.
-type Other struct {
-	Measure // without Func
-	of      func(*Added) *Stat
-}
-
-// Others lists the measures of Added beside More, in the order of tables.
-var Others = []Other{
-	{of: func(a *Added) *Stat { return &a.Classes.Accuracy }, Measure: Measure{"accuracy", "Accuracy", "fraction of samples with the right predicted class", true, nil}},
-	{of: func(a *Added) *Stat { return &a.Classes.MeanRecall }, Measure: Measure{"mean_recall", "Mean recall", "TP/(TP+FN), averaged over true classes", true, nil}},
-	{of: func(a *Added) *Stat { return &a.Classes.MeanJaccard }, Measure: Measure{"mean_jaccard", "Mean Jaccard", "TP/(TP+FP+FN), averaged over true classes", true, nil}},
-	{of: func(a *Added) *Stat { return &a.Classes.LogLoss }, Measure: Measure{"log_loss", "Log loss", "-ln p of the true class", false, nil}},
-	{of: func(a *Added) *Stat { return &a.Scale.Expected.MAE }, Measure: Measure{"mae_expected", "MAE, expected", "|Σ y p - true number|", false, nil}},
-	{of: func(a *Added) *Stat { return &a.Scale.Median.MAE }, Measure: Measure{"mae_median", "MAE, median", "|median of p - true number|", false, nil}},
-	{of: func(a *Added) *Stat { return &a.Scale.Mode.MAE }, Measure: Measure{"mae_mode", "MAE, mode", "|mode of p - true number|", false, nil}},
-	{of: func(a *Added) *Stat { return &a.Number.Number.MAE }, Measure: Measure{"mae", "MAE", "|predicted number - true number|", false, nil}},
-	{of: func(a *Added) *Stat { return &a.Number.Floored.MAE }, Measure: Measure{"mae_floored", "MAE, floored", "|floor of the predicted number - true number|", false, nil}},
-}
-
-// Find returns the measure of a name, one of All, More or Others.
-func Find(name string) (Measure, bool) {
-	for _, m := range slices.Concat(All, More) {
-		if m.Name == name {
-			return m, true
+	for i, s := range all.stats() {
+		if s != nil {
+			*s = overFolds(folds, func(f *Added) Stat { return *f.stats()[i] })
 		}
 	}
-	for _, o := range Others {
-		if o.Name == name {
-			return o.Measure, true
+	for i, e := range all.errors() {
+		if e == nil {
+			continue
 		}
-	}
-	return Measure{}, false
-}
-
-// Names lists the names that Find knows, in the order of tables.
-func Names() (names []string) {
-	for _, m := range slices.Concat(All, More) {
-		names = append(names, m.Name)
-	}
-	for _, o := range Others {
-		names = append(names, o.Name)
-	}
-	return names
-}
-
-// Value returns the measure of a name: one of the ten from r, another from a, which may be nil.
-// false: r and a have it not, as a model of distributions has no accuracy.
-func Value(name string, r Report, a *Added) (Stat, bool) {
-	if s, ok := r.Get(name); ok || a == nil {
-		return s, ok
-	}
-	if a.Distribution != nil {
-		for i, s := range a.Distribution.Stats() {
-			if More[i].Name == name {
-				return *s, true
+		e.Scores = make([]float64, MaxScore+1)
+		for _, f := range folds {
+			of := f.errors()[i].Scores
+			for s, v := range of[:min(len(of), len(e.Scores))] {
+				e.Scores[s] += v / float64(len(folds))
 			}
 		}
 	}
-	for i, o := range Others {
-		if o.Name == name && a.has(i) {
-			return *o.of(a), true
-		}
-	}
-	return Stat{}, false
+	return all
 }
 
-// has tells whether a has the measure i of Others.
-func (a *Added) has(i int) bool {
-	switch {
-	case i < 4:
-		return a.Classes != nil
-	case i < 7:
-		return a.Scale != nil
+// OfDistribution are the measures More.
+type OfDistribution struct {
+	Spearman         Stat `json:"spearman"`
+	JensenShannon    Stat `json:"jensen_shannon"`
+	ZeroOne          Stat `json:"zero_one"`
+	ErrorProbability Stat `json:"error_probability"`
+}
+
+// Stats lists the measures in the order of More.
+func (o *OfDistribution) Stats() []*Stat {
+	return []*Stat{&o.Spearman, &o.JensenShannon, &o.ZeroOne, &o.ErrorProbability}
+}
+
+// moreWidth is the number of sums of More: the measures, then their squares.
+const moreWidth = 2 * CountMore
+
+// addMore adds a row to the sums of More.
+func addMore(sums []float64, row MoreRow) {
+	for i, v := range row {
+		sums[i] += v
+		sums[CountMore+i] += float64(v * v)
 	}
-	return a.Number != nil
+}
+
+// moreFrom reads the sums of n rows.
+func moreFrom(n float64, sums []float64) *OfDistribution {
+	o := new(OfDistribution)
+	for i, s := range o.Stats() {
+		*s = StatOf(n, sums[i], sums[CountMore+i])
+	}
+	return o
+}
+
+// MaxConfusion is the greatest number of classes whose confusion matrix is kept: 80 KB of
+// sums, some 25 KB of JSON.
+const MaxConfusion = 100
+
+// Classes are the measures of predicted classes: the predicted class of a row is the one of
+// the greatest share, of equal ones the lowest. All but the deviation of Accuracy and LogLoss
+// over rows come from counts of the rows together, not from rows.
+type Classes struct {
+	Accuracy Stat `json:"accuracy"`
+	// MeanRecall and MeanJaccard are means over the classes that are present in the truth,
+	// of TP/(TP + FN) and TP/(TP + FP + FN).
+	MeanRecall  Stat `json:"mean_recall"`
+	MeanJaccard Stat `json:"mean_jaccard"`
+	// LogLoss is the mean of -ln p of the true class, p at least MinPrediction.
+	LogLoss Stat `json:"log_loss"`
+	// Confusion counts rows by true and by predicted class; nil: more than MaxConfusion.
+	// Over folds it is the sum.
+	Confusion [][]uint64 `json:"confusion,omitempty"`
+}
+
+// classWidth is the number of sums of C classes: the log loss and its square, rows by true
+// class, by predicted class and by both where they are the same, then the matrix.
+func classWidth(classes int) int {
+	n := 2 + 3*classes
+	if classes <= MaxConfusion {
+		n += classes * classes
+	}
+	return n
+}
+
+// addClass adds a row to the sums of classes.
+func addClass(sums []float64, d, p []float32) {
+	n, truth, predicted := len(d), dataset.Greatest(d), dataset.Greatest(p)
+	// The log loss is -ln of the true class's probability in p, which is divided by its sum as in OfRow.
+	sum := 0.0
+	for _, v := range p {
+		sum += float64(v)
+	}
+	share := float64(p[truth])
+	if sum > 0 && sum <= math.MaxFloat64 {
+		share /= sum
+	}
+	loss := -num.Log(max(share, MinPrediction))
+	sums[0] += loss
+	sums[1] += float64(loss * loss)
+	counts := sums[2:]
+	counts[truth]++
+	counts[n+predicted]++
+	if truth == predicted {
+		counts[2*n+truth]++
+	}
+	if matrix := counts[3*n:]; len(matrix) > 0 {
+		matrix[truth*n+predicted]++
+	}
+}
+
+// classesFrom reads the sums of so many classes.
+func classesFrom(sums []float64, classes int) *Classes {
+	counts := sums[2:]
+	truth, predicted, hits, matrix := counts[:classes], counts[classes:2*classes], counts[2*classes:3*classes], counts[3*classes:]
+	n, right, present, recall, jaccard := 0.0, 0.0, 0.0, 0.0, 0.0
+	for c, t := range truth {
+		n, right = n+t, right+hits[c]
+		if t > 0 {
+			present++
+			recall += hits[c] / t
+			jaccard += hits[c] / (t + predicted[c] - hits[c])
+		}
+	}
+	r := &Classes{
+		Accuracy: StatOf(n, right, right), LogLoss: StatOf(n, sums[0], sums[1]),
+		MeanRecall: Stat{recall / present, math.NaN()}, MeanJaccard: Stat{jaccard / present, math.NaN()},
+	}
+	for c := 0; c < len(matrix); c += classes {
+		row := make([]uint64, classes)
+		for i, v := range matrix[c : c+classes] {
+			row[i] = uint64(v)
+		}
+		r.Confusion = append(r.Confusion, row)
+	}
+	return r
+}
+
+// confusionOverFolds returns the sum of the confusion matrices.
+func confusionOverFolds(folds []*Added) (sum [][]uint64) {
+	for _, f := range folds {
+		for t, row := range f.Classes.Confusion {
+			if len(sum) == t {
+				sum = append(sum, make([]uint64, len(row)))
+			}
+			for p, n := range row {
+				if p < len(sum[t]) {
+					sum[t][p] += n
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// MaxScore is the greatest error that a cumulative score is given for, beside 0 and the whole
+// numbers between.
+const MaxScore = 10
+
+// scoreSlack is added to an error that a cumulative score allows, for rounding.
+const scoreSlack = 1e-9
+
+// Errors are the absolute errors of one predicted number for each row.
+type Errors struct {
+	MAE Stat `json:"mae"`
+	// Scores are the cumulative scores of 0 to MaxScore: the share of rows whose error is
+	// at most that, and 1e-9. Over folds they are means.
+	Scores []float64 `json:"within"`
+}
+
+// OnScale are the errors of three numbers that a predicted distribution over a scale gives.
+type OnScale struct {
+	Expected Errors `json:"expected"` // Σ y p
+	Median   Errors `json:"median"`   // the least y whose cumulative share is a half
+	Mode     Errors `json:"mode"`     // the y of the greatest share
+}
+
+// OfNumber are the errors of a predicted number, and of the whole number below it.
+type OfNumber struct {
+	Number  Errors `json:"number"`
+	Floored Errors `json:"floored"`
+}
+
+// errorWidth is the number of sums of one predicted number: errors, their squares, and rows
+// by cumulative score.
+const errorWidth = 2 + MaxScore + 1
+
+// addError adds an error to the sums.
+func addError(sums []float64, truth, predicted float64) {
+	e := math.Abs(predicted - truth)
+	sums[0] += e
+	sums[1] += float64(e * e)
+	for s := range sums[2:] {
+		if e <= float64(s)+scoreSlack {
+			sums[2+s]++
+		}
+	}
+}
+
+// errorsFrom reads the sums of n rows.
+func errorsFrom(n float64, sums []float64) Errors {
+	e := Errors{MAE: StatOf(n, sums[0], sums[1])}
+	for _, rows := range sums[2:] {
+		e.Scores = append(e.Scores, rows/max(n, 1)) // 0 of no rows, so that JSON can say it
+	}
+	return e
 }

@@ -50,11 +50,11 @@ func TestAccumulate(t *testing.T) {
 		cut := rapid.IntRange(0, len(d)).Draw(t, "cut")
 		var columns [Count][]float64
 		for k := range d {
-			Accumulate(whole, d[k], p[k])
+			accumulate(whole, OfRow(d[k], p[k]))
 			if k < cut {
-				Accumulate(left, d[k], p[k])
+				accumulate(left, OfRow(d[k], p[k]))
 			} else {
-				Accumulate(right, d[k], p[k])
+				accumulate(right, OfRow(d[k], p[k]))
 			}
 			slow := slowRow(d[k], p[k])
 			if OfRow(d[k], p[k]) != slow {
@@ -67,7 +67,7 @@ func TestAccumulate(t *testing.T) {
 		for i := range left {
 			left[i] += right[i]
 		}
-		report, parts := FromSums(whole), FromSums(left)
+		report, parts := reportFrom(whole), reportFrom(left)
 		for i, m := range All {
 			mean, std := stat.PopMeanStdDev(columns[i], nil)
 			for _, got := range []Stat{report[i], parts[i]} {
@@ -137,13 +137,13 @@ func TestRowThatSumsToNothing(t *testing.T) {
 func TestAccumulateDoesNotAllocate(t *testing.T) {
 	sums, d, p := make([]float64, Width), make([]float32, shortRow), make([]float32, shortRow)
 	d[0], p[1] = 1, 1
-	if n := testing.AllocsPerRun(20, func() { Accumulate(sums, d, p) }); n != 0 {
+	if n := testing.AllocsPerRun(20, func() { accumulate(sums, OfRow(d, p)) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func TestNoRows(t *testing.T) {
-	for _, r := range []Report{FromSums(make([]float64, Width)), OverFolds(nil)} {
+	for _, r := range []Report{reportFrom(make([]float64, Width)), OverFolds(nil)} {
 		if s, _ := r.Get("kl"); s.Mean == s.Mean {
 			t.Errorf("the mean of no rows is %v", s.Mean)
 		}
@@ -216,9 +216,9 @@ func TestNamesAreStable(t *testing.T) {
 
 func TestSumsOfTheWrongWidthPanic(t *testing.T) {
 	for _, f := range []func(){
-		func() { FromSums(make([]float64, 20)) },
-		func() { Accumulate(make([]float64, 20), []float32{1}, []float32{1}) },
-		func() { Accumulate(make([]float64, Width), []float32{1}, []float32{1, 2}) },
+		func() { new(Plan).Read(make([]float64, 20)) },
+		func() { new(Plan).Add(make([]float64, 20), rowsOf(1, 1), 0, []float32{1}) },
+		func() { new(Plan).Add(make([]float64, Width), rowsOf(1, 1), 0, []float32{1, 2}) },
 	} {
 		func() {
 			defer func() {

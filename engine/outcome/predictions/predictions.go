@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -172,33 +171,24 @@ func (s *Set) Encode() []byte {
 	b = le.AppendUint32(b, uint32(s.Labels))
 	b = le.AppendUint32(b, flags)
 	b = le.AppendUint64(b, uint64(len(s.Row)))
-	for _, r := range s.Row {
-		b = le.AppendUint32(b, r)
+	for _, values := range []any{s.Row, s.Fold, s.Truth, s.Predicted} {
+		b = appendValues(b, values)
 	}
-	for _, f := range s.Fold {
-		b = le.AppendUint16(b, f)
+	if scale := s.Type.Scale; scale != nil {
+		b = append(b, byte(1+slices.Index(truths, scale.True)))
+		b = appendValues(le.AppendUint32(b, uint32(int32(scale.Low))), s.True)
 	}
-	for _, values := range [][]float32{s.Truth, s.Predicted} {
-		for _, v := range values {
-			b = le.AppendUint32(b, math.Float32bits(v))
-		}
-	}
-	return appendTexts(appendTexts(s.appendScale(b), s.Names), s.LabelNames)
+	return appendTexts(appendTexts(b, s.Names), s.LabelNames)
 }
 
 // truths are the kinds of true numbers, by their number in a blob from 1.
 var truths = []dataset.Truth{dataset.TrueValue, dataset.TrueMode, dataset.TrueExpected}
 
-// appendScale appends what a set has of a scale.
-func (s *Set) appendScale(b []byte) []byte {
-	scale := s.Type.Scale
-	if scale == nil {
-		return b
-	}
-	b = append(b, byte(1+slices.Index(truths, scale.True)))
-	b = binary.LittleEndian.AppendUint32(b, uint32(int32(scale.Low)))
-	for _, v := range s.True {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+// appendValues appends a slice of numbers.
+func appendValues(b []byte, values any) []byte {
+	b, err := binary.Append(b, binary.LittleEndian, values)
+	if err != nil {
+		panic(err) // only for a type without a fixed size
 	}
 	return b
 }
@@ -226,16 +216,16 @@ func Decode(b []byte) (*Set, error) {
 		return nil, fmt.Errorf("%w: the numbers of samples or labels are not possible: %d samples, %d labels", ErrFormat, rows, labels)
 	}
 	s, n := &Set{Labels: labels}, int(rows)
-	s.Row = values(r, "row numbers", n, 4, binary.LittleEndian.Uint32)
+	s.Row = values[uint32](r, "row numbers", n)
 	if flags&withFolds != 0 {
-		s.Fold = values(r, "folds", n, 2, binary.LittleEndian.Uint16)
+		s.Fold = values[uint16](r, "folds", n)
 	}
 	s.Type.Classes, s.Number = flags&ofClasses != 0, flags&ofNumbers != 0
 	if widest := max(labels, s.Width()); n > 0 && widest > r.Len()/4/n { // so that no product overflows
 		r.Failf("true degrees: %d samples do not fit", n)
 		n = 0
 	}
-	s.Truth, s.Predicted = values(r, "true degrees", n*labels, 4, float32At), values(r, "predicted degrees", n*s.Width(), 4, float32At)
+	s.Truth, s.Predicted = values[float32](r, "true degrees", n*labels), values[float32](r, "predicted degrees", n*s.Width())
 	if flags&ofScale != 0 {
 		kind, low := int(r.U8("kind of true numbers")), int32(r.U32("first number"))
 		if kind < 1 || kind > len(truths) {
@@ -243,7 +233,7 @@ func Decode(b []byte) (*Set, error) {
 		} else {
 			s.Type.Scale = &dataset.Scale{Low: int(low), True: truths[kind-1]}
 		}
-		s.True = values(r, "true numbers", n, 8, float64At)
+		s.True = values[float64](r, "true numbers", n)
 	}
 	if flags&withNames != 0 {
 		s.Names = texts(r, "names of samples", n)
@@ -257,20 +247,15 @@ func Decode(b []byte) (*Set, error) {
 	return s, nil
 }
 
-func float32At(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
-func float64At(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
-
-// values reads n values of so many bytes each.
-func values[T any](r *wire.Reader, field string, n, size int, at func([]byte) T) []T {
+// values reads n numbers.
+func values[T uint16 | uint32 | float32 | float64](r *wire.Reader, field string, n int) []T {
+	size := binary.Size(T(0))
 	if n > r.Len()/size {
 		r.Failf("%s: %d values are missing", field, n-r.Len()/size)
 		return nil
 	}
-	b := r.Take(field, uint64(n*size))
-	out := make([]T, len(b)/size)
-	for i := range out {
-		out[i] = at(b[i*size:])
-	}
+	out := make([]T, n)
+	binary.Decode(r.Take(field, uint64(n*size)), binary.LittleEndian, out) // as many bytes as the slice has
 	return out
 }
 
