@@ -32,11 +32,10 @@ type Inspection struct {
 	FeatureColumns []ColumnSummary `json:"feature_columns"`
 	LabelColumns   []ColumnSummary `json:"label_columns"`
 	// LabelSums describes the sums of the labels of the rows; nil without labels, or where no sum is finite.
-	LabelSums *SumSummary            `json:"label_sums,omitempty"`
-	Missing   MissingSummary         `json:"missing"`
-	Suspects  []featurestats.Suspect `json:"suspects"`
-	Warnings  []string               `json:"warnings"` // the suspects, and what else is wrong
-	Notes     []string               `json:"notes"`    // how the file was read
+	LabelSums *SumSummary    `json:"label_sums,omitempty"`
+	Missing   MissingSummary `json:"missing"`
+	Warnings  []string       `json:"warnings"` // what is wrong
+	Notes     []string       `json:"notes"`    // how the file was read
 
 	// Encoding is how the text of a CSV or libsvm file is written; empty for files of other kinds.
 	Encoding string `json:"encoding,omitempty"`
@@ -107,7 +106,7 @@ func Inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection,
 
 // refused describes a file that cannot be read.
 func refused(file string) *Inspection {
-	return &Inspection{File: file, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Suspects: []featurestats.Suspect{}, Warnings: []string{}, Notes: []string{}}
+	return &Inspection{File: file, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Warnings: []string{}, Notes: []string{}}
 }
 
 // inspectColumns adds to found, which is nil if the file cannot be read as the options say because of err, what the columns
@@ -210,8 +209,7 @@ type inspector struct {
 	read        int
 	missing     MissingSummary
 	nonFinite   nonFiniteValues
-	limit       float64 // distance from 1 of a sum that passes
-	totals      importer.TotalLabels
+	limit       float64          // distance from 1 of a sum that passes
 	singleLabel bool             // labels are made from one age or class
 	groups      *identity.Groups // nil: rows have no groups
 	groupsError error
@@ -301,7 +299,6 @@ func (s *inspector) addLabels(r *dataset.Row) {
 		s.single.Add(r.Targets()[0])
 	}
 	s.rows++
-	importer.AddTotals(&s.totals, r.Labels)
 	if !math.IsInf(sum, 0) && !math.IsNaN(sum) { // JSON has no such number
 		if s.summed++; s.summed == 1 {
 			s.sums.Least, s.sums.Most = sum, sum
@@ -350,7 +347,7 @@ func (s *inspector) finish() *Inspection {
 	found := &Inspection{
 		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
 		LabelsAre: s.info.LabelType.String(s.info.Labels), Features: s.info.Features, Labels: s.info.Labels, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
-		Suspects: s.features.Suspects(), Notes: append([]string{}, errtext.Strings(s.info.Notes)...),
+		Notes: append([]string{}, errtext.Strings(s.info.Notes)...),
 	}
 	for i, c := range s.features.Columns {
 		found.FeatureColumns = append(found.FeatureColumns, summaryOf(c.Finish(s.read), dataset.NameAt(s.info.FeatureNames, i)))
@@ -358,13 +355,8 @@ func (s *inspector) finish() *Inspection {
 	for i, c := range s.labels {
 		found.LabelColumns = append(found.LabelColumns, summaryOf(c, dataset.NameAt(s.info.LabelNames, i)))
 	}
-	if found.Suspects == nil {
-		found.Suspects = []featurestats.Suspect{}
-	}
 	if s.features.Columns == nil {
 		found.Notes = append(found.Notes, fmt.Sprintf("the file has more than %s features, so single features were not checked", units.Count(featurestats.MaxColumns)))
-	} else if s.rows > 0 && s.features.Correlations == nil {
-		found.Notes = append(found.Notes, "too many features and labels: features were not compared with labels")
 	}
 	if s.summed > 0 {
 		found.LabelSums = &s.sums
@@ -381,7 +373,7 @@ func (s *inspector) finish() *Inspection {
 		found.Notes, err = append(found.Notes, notes...), cmp.Or(err, failed)
 	}
 	found.Notes = slices.Concat(found.Notes, errtext.Strings(s.info.ScanNotes()))
-	found.Warnings = append(errtext.Strings(featurestats.Warnings(found.Suspects)), s.faults()...)
+	found.Warnings = append([]string{}, s.faults()...)
 	if err != nil {
 		found.Warnings = append(found.Warnings, err.Error())
 	}
@@ -412,12 +404,6 @@ func (s *inspector) faults() (lines []string) {
 	uneven := errtext.Sprintf("{normalize} divides the labels of each sample by their sum; {labels} tells how to read labels that are not probabilities")
 	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c featurestats.Column) bool { return c.Fraction }) {
 		uneven = dataset.ClassListHint
-	}
-	if total := s.totals.Label(2); total >= 0 {
-		uneven = importer.TotalHint(&s.info, total, "in every sample")
-		if s.uneven.n == 0 {
-			lines = append(lines, uneven.String())
-		}
 	}
 	for _, f := range []struct {
 		rowTally

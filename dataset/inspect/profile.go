@@ -58,7 +58,6 @@ const (
 	RoleDate     Role = "date"      // days or times
 	RoleText     Role = "text"      // other texts
 	RoleEmpty    Role = "empty"     // no value
-	RoleTotal    Role = "total"     // the sum of the labels
 	RoleRowNames Role = "row names" // that are read as such
 )
 
@@ -81,7 +80,6 @@ type profile struct {
 	columns []ColumnProfile
 	rows    int
 	first   [][]float64 // of the first rows: the numbers of all columns, NaN where there is none
-	last    []string    // the last record
 	wide    bool        // there are too many columns to describe
 }
 
@@ -104,7 +102,7 @@ func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error
 	m := table.NumberMarks()
 	err := table.Each(func(n int, record []string, file dataset.Measured) error {
 		p.rows++
-		if p.last = append(p.last[:0], record...); p.wide {
+		if p.wide {
 			return tick(file, n)
 		}
 		var first []float64
@@ -126,9 +124,6 @@ func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error
 		c := &p.columns[i]
 		c.Distinct, c.seen = len(c.seen), nil
 		c.Role = c.guess(p.rows, table.HasHeader())
-	}
-	for i, v := range p.last {
-		p.last[i] = strings.Clone(v)
 	}
 	return p, err
 }
@@ -180,20 +175,6 @@ func (c *ColumnProfile) add(field string, m numbers.Marks) float64 {
 	return v
 }
 
-// respelt says what keeps the first values of the column from being numbers; empty: they are numbers, or have no such thing in
-// common.
-func (c *ColumnProfile) respelt() string {
-	var common []string
-	for _, value := range c.Examples {
-		_, causes := numbers.Respell(value)
-		if causes == nil || common != nil && !slices.Equal(causes, common) {
-			return ""
-		}
-		common = causes
-	}
-	return strings.Join(common, " and ")
-}
-
 // tryWays counts a field that is no number if it is one with other marks.
 func (c *ColumnProfile) tryWays(field string, m numbers.Marks) {
 	for _, other := range m.Others() {
@@ -228,7 +209,7 @@ func (c *ColumnProfile) called(names []string) bool {
 // guess says what the column seems to be without the other columns; header: the file has one.
 func (c *ColumnProfile) guess(rows int, header bool) Role {
 	lower := strings.ToLower(c.Name)
-	isID := featurestats.NamedAsNumber(c.Name) || c.called(idNames) || strings.HasSuffix(lower, "_id")
+	isID := c.called(idNames) || strings.HasSuffix(lower, "_id") || strings.HasPrefix(lower, "unnamed: ")
 	switch {
 	case c.Values == 0:
 		return RoleEmpty
@@ -242,7 +223,7 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 		return RoleID
 	case c.numeric():
 		return RoleFeature
-	case !c.repeats && c.Values > 1 && c.Numbers == 0 && c.respelt() == "" && slices.ContainsFunc(c.Examples, func(e string) bool { return !strings.Contains(e, " ") }):
+	case !c.repeats && c.Values > 1 && c.Numbers == 0 && slices.ContainsFunc(c.Examples, func(e string) bool { return !strings.Contains(e, " ") }):
 		return RoleID
 	case c.Distinct <= fewLevels && c.repeats && 2*c.Distinct <= max(c.Values, 2*2):
 		return RoleCategory
@@ -351,15 +332,10 @@ func (p *profile) isOne(i, j int) bool {
 
 // hints says what may be done about the columns that are no features.
 func (p *profile) hints() {
-	m := p.table.NumberMarks()
 	for i := range p.columns {
 		c := &p.columns[i]
 		if texts := c.Values - c.Numbers; c.Numbers > 2*texts && texts > 0 && c.Role != RoleDate {
-			c.Hint = fmt.Sprintf("values that are not numbers: %s, such as %.40q%s", units.Count(texts), c.odd, m.Spelling(c.odd))
-			continue
-		}
-		if causes := c.respelt(); causes != "" {
-			c.Hint = fmt.Sprintf("the values have %s: write plain numbers, or leave the column out with --drop", causes)
+			c.Hint = fmt.Sprintf("values that are not numbers: %s, such as %.40q", units.Count(texts), c.odd)
 			continue
 		}
 		switch c.Role {
@@ -377,8 +353,6 @@ func (p *profile) hints() {
 			c.Hint = "list it in --feature-columns if it is a feature, or leave it out with --drop"
 		case RoleEmpty:
 			c.Hint = "--drop leaves it out"
-		case RoleTotal:
-			c.Hint = "the column is the sum of the other labels: --drop leaves it out"
 		}
 	}
 }

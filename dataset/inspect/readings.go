@@ -126,10 +126,6 @@ func (f *readings) find(w dataset.Way) error {
 		return failed
 	}
 	ways := p.labelWays(&o)
-	if total := p.table.TotalError(p.last); total != nil {
-		f.found = append(f.found, TriedReading{Way: w, Refused: total.Error()})
-		return nil
-	}
 	if len(ways) == 0 {
 		f.found = append(f.found, TriedReading{Way: w, Refused: "no columns look like labels: name the label columns with --label-columns, and their kind with --labels"})
 		return nil
@@ -267,11 +263,7 @@ func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 	if len(l.Columns) > 0 || len(l.Prefixes) > 0 || l.Kind == dataset.Counts || l.Ordered && l.Kind != dataset.Age {
 		c, err := p.table.Choose(o)
 		if err == nil || !errors.Is(err, dataset.ErrAmbiguous) {
-			as := labelWay{dataset.Way{What: "labels by the given flags"}, c.Labels}
-			if rest, flags, what := p.withoutTotal(c.Labels); flags != nil && len(l.Columns) == 0 {
-				return []labelWay{{dataset.Way{What: as.What + what, Flags: flags}, rest}, as}
-			}
-			return []labelWay{as}
+			return []labelWay{{dataset.Way{What: "labels by the given flags"}, c.Labels}}
 		}
 	}
 	free := p.free(o)
@@ -321,38 +313,14 @@ func (p *profile) numbers(o *read.OpenOptions) []int {
 	return slices.DeleteFunc(slices.Compact(columns), func(i int) bool { return i >= len(p.columns) })
 }
 
-// withoutTotal returns columns of labels without a column that is the sum of the others in each of the first rows, and the
-// flags that leave it out. It returns nil if there is no such column.
-func (p *profile) withoutTotal(columns []int) (rest []int, flags []dataset.Flag, what string) {
-	var t importer.TotalLabels
-	values := make([]float64, len(columns))
-	for _, row := range p.first {
-		for k, i := range columns {
-			values[k] = row[i]
-		}
-		if !slices.ContainsFunc(values, math.IsNaN) {
-			importer.AddTotals(&t, values)
-		}
-	}
-	total := t.Label(2)
-	if total < 0 {
-		return columns, nil, ""
-	}
-	i := columns[total]
-	p.columns[i].Role = RoleTotal
-	return slices.Delete(slices.Clone(columns), total, total+1), []dataset.Flag{dataset.ListFlag("--drop", p.table.ColumnFlag(i))},
-		fmt.Sprintf("; %s is the sum of the other labels and left out", p.table.ColumnNames(i))
-}
-
 // prefixed is the way to take the columns that begin with a prefix for labels; named: others begin with another one.
 func (p *profile) prefixed(columns []int, prefix string, named bool) labelWay {
-	columns, drop, without := p.withoutTotal(columns)
 	if len(columns) == 1 {
 		if flags, what := p.single(columns[0]); flags != nil {
 			return labelWay{dataset.Way{What: what, Flags: flags}, columns}
 		}
 	}
-	w := labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...) + without, Flags: drop}, columns}
+	w := labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...)}, columns}
 	if named {
 		w.Flags = append(w.Flags, dataset.Flag{Name: "--label-prefix", Value: prefix})
 	}
@@ -407,7 +375,7 @@ func (p *profile) single(i int) (flags []dataset.Flag, what string) {
 	age := read.LabelOptions{Kind: dataset.Age}
 	byName := strings.EqualFold(c.Name, string(age.Kind))
 	switch {
-	case c.Distinct < 2 || c.Role == RoleDate || c.respelt() != "":
+	case c.Distinct < 2 || c.Role == RoleDate:
 		return nil, ""
 	case c.numeric() && c.Least == nil || c.numeric() && !c.whole && *c.Least >= 0 && *c.Most <= 1: // degrees
 		return nil, ""

@@ -57,7 +57,7 @@ func (c *csvColumns) category(i int, k dataset.Category) {
 }
 
 // findLevels reads the whole file for the levels of the categories that have none yet.
-func (s *csvSource) findLevels(o *OpenOptions) error {
+func (s *csvSource) findLevels() error {
 	sets := make(map[int]*identity.Set)
 	for _, k := range s.columns.categories {
 		switch {
@@ -87,18 +87,10 @@ func (s *csvSource) findLevels(o *OpenOptions) error {
 		}
 		return nil
 	})
-	if err == nil {
-		err = s.setLevels(sets)
-	}
 	if err != nil {
 		return err
 	}
-	for i, set := range sets {
-		if !s.header || o.CSV.Header != dataset.HeaderAuto || set.Texts[s.names[i]] == nil {
-			return nil
-		}
-	}
-	return &dataset.WaysError{Text: errtext.Sprintf("%s: the first line has no numbers, and its categories also occur in other rows: give {header=yes} if it is a header, {header=no} if it is a row", s.info.File), Ways: headerWays}
+	return s.setLevels(sets)
 }
 
 // addLevel adds the level of a row. There are at most maxLevels.

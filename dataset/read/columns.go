@@ -24,7 +24,6 @@ type csvColumns struct {
 	prefixes         []string
 	known            knownColumns // by the model that the file is for
 	categories       []*levels    // by column, nil for a column that is no category; nil: there are none
-	coordinate       int          // a column y next to an x that is not the target because there is another; -1: none
 
 	used []bool // columns that are something already, or dropped
 }
@@ -42,7 +41,7 @@ func (c *csvColumns) labelName(column string) string {
 
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, coordinate: -1, prefixes: o.Labels.LabelPrefixes(), known: o.set.known, used: make([]bool, n)}
+	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, prefixes: o.Labels.LabelPrefixes(), known: o.set.known, used: make([]bool, n)}
 	_, err := c.take(names, o.Drop)
 	if err == nil {
 		c.features, err = c.take(names, o.FeatureColumns)
@@ -280,8 +279,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 }
 
 // targets lists the columns that may be the only label column by their names: the column that a model was
-// trained on, or else all with a usual name. A y next to an x is a coordinate if there is another one:
-// openCSV refuses the file if that y is text.
+// trained on, or else all with a usual name.
 func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err error) {
 	if s := o.set.schema; s != nil && len(s.LabelColumns.Names) == 1 && names != nil {
 		trained := s.LabelColumns.Names[0]
@@ -301,12 +299,6 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 	for i, name := range names {
 		if o.Labels.IsTarget(name) && !c.used[i] && !c.known.feature(name) {
 			found = append(found, i)
-		}
-	}
-	if hasX := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, "x") }); hasX && len(found) > 1 {
-		if at := slices.IndexFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") }); at >= 0 {
-			c.coordinate = found[at]
-			found = slices.Delete(found, at, at+1)
 		}
 	}
 	return found, nil

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -42,9 +41,6 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	if err == nil {
 		*c, err = chooseColumns(s.names, len(first), o)
 	}
-	if y := c.coordinate; err == nil && y >= 0 && len(s.head) > 0 && !aboveNumbers(s.head, y, m) {
-		err = c.targetError(s.names, append([]int{y}, c.labels...), o)
-	}
 	var notes []errtext.Text
 	if err == nil {
 		notes, err = s.columnNotes(records, o)
@@ -53,7 +49,7 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 		return nil, pathError(s.info.File, err)
 	}
 	if c.categories != nil {
-		if err := s.findLevels(o); err != nil {
+		if err := s.findLevels(); err != nil {
 			return nil, err
 		}
 	}
@@ -175,37 +171,16 @@ func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []err
 // Info implements Source.
 func (s *csvSource) Info() dataset.Info { return s.info }
 
-// Scan implements Source. A row of totals at the end is refused, unless a missing value leaves it out.
+// Scan implements Source.
 func (s *csvSource) Scan(f func(*dataset.Row) error) error {
 	var row dataset.Row
-	var texts []int // the first columns that are no numbers: they may have a word of totals
-	numeric := make([]bool, s.columns.width)
-	for _, i := range s.columns.numberColumns(s.classes) {
-		numeric[i] = true
-	}
-	for i := range numeric {
-		if !numeric[i] && len(texts) < maxTotalTexts {
-			texts = append(texts, i)
-		}
-	}
-	total := false // the last row has a word of totals
 	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
-		err := s.parse(&row, n, record, r)
-		if err == nil {
-			total = slices.ContainsFunc(texts, func(i int) bool { return isTotalWord(record[i]) }) && !(s.missing.Drop && s.lacks(&row))
-			row.File = r.from
-			err = f(&row)
+		if err := s.parse(&row, n, record, r); err != nil {
+			return err
 		}
-		if at := (*dataset.RowError)(nil); errors.As(err, &at) && slices.ContainsFunc(record, isTotalWord) {
-			if total, ok := s.totalError().(*dataset.RowError); ok && total.Row <= n {
-				return total
-			}
-		}
-		return err
+		row.File = r.from
+		return f(&row)
 	})
-	if err == nil && total {
-		err = s.totalError()
-	}
 	if err != nil || !s.proof.Needed || !s.proof.Doubt {
 		return err
 	}
@@ -214,11 +189,6 @@ func (s *csvSource) Scan(f func(*dataset.Row) error) error {
 	}
 	s.proof.Needed = false
 	return nil
-}
-
-// lacks reports whether a row has a missing value that is read.
-func (s *csvSource) lacks(r *dataset.Row) bool {
-	return slices.ContainsFunc(r.Values, math.IsNaN) || slices.ContainsFunc(r.Labels, math.IsNaN) || s.classes && numbers.IsMissing(r.Text)
 }
 
 // parse reads row n from a record, which r has just read.

@@ -60,7 +60,6 @@ func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err err
 		first = first[:min(width, len(first))]
 	}
 	if !s.header {
-		s.info.Unsure = o.CSV.Header == dataset.HeaderAuto
 		return first, nil
 	}
 	s.names = first
@@ -183,15 +182,6 @@ func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *
 	}
 	if o.CSV.Header != dataset.HeaderAuto {
 		header, err = o.CSV.Header == dataset.HeaderYes, nil
-	}
-	if d.comments > 0 && !header && err == nil {
-		if like, row, ok := d.atRowLike(head, append([][]string{first}, rest...)); ok && o.CSV.Header == dataset.HeaderNo {
-			*d, first = like, row
-		} else if ok {
-			return nil, &dataset.WaysError{Text: errtext.Sprintf("line %d begins with %s like a comment, but has fields and numbers like the lines below: "+
-				"{header=no} reads the line as a row, {header=yes} skips it and reads the first line without %s as the header. If it is a comment and the file has no header, remove the line",
-				like.before+1, d.mark, d.mark), Ways: commentWays}
-		}
 	}
 	if s.header = header; header {
 		if name := strings.TrimLeft(first[0], " "); commentMark(name) != "" && len(name) > 1 {

@@ -2,7 +2,6 @@ package read
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
@@ -70,15 +69,6 @@ func (t *Table) CheckMarks(columns []int, proof numbers.DecimalsProof) error {
 // conflict names a field that is no number then.
 func (t *Table) Fitting(ways []dataset.Way, columns []int) (fit []dataset.Way, conflict errtext.Text) {
 	return t.s.fitting(ways, columns)
-}
-
-// TotalError returns the error for a row of sums or means among the last rows of the file; nil: there is none. last is the
-// last record.
-func (t *Table) TotalError(last []string) error {
-	if !slices.ContainsFunc(last, isTotalWord) {
-		return nil
-	}
-	return t.s.totalError()
 }
 
 // OpenTable finds the dialect and the header of a CSV file.

@@ -20,7 +20,6 @@ type dialect struct {
 	// commented is where in the file the last comment begins, after its mark: its line may be the header.
 	commented int
 	mark      string // of that comment
-	top       int    // where the comments begin
 }
 
 // delimiters are those that are recognised.

@@ -394,7 +394,6 @@ func numbered(names, found []string, base int, all bool) (called, classes []stri
 func distinctClasses(src dataset.Source) (classes, notes []string, err error) {
 	info := src.Info()
 	seen := identity.NewSet(info.File, "class")
-	first, rows := "", 0
 	err = src.Scan(func(r *dataset.Row) error {
 		if r.LeftOut {
 			return nil
@@ -403,14 +402,11 @@ func distinctClasses(src dataset.Source) (classes, notes []string, err error) {
 			return missingClass(&info, r)
 		}
 		class := strings.TrimSpace(r.Text)
-		if rows++; !seen.Add(class, r) {
+		if !seen.Add(class, r) {
 			return nil
 		}
 		if err := dataset.CheckName(class); err != nil {
 			return dataset.RowErrorf(info.File, r.Number, "the class of the sample %v", err)
-		}
-		if rows == 1 {
-			first = strings.Clone(class)
 		}
 		if len(seen.Texts) > dataset.MaxLabels {
 			return dataset.RowErrorf(info.File, r.Number, "the file has more than %d classes", dataset.MaxLabels)
@@ -419,9 +415,6 @@ func distinctClasses(src dataset.Source) (classes, notes []string, err error) {
 	})
 	if err != nil {
 		return nil, nil, err
-	}
-	if info.Unsure && rows >= featurestats.MinRows && seen.Texts[first].Rows == 1 {
-		return nil, nil, pathError(info.File, headerError(fmt.Sprintf("the first line has numbers and the class %.100q, which occurs in no other row", first)))
 	}
 	found, merged, err := seen.Resolve()
 	if err != nil {

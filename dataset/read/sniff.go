@@ -285,54 +285,10 @@ func (d *dialect) skipComments(head []byte) {
 		if mark == "" {
 			continue
 		}
-		if found.comments == 0 {
-			found.top = d.skip
-		}
 		_, name, _ := strings.Cut(string(text), mark)
 		found.commented = at - 1 - len(strings.TrimLeft(name, mark+" "))
 		found.mark, found.skip, found.before, found.comments = mark, at, line, found.comments+1
 	}
-}
-
-// atRowLike returns the dialect of a file whose rows begin at the first comment that is like the rows after it, and the
-// record of that; ok is false if there is none. Such a comment has as many fields, and numbers where the others have only
-// numbers, the first column aside. A comment whose mark stands before a blank and a number, in a column of numbers, is none.
-func (d dialect) atRowLike(head []byte, rest [][]string) (like dialect, first []string, ok bool) {
-	width, _ := realColumns(rest)
-	like = d
-	like.before, like.comments = d.before-bytes.Count(head[d.top:d.skip], []byte("\n")), 0
-	for at := d.top; at < d.skip; like.before++ {
-		text, _, _ := bytes.Cut(head[at:d.skip], []byte("\n"))
-		line := string(text)
-		if mark := commentMark(line); mark != "" {
-			r := newCSVReader(strings.NewReader(line))
-			r.Comma = d.delimiter
-			behind, _ := strings.CutPrefix(strings.TrimLeft(line, " "), mark)
-			record, err := r.Read()
-			if err == nil && filled(record) == width && d.numbersLike(record, rest) && !(strings.HasPrefix(behind, " ") && aboveNumbers(rest, 0, d.marks)) {
-				like.skip = at
-				return like, slices.Clone(record), true
-			}
-			like.comments++
-		}
-		at += len(text) + 1
-	}
-	return d, nil, false
-}
-
-// numbersLike reports whether a record has numbers in the columns in which rest has only numbers, but for the first, and
-// whether there are such columns.
-func (d *dialect) numbersLike(record []string, rest [][]string) bool {
-	columns := 0
-	for i := 1; i < len(record); i++ {
-		if !aboveNumbers(rest, i, d.marks) {
-			continue
-		}
-		if columns++; !numbers.IsMissing(record[i]) && !numbers.IsField(record[i], d.marks) {
-			return false
-		}
-	}
-	return columns > 0
 }
 
 // sepLine reads a first line such as "sep=;", which spreadsheets write; size is the length

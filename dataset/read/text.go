@@ -3,7 +3,6 @@ package read
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/flate"
 	"compress/gzip"
 	"encoding/binary"
@@ -258,23 +257,13 @@ func charset(name string) encoding.Encoding {
 	return e
 }
 
-// The encodings that text which is not UTF-8 most often has.
-const (
-	encodingWindows  = "windows-1252"
-	encodingShiftJIS = "shift_jis"
-	encodingGBK      = "gbk"
-)
-
-// likelyEncodings lists the encodings, of those above, in which bytes are text, the likeliest first.
+// likelyEncodings lists the encodings, of those that text which is not UTF-8 most often has, in which bytes are text.
 func likelyEncodings(text []byte) (names []string) {
-	odd := map[string]float64{}
-	for _, name := range []string{encodingWindows, encodingShiftJIS, encodingGBK} {
-		if decoded, ok := decoded(text, name); ok {
-			odd[name] = oddity(decoded, name)
+	for _, name := range []string{"windows-1252", "shift_jis", "gbk"} {
+		if _, ok := decoded(text, name); ok {
 			names = append(names, name)
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(odd[a], odd[b]) })
 	return names
 }
 
@@ -286,47 +275,6 @@ func decoded(text []byte, name string) (s string, ok bool) {
 	return s, err == nil && !strings.ContainsFunc(s, func(r rune) bool {
 		return r == utf8.RuneError || r == 0 || r >= 0x80 && r < 0xa0 || unicode.Is(unicode.Co, r)
 	})
-}
-
-// oddity returns how unlikely the characters beyond ASCII are in text of an encoding, from 0 to 1: the mean over these
-// characters. A character that hardly stands there counts 1, a rare character counts a part of 1.
-func oddity(text, name string) float64 {
-	before, sum, n := ' ', 0.0, 0
-	east := name != encodingWindows
-	for i, r := range text {
-		if r >= utf8.RuneSelf {
-			n++
-			after, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
-			switch {
-			case east && (asciiLetter(before) || asciiLetter(after)):
-				sum++
-			case east && !common(r, name):
-				sum += .5
-			case east:
-			case strings.ContainsRune("\u0192\u201a", r), unicode.IsUpper(r) && unicode.IsLower(before), before >= utf8.RuneSelf && !unicode.IsLetter(r):
-				sum++
-			case before >= utf8.RuneSelf:
-				sum += .25
-			}
-		}
-		before = r
-	}
-	return sum / float64(max(n, 1))
-}
-
-func asciiLetter(r rune) bool { return r < utf8.RuneSelf && unicode.IsLetter(r) }
-
-// common reports whether a Japanese or Chinese encoding has a character for everyday text: kana, marks,
-// and the ideographs of its first level.
-func common(r rune, name string) bool {
-	b, err := charset(name).NewEncoder().Bytes([]byte(string(r)))
-	switch {
-	case err != nil || len(b) != 2:
-		return false
-	case name == encodingShiftJIS:
-		return b[0] >= 0x81 && b[0] <= 0x83 || b[0] >= 0x88 && b[0] <= 0x97
-	}
-	return b[1] >= 0xa1 && (b[0] >= 0xa1 && b[0] <= 0xa3 || b[0] >= 0xb0 && b[0] <= 0xd7)
 }
 
 // encodingWay is the way to read a file in an encoding.

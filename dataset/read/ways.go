@@ -18,6 +18,3 @@ func oneWay(flag, value, format string, args ...any) dataset.Way {
 
 // headerWays are the ways to read a first line.
 var headerWays = []dataset.Way{oneWay("--header", "yes", "the first line is a header"), oneWay("--header", "no", "the first line is a row")}
-
-// commentWays are the ways to read lines that begin as comments do.
-var commentWays = []dataset.Way{oneWay("--header", "no", "lines that begin like comments are rows"), oneWay("--header", "yes", "lines that begin like comments are skipped, and the next line is the header")}
