@@ -232,6 +232,3 @@ func (c *Column) Single(info *dataset.Info) errtext.Text {
 	}
 	return errtext.Sprintf("found only one label%s; the labels of a sample sum to 1, so a single label would always be 1; %s", name, what)
 }
-
-// MinRows is the least number of rows that show what a column seems to be, other than constant.
-const MinRows = 10

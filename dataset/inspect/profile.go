@@ -5,11 +5,9 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/dataset/featurestats"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
 	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -71,6 +69,7 @@ const (
 	maxSpan     = 1000      // numbers of a scale that is proposed
 	defaultWide = 1 << 4    // levels of a class of whole numbers
 	examples    = 3         // of a column
+	minRows     = 10        // that show that a column numbers the rows
 	sumSlack    = 1.0 / 100 // of sums of labels, for rounded ones
 )
 
@@ -219,7 +218,7 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 		return RoleGroup
 	case isID && !c.repeats && (c.whole || !c.numeric()):
 		return RoleID
-	case c.numeric() && c.Column == 0 && c.whole && c.rises && (header && c.Name == "" || rows >= featurestats.MinRows):
+	case c.numeric() && c.Column == 0 && c.whole && c.rises && (header && c.Name == "" || rows >= minRows):
 		return RoleID
 	case c.numeric():
 		return RoleFeature
@@ -235,81 +234,23 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 // run, and of equal ones the last. free lists the columns that may be such.
 func (p *profile) sumsToOne(free []int) (from, to int) {
 	const widest = 1 << 9
-	fits := make([]bool, len(p.columns))
+	fits := make([]bool, len(p.columns)+1)
 	for _, i := range free {
 		c := &p.columns[i]
 		fits[i] = c.numeric() && c.Least != nil && *c.Least >= 0 && *c.Most <= 1
 	}
-	rows := make([]rowSums, len(p.first))
-	for r, row := range p.first {
-		rows[r] = newRowSums(row, fits)
-	}
-	ends := make([]int, len(fits)+1) // of the columns that fit, from each on
-	for i := len(fits) - 1; i >= 0; i-- {
-		if ends[i] = i; fits[i] {
-			ends[i] = max(ends[i+1], i+1)
+	for i := range p.columns {
+		end := i
+		for fits[end] && end < i+widest {
+			end++
 		}
-	}
-	for i := range fits {
-		if end := min(ends[i], i+widest); end-i >= max(2, to-from) {
-			if j := longestOne(rows, i, end); j-i >= max(2, to-from) {
-				from, to = i, j
+		for ; end-i >= max(2, to-from); end-- {
+			if p.isOne(i, end) {
+				from, to = i, end
 			}
 		}
 	}
 	return from, to
-}
-
-// rowSums has the sums of the first numbers of a row, which are 0 to 1, and the next missing one from each column on.
-type rowSums struct {
-	sums []float64
-	gaps []int
-}
-
-// newRowSums sums a row; of other columns than those of fits no sum is asked for.
-func newRowSums(row []float64, fits []bool) rowSums {
-	r := rowSums{make([]float64, len(row)+1), make([]int, len(row)+1)}
-	for i, v := range row {
-		if r.sums[i+1] = r.sums[i]; fits[i] && v == v {
-			r.sums[i+1] += v
-		}
-	}
-	r.gaps[len(row)] = len(row)
-	for i := len(row) - 1; i >= 0; i-- {
-		if r.gaps[i] = i; row[i] == row[i] {
-			r.gaps[i] = r.gaps[i+1]
-		}
-	}
-	return r
-}
-
-// longestOne returns the greatest j up to end for which columns from i up to j sum to 1 in each row that has all of them, and
-// in one row at least; i if there is none. No number is below 0, so that in a row the ends that are right follow each other.
-func longestOne(rows []rowSums, i, end int) int {
-	known := i                    // the last end for which a row has all numbers
-	wrong := make([]int, end-i+2) // differences of the number of rows in which an end, from i on, is wrong
-	exclude := func(from, before int) {
-		if from < before {
-			wrong[from-i]++
-			wrong[before-i]--
-		}
-	}
-	for _, r := range rows {
-		full := min(r.gaps[i], end)
-		known = max(known, full)
-		sums := r.sums[i : full+1]
-		low := i + sort.Search(len(sums), func(k int) bool { return sums[k]-sums[0] >= 1-sumSlack })
-		high := i + sort.Search(len(sums), func(k int) bool { return sums[k]-sums[0] > 1+sumSlack })
-		exclude(i, low)
-		exclude(high, full+1)
-	}
-	found, n := i, 0
-	for j := i; j <= known; j++ {
-		if n += wrong[j-i]; n == 0 {
-			found = j
-		}
-	}
-	return found
 }
 
 // isOne reports whether columns from i up to j sum to 1 in each of the first rows that has all of them, and in one row at least.

@@ -2,7 +2,6 @@ package read
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,10 +147,7 @@ func (c *csvColumns) distinct(names []string) error {
 	for _, i := range used {
 		name := dataset.NameAt(names, i)
 		if first, ok := seen[name]; ok && name != "" {
-			text := errtext.Sprintf("columns %d and %d (counted from 0) are both named %q: drop one of them with {drop=%d} or {drop=%d}", first, i, name, i, first)
-			return &dataset.WaysError{Text: text, Ways: []dataset.Way{
-				oneWay("--drop", strconv.Itoa(i), "%q is column %d", name, first), oneWay("--drop", strconv.Itoa(first), "%q is column %d", name, i),
-			}}
+			return dataset.Errorf(dataset.ErrAmbiguous, "columns %d and %d (counted from 0) are both named %q: drop one of them with {drop=%d} or {drop=%d}", first, i, name, i, first)
 		}
 		seen[name] = i
 	}
@@ -160,40 +156,16 @@ func (c *csvColumns) distinct(names []string) error {
 
 // distinctLabels refuses two label columns of one label, such as x with predictions next to label_x with the truth.
 func (c *csvColumns) distinctLabels(names []string) error {
-	var prefixed, plain []int
 	first := make(map[string]int)
-	twice := ""
 	for _, i := range c.labels {
-		name := dataset.NameAt(names, i)
-		if c.prefix(name) != "" {
-			prefixed = append(prefixed, i)
-		} else {
-			plain = append(plain, i)
-		}
-		label := c.labelName(name)
-		if at, ok := first[label]; ok && label != "" && twice == "" {
-			twice = fmt.Sprintf("%s are both label %q", nameList(names, []int{at, i}), label)
+		label := c.labelName(dataset.NameAt(names, i))
+		if at, ok := first[label]; ok && label != "" {
+			return dataset.Errorf(dataset.ErrAmbiguous, "%s are both label %q: list the label columns with {label-columns}, or leave a column out with {drop}",
+				nameList(names, []int{at, i}), label)
 		}
 		first[label] = i
 	}
-	if twice == "" {
-		return nil
-	}
-	var ways []dataset.Way
-	var texts []errtext.Text
-	for _, columns := range [][]int{prefixed, plain} {
-		if len(columns) < 2 {
-			return &dataset.WaysError{Text: errtext.Sprintf("%s: list the label columns with {label-columns}, or leave a column out with {drop}", twice)}
-		}
-		var list []string
-		for _, i := range columns {
-			list = append(list, flagColumn(names, i))
-		}
-		way := dataset.Way{What: "the labels are " + nameList(names, columns), Flags: []dataset.Flag{dataset.ListFlag("--label-columns", list...)}}
-		ways = append(ways, way)
-		texts = append(texts, errtext.Sprintf("%s takes %s", dataset.Option{Name: "label-columns", Value: way.Flags[0].Value}, nameList(names, columns)))
-	}
-	return &dataset.WaysError{Text: errtext.Sprintf("%s: %s", twice, errtext.Join(texts, ", ")), Ways: ways}
+	return nil
 }
 
 // free lists the columns that are not used.
@@ -449,8 +421,7 @@ func columnList(names []string, n int) string {
 // rowNameColumn is what Coppice calls a column of row names.
 const rowNameColumn = "row_name"
 
-// rowNameNote says that a column names the rows though no flag says so. It is an error if its first numbers could as well belong
-// to a feature: a number is not whole, or two are equal. records has the first rows.
+// rowNameNote says that a column names the rows though no flag says so; records has the first rows.
 func (c *csvColumns) rowNameNote(names []string, records [][]string, m numbers.Marks, o *OpenOptions) (errtext.Text, error) {
 	i := c.rowName
 	column := fmt.Sprintf("column %d, %q,", i, names[i])
@@ -461,65 +432,10 @@ func (c *csvColumns) rowNameNote(names []string, records [][]string, m numbers.M
 	if !aboveNumbers(records, i, m) || len(o.FeatureColumns) > 0 {
 		return note, nil
 	}
-	asFeature := dataset.ListFlag("--feature-columns", columnRanges(names, append([]int{i}, c.features...))...)
-	feature := dataset.Option{Name: "feature-columns", Value: asFeature.Value}
-	unnamed := names[i] == "" && slices.Contains(names, strconv.Itoa(i)) // flags cannot name it
-	doubt := noIndex(records, i, m)
-	switch {
-	case doubt == "" && len(c.features) == 0:
-		return "", dataset.Errorf(dataset.ErrFormat, "%s has the names of the samples, and no column is left for features: %s makes it a feature", column, feature)
-	case doubt == "" && unnamed:
-		return note, nil
-	case doubt == "":
-		return errtext.Sprintf("%s; %s makes it a feature", note, feature), nil
-	case unnamed:
-		return "", dataset.Errorf(dataset.ErrAmbiguous, "%s has %s, so it may hold names of samples or a feature: call it %s in the header if it holds names, or give it another name", column, doubt, rowNameColumn)
+	if len(c.features) == 0 {
+		return "", dataset.Errorf(dataset.ErrFormat, "%s has the names of the samples, and no column is left for features: {feature-columns} lists the features", column)
 	}
-	asName := dataset.Flag{Name: "--row-names", Value: flagColumn(names, i)}
-	return "", &dataset.WaysError{
-		Text: errtext.Sprintf("%s has %s, so it may hold names of samples or a feature: %s reads it as names of samples, %s makes it a feature", column, doubt, dataset.Option{Name: "row-names", Value: asName.Value}, feature),
-		Ways: []dataset.Way{{What: column + " is a feature", Flags: []dataset.Flag{asFeature}}, {What: column + " has the names of the samples", Flags: []dataset.Flag{asName}}},
-	}
-}
-
-// noIndex says why the numbers of a column are no index of rows; empty: they are whole and differ.
-func noIndex(records [][]string, i int, m numbers.Marks) string {
-	seen := map[float64]bool{}
-	for _, record := range records {
-		if i >= len(record) || numbers.IsMissing(record[i]) {
-			continue
-		}
-		v, _ := m.Parse(record[i])
-		if v != math.Floor(v) {
-			return fmt.Sprintf("fractional numbers, such as %.40s", strings.TrimSpace(record[i]))
-		}
-		if seen[v] {
-			return fmt.Sprintf("equal numbers, such as %.40s", strings.TrimSpace(record[i]))
-		}
-		seen[v] = true
-	}
-	return ""
-}
-
-// columnRanges lists columns as flags name them, with a range for columns next to each other.
-func columnRanges(names []string, columns []int) (all []string) {
-	slices.Sort(columns)
-	for from := 0; from < len(columns); {
-		to := from
-		for to+1 < len(columns) && columns[to+1] == columns[to]+1 {
-			to++
-		}
-		first, last := flagColumn(names, columns[from]), flagColumn(names, columns[to])
-		if item := first + ":" + last; to > from+1 && !strings.Contains(first+last, ":") && !slices.Contains(names, item) {
-			all = append(all, item)
-		} else {
-			for _, i := range columns[from : to+1] {
-				all = append(all, flagColumn(names, i))
-			}
-		}
-		from = to + 1
-	}
-	return all
+	return note + errtext.Sprintf("; {feature-columns} lists it if it is a feature"), nil
 }
 
 // numberNotes says which items of lists of columns are headers that are numbers as well, of other columns.

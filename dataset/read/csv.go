@@ -25,9 +25,6 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.set.header != nil {
-		*o.set.header = firstLine{read: true, names: s.names}
-	}
 	records, c, m := s.head, &s.columns, s.dialect.marks
 	if !s.header {
 		records = append([][]string{first}, records...)

@@ -1,9 +1,7 @@
 package read
 
 import (
-	"errors"
 	"slices"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -16,8 +14,8 @@ import (
 // features than s: the others are 0. The file is read as s.Reading says, except for what o
 // gives: o.Labels, o.Missing and o.CountedFrom are taken from o alone.
 func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Matching, error) {
-	taken, line := slices.Clone(o.AsTrained), firstLine{}
-	o.Features, o.set.schema, o.set.taken, o.set.header = s.Features, s, &taken, &line
+	taken := slices.Clone(o.AsTrained)
+	o.Features, o.set.schema, o.set.taken = s.Features, s, &taken
 	o.Missing.Model = s
 	o.likeTraining(path)
 	o.set.known = knownColumnsOf(s, o.Labels.LabelPrefixes())
@@ -36,75 +34,19 @@ func OpenFor(path string, o OpenOptions, s *dataset.Schema) (dataset.Source, *Ma
 	if err == nil {
 		p, err = withFill(p, s)
 	}
-	note, hint := o.note(overrides), headerHint(s, &line, &o.set.known)
-	if err == nil {
-		return withNote(p, note).advised(o.remedy(), hint), m, nil
-	}
-	if hint != "" {
-		err = errtext.Errorf(errtext.WrongData, "%w; %s", err, hint)
-	}
-	if note != "" {
-		err = errtext.Errorf(errtext.WrongData, "%w; %s", err, o.remedy())
-	}
-	return nil, nil, err
-}
-
-// advised returns a pipeline whose errors say what may be wrong with the file: with remedy, how the file was read, and
-// hint in errors about the first row. Each may be empty.
-func (p *pipeline) advised(remedy, hint errtext.Text) *pipeline {
-	next := *p
-	next.advise = func(err error, own bool) error {
-		if own && remedy != "" {
-			err = errtext.Errorf(errtext.WrongData, "%w; %s", err, remedy)
+	note := o.note()
+	advise := func(err error) error {
+		if note == "" {
+			return err
 		}
-		if row := (*dataset.RowError)(nil); hint != "" && errors.As(err, &row) && row.Row == 0 {
-			err = errtext.Errorf(errtext.WrongData, "%w; %s", err, hint)
-		}
-		return err
+		return errtext.Errorf(errtext.WrongData, "%w; %s", err, note)
 	}
-	return &next
-}
-
-// headerHint says what to do about a file that seems to lack the header that the model's file had; empty: it does not.
-func headerHint(s *dataset.Schema, line *firstLine, known *knownColumns) errtext.Text {
-	if !line.read || s.Reading.Kind != familyNames[csvFiles] || len(s.LabelColumns.Positions) > 0 {
-		return ""
+	if err != nil {
+		return nil, nil, advise(err)
 	}
-	if line.names != nil {
-		named := func(name string) bool { // a class of a row is no name of a column
-			label := slices.Contains(s.LabelColumns.Names, name) || s.Reading.Labels != dataset.Class && known.label(name)
-			return label || known.feature(name) || known.beside[name] || known.passed[name]
-		}
-		if slices.ContainsFunc(line.names, named) {
-			return ""
-		}
-		return errtext.Sprintf("the first line has no column name of the model: give {header=no} if the first line is a row")
-	}
-	return errtext.Sprintf("the training file had a header, but this file is read without a header: add a first line with the column names of the training file%s", columnsOfFile(s))
-}
-
-// columnsOfFile lists the names of the columns of the model's file that are known.
-func columnsOfFile(s *dataset.Schema) string {
-	var names []string
-	for i := range s.Reading.Categories {
-		names = append(names, s.Reading.Categories[i].Name)
-	}
-	for _, name := range s.FeatureNames {
-		if !slices.ContainsFunc(s.Reading.Categories, func(k dataset.Category) bool { return strings.HasPrefix(name, k.Name+"=") }) {
-			names = append(names, name)
-		}
-	}
-	if len(s.LabelColumns.Names) > 0 {
-		names = append(names, s.LabelColumns.Names...)
-	} else if s.Reading.Labels == dataset.Distributions || s.Reading.Labels == dataset.Counts {
-		for _, name := range s.LabelNames {
-			names = append(names, "label_"+name)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return ": " + dataset.ListSome(names)
+	p = withNote(p, note)
+	p.advise = advise
+	return p, m, nil
 }
 
 // known returns the columns that s knows. Labels are known by the columns that were trained

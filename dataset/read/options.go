@@ -98,7 +98,6 @@ type settled struct {
 	known         knownColumns
 	categories    []dataset.Category // of the model, with their positions in the file
 	taken         *[]dataset.Option  // AsTrained and those that OpenFor took
-	header        *firstLine         // what OpenFor learns of the first line of a CSV file
 	size          fileSize           // of the file, or of all files of arrays
 	modelFeatures int                // Features, also where only some columns of the file are used
 }
@@ -211,12 +210,6 @@ func (k *knownColumns) inNumbers(line []string, m numbers.Marks) bool {
 		}
 	}
 	return len(k.features) > 0
-}
-
-// firstLine is what a header has, if the first line of a CSV file was read as one; else names is nil.
-type firstLine struct {
-	read  bool // a CSV file was read so far
-	names []string
 }
 
 // LabelPrefixes lists the beginnings of names of label columns.

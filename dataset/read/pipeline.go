@@ -9,8 +9,8 @@ type pipeline struct {
 	steps  []step
 	info   dataset.Info // of the rows after the last step
 
-	place  func(error) error               // changes an error about a row that the caller of Scan returned; nil: nothing
-	advise func(err error, own bool) error // adds to an error; own is true if the caller did not return it; nil: nothing
+	place  func(error) error // changes an error about a row that the caller of Scan returned; nil: nothing
+	advise func(error) error // adds to an error that the caller of Scan did not return; nil: nothing
 }
 
 // step begins a scan. It returns what changes each row of the scan, and what ends the scan after the rows or an error, or
@@ -51,8 +51,8 @@ func (p *pipeline) Scan(f func(*dataset.Row) error) (err error) {
 	var changes []func(*dataset.Row) error
 	var failed error // of f
 	defer func() {
-		if err != nil && p.advise != nil {
-			err = p.advise(err, failed == nil)
+		if err != nil && failed == nil && p.advise != nil {
+			err = p.advise(err)
 		}
 	}()
 	for _, begin := range p.steps {

@@ -139,58 +139,10 @@ func (d *decimals) look(field string, line, column int) {
 	d.text = d.text || !numbers.HasMarks(field) && !numbers.IsMissing(field) && !numbers.Is(field)
 }
 
-// columnUse says what the fields of a column are read as.
-type columnUse uint8
-
-const (
-	asNumber columnUse = iota
-	asText             // names, classes, groups, levels
-	unread
-)
-
-// uses says what the columns of a file are read as, by the flags and by the model; first is the first record.
-func (o *OpenOptions) uses(first []string) []columnUse {
-	names := make([]string, len(first))
-	for i, name := range first {
-		names[i] = strings.TrimSpace(name)
-	}
-	if o.CSV.Header == dataset.HeaderNo || o.CSV.Header == dataset.HeaderAuto && slices.ContainsFunc(names, numbers.HasMarks) {
-		names = nil
-	}
-	uses := make([]columnUse, len(first))
-	set := func(use columnUse, columns []int) {
-		for _, i := range columns {
-			uses[i] = use
-		}
-	}
-	classes := o.Labels.Kind == dataset.Class && !o.NoLabels
-	if c, err := chooseColumns(names, len(first), o); err == nil {
-		for i := range uses {
-			uses[i] = unread
-		}
-		set(asText, slices.Concat(c.features, c.labels, slices.DeleteFunc([]int{c.rowName, c.group}, func(i int) bool { return i < 0 })))
-		set(asNumber, c.numberColumns(classes))
-		return uses
-	}
-	texts := slices.Concat(o.CSV.Categories, []string{o.CSV.RowNames, o.Beside.Groups})
-	if classes {
-		texts = append(texts, o.Labels.Columns...)
-	}
-	for i, items := range [][]string{texts, o.Drop} {
-		for _, item := range items {
-			if found, err := findColumns(names, len(first), []string{item}); item != "" && err == nil {
-				set([]columnUse{asText, unread}[i], found)
-			}
-		}
-	}
-	return uses
-}
-
 // sniffComma guesses whether the decimal separator is a comma: a number of the first records has a
 // decimal comma and none has a point. The first record, which may be a header, counts only
-// if it is the only one. Columns with texts, and columns that are read as texts, count
-// only if no other has a mark. Columns that are not read do not count.
-func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error) {
+// if it is the only one. Columns with texts count only if no other has a mark.
+func sniffComma(head []byte, all bool, d *dialect) (bool, error) {
 	var columns []decimals
 	records, lines, _ := firstRecords(head, all, d.delimiter)
 	for n, record := range records {
@@ -208,14 +160,10 @@ func sniffComma(head []byte, all bool, d *dialect, o *OpenOptions) (bool, error)
 	if !slices.ContainsFunc(columns, marked) {
 		return false, nil
 	}
-	uses := o.uses(records[0])
 	var found, rest decimals
 	for i := range columns {
 		c, into := &columns[i], &found
-		switch {
-		case i < len(uses) && uses[i] == unread:
-			continue
-		case c.text || i < len(uses) && uses[i] == asText:
+		if c.text {
 			into = &rest
 		}
 		into.comma.first(&c.comma)
@@ -262,7 +210,7 @@ func sniffDialect(head []byte, all bool, o *OpenOptions) (d dialect, err error) 
 	case o.CSV.Thousands == ',' || o.CSV.Thousands == '.':
 		d.marks.Comma = o.CSV.Thousands == '.'
 	case d.delimiter != ',':
-		d.marks.Comma, err = sniffComma(head, all, &d, o)
+		d.marks.Comma, err = sniffComma(head, all, &d)
 	}
 	return d, err
 }
