@@ -30,29 +30,25 @@ func (a *Archive) create(name string) (io.Writer, error) {
 
 // Floats begins a float32 array; flush it before the next array.
 func (a *Archive) Floats(name string, shape ...int) (*Writer[float32], error) {
-	w, err := a.create(name)
-	if err != nil {
-		return nil, err
-	}
-	return NewWriter(w, shape...)
+	return numbers[float32](a, name, shape)
 }
 
 // Doubles begins a float64 array; flush it before the next array.
 func (a *Archive) Doubles(name string, shape ...int) (*Writer[float64], error) {
-	w, err := a.create(name)
-	if err != nil {
-		return nil, err
-	}
-	return NewDoubles(w, shape...)
+	return numbers[float64](a, name, shape)
 }
 
 // Ints begins an int64 array; flush it before the next array.
 func (a *Archive) Ints(name string, shape ...int) (*Writer[int64], error) {
+	return numbers[int64](a, name, shape)
+}
+
+func numbers[T float32 | float64 | int64](a *Archive, name string, shape []int) (*Writer[T], error) {
 	w, err := a.create(name)
 	if err != nil {
 		return nil, err
 	}
-	return NewInts(w, shape...)
+	return NewWriter[T](w, shape...)
 }
 
 // Strings writes an array of strings; see WriteStrings.

@@ -38,7 +38,7 @@ type TypeError struct {
 
 // Error implements error.
 func (e *TypeError) Error() string {
-	return fmt.Sprintf("%v: %s; in NumPy, %s converts an array x to numbers", ErrType, e.Type, e.Numbers)
+	return fmt.Sprintf("%v: %s", ErrType, e.Type)
 }
 
 // Unwrap returns ErrType.
@@ -46,30 +46,18 @@ func (e *TypeError) Unwrap() error { return ErrType }
 
 // otherType describes the type of a header that is not read.
 func otherType(descr string) *TypeError {
-	e := &TypeError{Numbers: "x.astype(float)", Texts: "x.astype(str)"}
-	name := strings.TrimLeft(descr, "<>|=")
-	unit := ""
-	if at := strings.IndexByte(name, '['); at >= 0 {
-		name, unit = name[:at], name[at:]
-	}
-	switch {
+	e := &TypeError{Type: fmt.Sprintf("%.20q", descr)}
+	switch name := strings.TrimLeft(descr, "<>|="); {
 	case strings.HasPrefix(descr, "(") || descr == "":
-		e.Type = "structured, with several fields"
-		e.Numbers, e.Texts = "numpy.lib.recfunctions.structured_to_unstructured(x)", "x['FIELD'].astype(str)"
+		e.Type, e.Numbers = "structured, with several fields", "numpy.lib.recfunctions.structured_to_unstructured(x)"
+		e.Texts = "x['FIELD'].astype(str)"
 	case strings.HasSuffix(name, "O"):
 		e.Type = "object (Python objects, which NumPy pickles)"
-	case name == "M8":
-		e.Type, e.Numbers = "datetime64"+unit, "(x - x.min()) / numpy.timedelta64(1, 'D')"
-	case name == "m8":
-		e.Type, e.Numbers = "timedelta64"+unit, "x / numpy.timedelta64(1, 's')"
-	case strings.HasPrefix(name, "c"):
-		e.Type, e.Numbers = "complex (type "+descr+")", "numpy.hstack([x.real, x.imag])"
-	case strings.HasPrefix(name, "V"):
-		e.Type, e.Numbers, e.Texts = "void (type "+descr+", such as bfloat16)", "x.astype('float32') before saving", ""
+		e.Numbers, e.Texts = "x.astype(float)", "x.astype(str)"
 	case strings.HasPrefix(name, "f"), strings.HasPrefix(name, "i"), strings.HasPrefix(name, "u"):
-		e.Type = fmt.Sprintf("%.20s", descr)
-	default:
-		e.Type = fmt.Sprintf("%.20q", descr)
+		e.Type, e.Numbers = fmt.Sprintf("%.20s", descr), "x.astype(float)"
+	case strings.HasPrefix(name, "M8"), strings.HasPrefix(name, "m8"):
+		e.Texts = "x.astype(str)"
 	}
 	return e
 }

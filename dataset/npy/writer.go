@@ -16,22 +16,17 @@ type Writer[T float32 | float64 | int64] struct {
 	buf []byte
 }
 
-// NewWriter writes the header of a float32 array of the given shape.
-func NewWriter(w io.Writer, shape ...int) (*Writer[float32], error) {
+// NewWriter writes the header of an array of the given shape.
+func NewWriter[T float32 | float64 | int64](w io.Writer, shape ...int) (*Writer[T], error) {
+	descr := "<f4"
+	switch any(*new(T)).(type) {
+	case float64:
+		descr = "<f8"
+	case int64:
+		descr = "<i8"
+	}
 	out := bufio.NewWriterSize(w, 1<<16)
-	return &Writer[float32]{out: out}, writeHeader(out, "<f4", shape)
-}
-
-// NewDoubles writes the header of a float64 array of the given shape.
-func NewDoubles(w io.Writer, shape ...int) (*Writer[float64], error) {
-	out := bufio.NewWriterSize(w, 1<<16)
-	return &Writer[float64]{out: out}, writeHeader(out, "<f8", shape)
-}
-
-// NewInts writes the header of an int64 array of the given shape.
-func NewInts(w io.Writer, shape ...int) (*Writer[int64], error) {
-	out := bufio.NewWriterSize(w, 1<<16)
-	return &Writer[int64]{out: out}, writeHeader(out, "<i8", shape)
+	return &Writer[T]{out: out}, writeHeader(out, descr, shape)
 }
 
 // Write writes the next elements.

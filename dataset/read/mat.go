@@ -183,22 +183,9 @@ func matKindError(a *matfile.Array, expected, result string) error {
 // matObjects says for classes of MATLAB what makes an array that can be read of a variable %[1]s; %[2]s is how that
 // is called.
 var matObjects = map[string]string{
-	"table":           "%[2]s = table2array(%[1]s) extracts its numbers, or writetable(%[1]s, '%[1]s.csv') a CSV file",
-	"timetable":       "%[2]s = %[1]s.Variables extracts its numbers, or writetimetable(%[1]s, '%[1]s.csv') a CSV file",
-	"dataset":         "%[2]s = double(%[1]s) extracts its numbers, or export(%[1]s, 'File', '%[1]s.csv', 'Delimiter', ',') a CSV file",
-	"string":          "%[2]s = cellstr(%[1]s) converts it to texts, or %[2]s = double(%[1]s) to numbers",
-	"categorical":     "%[2]s = cellstr(%[1]s) converts its categories to texts",
-	"nominal":         "%[2]s = cellstr(%[1]s) converts its categories to texts",
-	"ordinal":         "%[2]s = cellstr(%[1]s) converts its categories to texts",
-	"datetime":        "%[2]s = days(%[1]s - min(%[1]s)) converts it to numbers, or %[2]s = cellstr(string(%[1]s)) to texts",
-	"duration":        "%[2]s = seconds(%[1]s) converts it to numbers",
-	"containers.Map":  "%[2]s = values(%[1]s) converts it to a cell array",
-	"dictionary":      "%[2]s = values(%[1]s) converts it to an array",
-	"gpuArray":        "%[2]s = gather(%[1]s) converts it to an array",
-	"tall":            "%[2]s = gather(%[1]s) converts it to an array",
-	"dlarray":         "%[2]s = extractdata(%[1]s) converts it to an array",
-	"timeseries":      "%[2]s = %[1]s.Data extracts its numbers",
-	"function_handle": "%[2]s = %[1]s() calls it",
+	"table":       "%[2]s = table2array(%[1]s) extracts its numbers, or writetable(%[1]s, '%[1]s.csv') a CSV file",
+	"string":      "%[2]s = cellstr(%[1]s) converts it to texts, or %[2]s = double(%[1]s) to numbers",
+	"categorical": "%[2]s = cellstr(%[1]s) converts its categories to texts",
 }
 
 // matUnpack says what makes an array that can be read of a variable of a kind that cannot.

@@ -14,36 +14,16 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// FoldsFile reads a CSV file (or .csv.gz) with the header row,fold that gives the
-// fold of each of so many rows; rows and folds count from 0, and both columns and rows may have any order. It
-// returns the folds by row and the number of folds. No fold may be empty. Errors name
-// the file and the line.
+// FoldsFile is SplitFile for a file of folds. It returns the folds by row and the number of folds.
 func FoldsFile(path string, rows int) (folds []uint16, k int, err error) {
-	in, closer, err := openText(path, encodingOfMark)
-	if err != nil {
-		return nil, 0, pathError(path, err)
-	}
-	defer closer.Close()
-	folds, k, err = readFolds(in, rows)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", path, err)
-	}
-	return folds, k, nil
-}
-
-func readFolds(in io.Reader, rows int) ([]uint16, int, error) {
-	r, header, err := newListReader(in)
+	s, err := SplitFile(path, rows)
 	if err != nil {
 		return nil, 0, err
 	}
-	row, folds, err := listColumns(header)
-	if err == nil && !folds {
-		err = dataset.Errorf(dataset.ErrFormat, "line 1: want the columns row and fold")
+	if s.Overlap {
+		return nil, 0, dataset.Errorf(dataset.ErrFormat, "%s: line 1: want the columns row and fold", path)
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	return readFoldRows(r, row, rows)
+	return s.Assigned, s.Folds, nil
 }
 
 // listReader reads a CSV file that lists something of rows: a column of its header is "row", and what follows the first one
@@ -220,10 +200,11 @@ func countFolds(folds []uint16) (int, error) {
 	return k, nil
 }
 
-// SplitFile reads a CSV file (or .csv.gz) of so many rows: of folds, as FoldsFile does, or
-// with the header row and a column for each split, which is 1, True or test in test rows and 0, False
-// or train in others. In a column that is called train, 1 and True are training rows.
-// Each split has rows of both kinds. Errors name the file, the line and the column.
+// SplitFile reads a CSV file (or .csv.gz) of so many rows. With the header row,fold it gives the fold of each row, and no
+// fold may be empty. Otherwise it has the header row and a column for each split, which is 1, True or test in test rows
+// and 0, False or train in others. In a column that is called train, 1 and True are training rows. Each split has rows of
+// both kinds. Rows and folds count from 0, and both columns and rows may have any order. Errors name the file, the line
+// and the column.
 func SplitFile(path string, rows int) (*dataset.SplitList, error) { return splitFile(path, rows, nil) }
 
 // splitFile is SplitFile for a file in which the fields of the rows left, in order, may be empty.
@@ -323,9 +304,7 @@ func roleOf(name string) splitRole {
 			return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(word, b) })
 		})
 	}
-	joined := " " + strings.Join(words, " ")
-	test := has("test", "istest", "intest", "holdout", "heldout", "outofsample") || strings.Contains(joined, " out of sample") || strings.Contains(joined, " held out") || strings.Contains(joined, " hold out")
-	train := has("train", "istrain", "intrain", "insample") || strings.Contains(joined, " in sample")
+	test, train := has("test", "istest", "holdout"), has("train", "istrain")
 	switch {
 	case train && test, slices.Contains(words, "val"), slices.Contains(words, "isval"), slices.Contains(words, "dev"), has("valid", "isvalid"):
 		return doubtRole
