@@ -230,8 +230,8 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 	return RoleText
 }
 
-// sumsToOne finds the columns next to each other whose numbers, of 0 to 1, sum to 1 in each of the first rows: the longest
-// run, and of equal ones the last. free lists the columns that may be such.
+// sumsToOne finds the columns next to each other whose numbers, of 0 to 1, sum to 1 in each of the first rows that has all
+// of them, and in one row at least: the longest run, and of equal ones the last. free lists the columns that may be such.
 func (p *profile) sumsToOne(free []int) (from, to int) {
 	const widest = 1 << 9
 	fits := make([]bool, len(p.columns)+1)
@@ -239,13 +239,42 @@ func (p *profile) sumsToOne(free []int) (from, to int) {
 		c := &p.columns[i]
 		fits[i] = c.numeric() && c.Least != nil && *c.Least >= 0 && *c.Most <= 1
 	}
+	type sum struct {
+		sum     float64
+		missing int
+	}
+	rows := make([][]sum, len(p.first)) // of the columns before each
+	for r, row := range p.first {
+		rows[r] = make([]sum, len(row)+1)
+		for i, v := range row {
+			next := rows[r][i]
+			if v != v {
+				next.missing++
+			} else if fits[i] {
+				next.sum += v
+			}
+			rows[r][i+1] = next
+		}
+	}
+	isOne := func(i, end int) bool {
+		complete := 0
+		for _, row := range rows {
+			if row[i].missing != row[end].missing {
+				continue
+			}
+			if complete++; math.Abs(row[end].sum-row[i].sum-1) > sumSlack {
+				return false
+			}
+		}
+		return complete > 0
+	}
 	for i := range p.columns {
 		end := i
 		for fits[end] && end < i+widest {
 			end++
 		}
 		for ; end-i >= max(2, to-from); end-- {
-			if p.isOne(i, end) {
+			if isOne(i, end) {
 				from, to = i, end
 			}
 		}

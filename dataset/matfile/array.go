@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
+
+	"github.com/coppice-ldl/coppice/dataset/npy"
 )
 
 // Class is an array's type (table 1-3 of the format's description).
@@ -59,7 +62,6 @@ type Array struct {
 	s       *stream
 	complex bool
 	dims    []int32
-	values  *numbers // once reading has begun
 }
 
 // readArray reads the head of an array.
@@ -202,7 +204,7 @@ func (a *Array) Dims() (dims []int) {
 	return dims
 }
 
-// Numeric reports whether Read will do; Sparse arrays are not Numeric.
+// Numeric reports whether the array has Numbers; Sparse arrays are not Numeric.
 func (a *Array) Numeric() bool { return a.Class >= Double && a.Class <= Uint64 }
 
 func (a *Array) readable() error {
@@ -222,56 +224,24 @@ func (a *Array) kindError(expected string) error {
 	return fmt.Errorf("variable %q has class %s, %s: %w", a.Name, a.Kind(), expected, ErrKind)
 }
 
-// Read reads the next len(dst) values of a Numeric array, column by column. An
-// array has Rows×Columns of them; once these are read, the checksum of a
-// compressed array has been checked.
-func (a *Array) Read(dst []float64) error {
-	if a.values == nil {
-		if err := a.begin(); err != nil {
-			return err
-		}
-	}
-	if err := a.values.read(dst); err != nil {
-		return fmt.Errorf("array %q: %w", a.Name, err)
-	}
-	return nil
-}
-
-// ReadText reads the next value of a Numeric array, as Read does, as a text: a whole number has all its digits, any other
-// number as few as tell it from others of its class. Floats that several whole numbers round to are an error
-// that wraps ErrInexact.
-func (a *Array) ReadText() (text string, err error) {
-	if a.values == nil {
-		if err := a.begin(); err != nil {
-			return "", err
-		}
-	}
-	bits := 64
-	if a.Class == Single {
-		bits = 32
-	}
-	if text, err = a.values.text(bits); err != nil {
-		return "", fmt.Errorf("array %q: %w", a.Name, err)
-	}
-	return text, nil
-}
-
-func (a *Array) begin() error {
+// Numbers returns the values of a Numeric array column by column: their bytes, and what describes them. After the last
+// byte the reader says whether the checksum of a compressed array is right.
+func (a *Array) Numbers() (npy.Header, io.Reader, error) {
 	if err := a.readable(); err != nil {
-		return err
+		return npy.Header{}, nil, err
 	}
 	if !a.Numeric() {
-		return a.kindError("want numbers")
+		return npy.Header{}, nil, a.kindError("want numbers")
 	}
 	n, err := openNumbers(a.s)
 	if err != nil {
-		return fmt.Errorf("array %q: %w", a.Name, err)
+		return npy.Header{}, nil, fmt.Errorf("array %q: %w", a.Name, err)
 	}
-	if n.left != int64(a.Rows)*int64(a.Columns) {
-		return fmt.Errorf("the file is damaged: array %q has %d values, want %d x %d: %w", a.Name, n.left, a.Rows, a.Columns, ErrFormat)
+	if n.count() != int64(a.Rows)*int64(a.Columns) {
+		return npy.Header{}, nil, fmt.Errorf("the file is damaged: array %q has %d values, want %d x %d: %w", a.Name, n.count(), a.Rows, a.Columns, ErrFormat)
 	}
-	a.values = n
-	return nil
+	n.Fortran, n.Shape = true, []int{a.Rows, a.Columns}
+	return n.Header, n, nil
 }
 
 // SparseMatrix holds the non-zeros of a matrix by columns: those of column j are
@@ -308,11 +278,11 @@ func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 		if n.kind != miINT32 && n.kind != miUINT32 {
 			return nil, fmt.Errorf("the indices of a sparse matrix have the data type %d, want 32-bit integers: %w", n.kind, ErrFormat)
 		}
-		if i == 0 && n.left > int64(limit) {
-			return nil, fmt.Errorf("a sparse matrix has %d non-zero values, which is not possible: %w", n.left, ErrSize)
+		if i == 0 && n.count() > int64(limit) {
+			return nil, fmt.Errorf("a sparse matrix has %d non-zero values, which is not possible: %w", n.count(), ErrSize)
 		}
-		if i == 1 && n.left != int64(a.Columns)+1 {
-			return nil, fmt.Errorf("a sparse matrix of %d columns has %d column starts, want one more than columns: %w", a.Columns, n.left, ErrFormat)
+		if i == 1 && n.count() != int64(a.Columns)+1 {
+			return nil, fmt.Errorf("a sparse matrix of %d columns has %d column starts, want one more than columns: %w", a.Columns, n.count(), ErrFormat)
 		}
 		parts[i], err = readAll(n, func(v float64) int32 { return int32(min(max(v, -1), math.MaxInt32)) })
 		if err != nil {
@@ -323,8 +293,8 @@ func (a *Array) readSparse(limit int) (*SparseMatrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.left > int64(limit) {
-		return nil, fmt.Errorf("a sparse matrix has %d non-zero values, which is not possible: %w", n.left, ErrSize)
+	if n.count() > int64(limit) {
+		return nil, fmt.Errorf("a sparse matrix has %d non-zero values, which is not possible: %w", n.count(), ErrSize)
 	}
 	values, err := readAll(n, func(v float64) float64 { return v })
 	return &SparseMatrix{parts[0], parts[1], values}, err

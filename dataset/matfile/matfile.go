@@ -28,8 +28,6 @@ var (
 	ErrTruncated = errors.New("the file is truncated")
 	// ErrKind says that an array is not of a kind that can be read as asked.
 	ErrKind = errors.New("unsupported kind of array")
-	// ErrInexact says that an array has floats so large that several whole numbers are one of them.
-	ErrInexact = errors.New("several whole numbers may be rounded to this float")
 	// ErrUnpacked says that the arrays unpack to more bytes than Reader.Unpacked.
 	ErrUnpacked = errors.New("the arrays decompress to too many bytes")
 	// ErrSize says that a sparse array has more non-zeros than were asked for.

@@ -32,6 +32,9 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return &Reader{Header: *h, in: r}, nil
 }
 
+// NewReaderOf returns a reader of the elements that a header describes, without the header.
+func NewReaderOf(h Header, elements io.Reader) *Reader { return &Reader{Header: h, in: elements} }
+
 // counting counts the bytes that are read.
 type counting struct {
 	in io.Reader

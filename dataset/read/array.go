@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -168,6 +169,28 @@ type array struct {
 	size   int64
 	most   int64 // bytes that it may unpack to; 0: it is not packed
 	wanted contents
+	head   *npy.Header // of elements without a header of their own
+	texts  []string    // the elements, if they are texts in memory
+}
+
+// storedArray is an array whose elements were copied, without a header.
+func storedArray(name string, h npy.Header, elements io.ReaderAt) *array {
+	n, _ := h.Elements()
+	size := n * int64(h.Size)
+	return &array{
+		name: name, head: &h,
+		open: func() (io.ReadCloser, int64, error) {
+			return io.NopCloser(io.NewSectionReader(elements, 0, size)), size, nil
+		},
+		random: func() (io.ReaderAt, int64, error) { return elements, size, nil },
+	}
+}
+
+// numbersArray is an array of numbers in memory; kind is that of a Header.
+func numbersArray[T uint32 | float64](name string, kind byte, values []T, shape ...int) *array {
+	b := dataset.NativeBytes(values)
+	h := npy.Header{Kind: kind, Size: binary.Size(*new(T)), Order: binary.NativeEndian, Shape: shape}
+	return storedArray(name, h, bytes.NewReader(b))
 }
 
 // typeError adds to an error about the type of the elements what makes others of them.
@@ -201,11 +224,20 @@ func (a *array) header() (*npy.Header, error) {
 
 // begin opens the array at its first element, which has all the elements that its header says.
 func (a *array) begin() (*openArray, error) {
+	if a.texts != nil {
+		h := npy.Header{Kind: 'U', Size: 4, Shape: []int{len(a.texts)}}
+		return &openArray{npy.NewReaderOf(h, nil), io.NopCloser(nil), a.name, a.texts}, nil
+	}
 	in, size, err := a.open()
 	if err != nil {
 		return nil, err
 	}
-	r, err := npy.NewReader(bufio.NewReaderSize(in, 1<<16))
+	var r *npy.Reader
+	if b := bufio.NewReaderSize(in, 1<<16); a.head != nil {
+		r = npy.NewReaderOf(*a.head, b)
+	} else {
+		r, err = npy.NewReader(b)
+	}
 	if err == nil {
 		err = a.checkSize(&r.Header, size)
 	}
@@ -213,7 +245,7 @@ func (a *array) begin() (*openArray, error) {
 		in.Close()
 		return nil, arrayError(a.name, a.typeError(err))
 	}
-	return &openArray{r, in, a.name}, nil
+	return &openArray{r, in, a.name, nil}, nil
 }
 
 // checkSize compares the bytes of an array with its bound and with its header.
@@ -233,13 +265,22 @@ type contents uint8
 type openArray struct {
 	*npy.Reader
 	io.Closer
-	name string
+	name  string
+	texts []string // those that text returns next, if they are in memory
 }
 
 // text reads the next element of an array of strings.
 func (r *openArray) text() (string, error) {
+	if len(r.texts) > 0 {
+		s := r.texts[0]
+		r.texts = r.texts[1:]
+		return s, nil
+	}
 	s, err := r.ReadText()
-	return s, inexactError(arrayError(r.name, err))
+	if err = arrayError(r.name, err); errors.Is(err, npy.ErrInexact) {
+		err = dataset.Errorf(dataset.ErrAmbiguous, "%w; write whole numbers (int64 or uint64) or texts", err)
+	}
+	return s, err
 }
 
 func (r *openArray) read(dst []float64) error { return arrayError(r.name, r.ReadFloats(dst)) }
@@ -334,8 +375,8 @@ func readStrings(a *array, check func(n int) error) ([]string, error) {
 	if err != nil {
 		return nil, arrayError(a.name, err)
 	}
-	if err := check(n); err != nil {
-		return nil, err
+	if err := check(n); err != nil || a.texts != nil {
+		return a.texts, err
 	}
 	all, err := r.ReadStrings()
 	return all, arrayError(a.name, err)

@@ -64,10 +64,11 @@ func FuzzFolds(f *testing.F) {
 		if rows < 0 || rows > 1000 {
 			return
 		}
-		folds, k, err := readFolds(strings.NewReader(content), rows)
-		if err != nil {
+		s, err := readSplits(strings.NewReader(content), rows, nil)
+		if err != nil || s.Overlap {
 			return
 		}
+		folds, k := s.Assigned, s.Folds
 		if len(folds) != rows || int(slices.Max(folds)) != k-1 {
 			t.Errorf("%d folds of %d rows, %d in all", k, rows, len(folds))
 		}

@@ -265,38 +265,6 @@ func TestLibsvmNumbersOfClasses(t *testing.T) {
 	datasettest.MustContain(t, err, "--normalize")
 }
 
-// The command that inspect prints for counts, or for degrees, leaves a total of the labels out.
-func TestInspectLeavesTotalOut(t *testing.T) {
-	for _, scale := range []int{1, 100} {
-		for _, kind := range []dataset.LabelKind{dataset.Distributions, dataset.Counts} {
-			content := "a,label_x,label_all,label_y\n"
-			for i := range 12 {
-				x, y := i%4, i*7%6+1
-				if scale > 1 { // degrees
-					y = scale - x
-				}
-				content += fmt.Sprintf("%d,%v,%v,%v\n", i*5%7, float64(x)/float64(scale), float64(x+y)/float64(scale), float64(y)/float64(scale))
-			}
-			path := datasettest.WriteFile(t, "a.csv", content)
-			found, err := inspect.Inspect(path, read.OpenOptions{Labels: read.LabelOptions{Kind: kind}}, importer.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := found.Readings[0]
-			if r.Refused != "" || r.Labels != 2 || r.Features != 1 || !strings.Contains(inspect.FlagText(r.Flags), "--drop label_all") || found.Columns[2].Role != inspect.RoleTotal {
-				t.Errorf("%d, %q: %+v; %+v", scale, kind, r, found.Columns[2])
-			}
-			o, io, err := inspect.Apply(r.Way, read.OpenOptions{Labels: read.LabelOptions{Kind: kind}}, importer.Options{})
-			if err == nil {
-				err = read.Built(t, "a.csv", content, o, io.Checks)
-			}
-			if err != nil {
-				t.Errorf("%d, %q: %v", scale, kind, err)
-			}
-		}
-	}
-}
-
 // TestRangeAgainstNames: names that contradict the range are refused, and what the error advises reads the file.
 func TestRangeAgainstNames(t *testing.T) {
 	for _, c := range []struct {
@@ -306,7 +274,6 @@ func TestRangeAgainstNames(t *testing.T) {
 	}{
 		{[]string{"label_5", "label_6", "label_7"}, []string{"called 5 to 7", "--range 1:3", "--range 5:7"}, 1},
 		{[]string{"label_2", "label_0", "label_1"}, []string{"--range 0:2"}, 1},
-		{[]string{"label_30", "label_20", "label_10"}, []string{"--label-columns label_10,label_20,label_30", "--label-columns label_30,label_20,label_10"}, 2},
 	} {
 		path, o := datasettest.WriteFile(t, "x.csv", read.OneHot(c.names...)), read.OpenOptions{Labels: read.LabelOptions{Ordered: true, Low: 1, High: 3}}
 		_, err := read.Open(path, o)

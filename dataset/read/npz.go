@@ -40,7 +40,7 @@ func openNPZ(path string, o *OpenOptions) (dataset.Source, error) {
 		a.random = a.unpack
 		entries[name] = a
 	}
-	return newArraySource(o.Called, o, entries)
+	return newArraySource(o.Called, o, numpyArrays(entries))
 }
 
 // openEntry opens entry i of an archive. It does not look the name up, for which package zip would
@@ -72,7 +72,7 @@ func openNPY(path string, o *OpenOptions) (dataset.Source, error) {
 		}
 		entries[o.labelVariables()[0]] = fileArray(filepath.Base(labels), labels)
 	}
-	return newArraySource(o.Called, o, entries)
+	return newArraySource(o.Called, o, numpyArrays(entries))
 }
 
 // openNamed opens the arrays of a JSON object as openNPZ opens the arrays of an archive.
@@ -85,7 +85,7 @@ func openNamed(text string, o *OpenOptions) (dataset.Source, error) {
 	for _, a := range arrays {
 		entries[a.name] = fileArray(a.name, a.path)
 	}
-	return newArraySource(o.Called, o, entries)
+	return newArraySource(o.Called, o, numpyArrays(entries))
 }
 
 // fileArray is the array of a .npy file. Its bytes are read at their offsets: on macOS all descriptors that
