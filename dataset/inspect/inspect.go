@@ -421,7 +421,10 @@ func (s *inspector) faults() (lines []string) {
 	if s.beside > 0 {
 		lines = append(lines, fmt.Sprintf("found %s with an invalid exact number, interval or group, such as %v", dataset.Counted(s.beside, "sample"), s.firstBeside))
 	}
-	return append(lines, s.nonFinite.faults()...)
+	if n := s.nonFinite.count; n > 0 {
+		lines = append(lines, fmt.Sprintf("%v (%s)", s.nonFinite.first, dataset.Counted(n, "such value")))
+	}
+	return lines
 }
 
 // fault says how many values are missing, and which options accept them.
@@ -445,70 +448,34 @@ func (m *MissingSummary) fault() string {
 	return fmt.Sprintf("found %s with missing values: %s%s", dataset.Counted(m.Rows, "sample"), strings.Join(parts, " and "), hint)
 }
 
-// nonFiniteValues collects the values of features and labels that an import refuses since
-// they are not finite as float32. It ignores missing values.
+// nonFiniteValues are the values of features and labels that an import refuses since they are not finite as float32.
+// Missing values are none.
 type nonFiniteValues struct {
-	columns []*nonFiniteColumn // in the order in which they were found
-	at      map[nonFiniteKey]*nonFiniteColumn
-}
-
-// nonFiniteKey is a feature or a label.
-type nonFiniteKey struct {
-	kind   string
-	column int
-}
-
-// nonFiniteColumn is the first such value of a column, and their number.
-type nonFiniteColumn struct {
-	first dataset.RowError
+	first *dataset.RowError
 	count int
 }
 
 // add adds the values of a row; info describes its source.
 func (u *nonFiniteValues) add(info *dataset.Info, r *dataset.Row) {
 	for i, v := range r.Values {
-		if !isFinite32(v) {
-			if r.Sparse {
-				i = int(r.Columns[i])
-			}
-			u.note(r.Number, nonFiniteKey{"feature", i}, info.FeatureNames, v)
+		if r.Sparse {
+			i = int(r.Columns[i])
 		}
+		u.addValue(r.Number, "feature", i, info.FeatureNames, v)
+	}
+	if r.LeftOut {
+		return
 	}
 	for i, v := range r.Labels {
-		if !isFinite32(v) && !r.LeftOut {
-			u.note(r.Number, nonFiniteKey{"label", i}, info.LabelNames, v)
-		}
+		u.addValue(r.Number, "label", i, info.LabelNames, v)
 	}
 }
 
-// isFinite32 reports whether a value is missing or finite as float32.
-func isFinite32(v float64) bool { return !math.IsInf(float64(float32(v)), 0) }
-
-func (u *nonFiniteValues) note(row int, key nonFiniteKey, names []string, v float64) {
-	c := u.at[key]
-	if c == nil {
-		c = &nonFiniteColumn{first: dataset.RowError{
-			Row: row, Column: key.column, Kind: key.kind, Name: dataset.NameAt(names, key.column), Reason: importer.NotFinite(v, ""),
-		}}
-		if u.at == nil {
-			u.at = map[nonFiniteKey]*nonFiniteColumn{}
-		}
-		u.at[key], u.columns = c, append(u.columns, c)
+func (u *nonFiniteValues) addValue(row int, kind string, column int, names []string, v float64) {
+	if !math.IsInf(float64(float32(v)), 0) {
+		return
 	}
-	c.count++
-}
-
-// faults returns a line for each of the first columns, with the column's first such value.
-func (u *nonFiniteValues) faults() (lines []string) {
-	for _, c := range u.columns[:min(featurestats.WarningNames, len(u.columns))] {
-		line := c.first.Error()
-		if c.count > 1 {
-			line += fmt.Sprintf(" (%s such values in this column)", units.Count(c.count))
-		}
-		lines = append(lines, line)
+	if u.count++; u.count == 1 {
+		u.first = &dataset.RowError{Row: row, Column: column, Kind: kind, Name: dataset.NameAt(names, column), Reason: importer.NotFinite(v, "")}
 	}
-	if n := len(u.columns) - len(lines); n > 0 {
-		lines = append(lines, fmt.Sprintf("%s more columns have values that are not finite or too large for a float32", units.Count(n)))
-	}
-	return lines
 }

@@ -93,7 +93,7 @@ func TestInspectAnything(t *testing.T) {
 		"a,b\n1,2\n":                        "no labels found: ",
 		"a,label_c\n":                       "no samples",
 		"a,b,label_c\n1,2,1\n3,inf,1\n":     `row 1, feature 1 "b" (counted from 0): +Inf is not a finite number`,
-		"a,label_c\n1,1\n1e39,1\n-1e40,1\n": `row 1, feature 0 "a" (counted from 0): 1e+39 is too large for a float32 (2 such values in this column)`,
+		"a,label_c\n1,1\n1e39,1\n-1e40,1\n": `row 1, feature 0 "a" (counted from 0): 1e+39 is too large for a float32 (2 such values)`,
 		"a,label_c\n1,1e39\n":               `row 0, label 0 "c" (counted from 0): 1e+39 is too large for a float32`,
 		"a,label_c\nNA,1\n,\n":              "found 1 sample with missing values: ",
 		"a,label_c\n1,NaN\n2,\n":            "found 2 samples with missing values: ",

@@ -46,17 +46,24 @@ func (f *readings) asGiven() {
 		f.refused = err.Error()
 		return
 	}
-	f.found = append(f.found, TriedReading{Way: dataset.Way{What: "without other flags", Flags: []dataset.Flag{}}, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
+	f.add(dataset.Way{What: "without other flags", Flags: []dataset.Flag{}}, s, nil)
+}
+
+// add notes a way that was tried: what was found, or why the file cannot be read so.
+func (f *readings) add(w dataset.Way, s *importer.Stats, err error) {
+	r := TriedReading{Way: w}
+	if err != nil {
+		r.Refused = err.Error()
+	} else {
+		r.Rows, r.Features, r.Labels = s.Rows, s.Info.Features, s.Info.Labels
+	}
+	f.found = append(f.found, r)
 }
 
 // tryWhole tries a way to read a file that has no columns.
 func (f *readings) tryWhole(w dataset.Way) error {
 	s, err := f.read(w)
-	if err != nil {
-		f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
-		return nil
-	}
-	f.found = append(f.found, TriedReading{Way: w, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
+	f.add(w, s, err)
 	return nil
 }
 
@@ -127,7 +134,7 @@ func (f *readings) find(w dataset.Way) error {
 	}
 	ways := p.labelWays(&o)
 	if len(ways) == 0 {
-		f.found = append(f.found, TriedReading{Way: w, Refused: "no columns look like labels: name the label columns with --label-columns, and their kind with --labels"})
+		f.add(w, nil, errors.New("no columns look like labels: name the label columns with --label-columns, and their kind with --labels"))
 		return nil
 	}
 	if f.labels == nil && p == f.profile {
@@ -156,9 +163,6 @@ func (f *readings) branch(w dataset.Way, err error, next func(dataset.Way) error
 	case f.io.Context != nil && f.io.Context.Err() != nil:
 		return true, f.io.Context.Err()
 	case errors.As(err, &ways) && slices.ContainsFunc(ways.Ways, untried):
-		if leavesEncoding(err) {
-			return true, f.encodings(w, ways.Ways, next)
-		}
 		for _, way := range ways.Ways {
 			if way = w.With(way.What, way.Flags...); f.tried[FlagText(way.Flags)] {
 				continue
@@ -170,7 +174,7 @@ func (f *readings) branch(w dataset.Way, err error, next func(dataset.Way) error
 		}
 		return true, nil
 	}
-	f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
+	f.add(w, nil, err)
 	return true, nil
 }
 
@@ -178,24 +182,6 @@ func (f *readings) branch(w dataset.Way, err error, next func(dataset.Way) error
 func leavesEncoding(err error) bool {
 	var ways *dataset.WaysError
 	return errors.As(err, &ways) && len(ways.Ways) > 0 && ways.Ways[0].Flags[0].Name == "--encoding"
-}
-
-// encodings goes on with the encodings in which the whole file is text. Of each it keeps the best way, if there are several.
-func (f *readings) encodings(w dataset.Way, named []dataset.Way, next func(dataset.Way) error) error {
-	ways := read.EncodingWays(f.path)
-	if len(ways) == 0 { // UTF-16 without a mark
-		ways = named
-	}
-	for _, way := range ways {
-		before := len(f.found)
-		if err := next(w.With(way.What, way.Flags...)); err != nil {
-			return err
-		}
-		if len(ways) > 1 {
-			f.found = f.found[:min(len(f.found), before+1)]
-		}
-	}
-	return nil
 }
 
 // FlagText writes flags on one line, in an order of their own.
@@ -437,45 +423,38 @@ func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags [
 	return strings.Join(parts, "; "), flags
 }
 
-// try reads the file in a way and, if the error is about missing values or sums of labels, in the ways that fill or leave
-// out missing values or divide labels by their sum: five times at most.
+// try reads the file in a way. If the error is about missing values, it leaves out their samples or, if that leaves less
+// than half of all, replaces them by 0.
 func (f *readings) try(w dataset.Way, p *profile) error {
 	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool { return FlagText(r.Flags) == FlagText(w.Flags) }) {
 		return nil
 	}
+	s, way, err := f.readSums(w)
+	if base := way; advises(err, "--missing") {
+		s, way, err = f.readSums(base.With("samples with missing values are left out", dataset.Flag{Name: "--missing", Value: "drop"}))
+		if err != nil || 2*s.Rows < p.rows {
+			t, filled, failed := f.readSums(base.With("missing features are replaced by 0", dataset.Flag{Name: "--missing", Value: "0"}))
+			if failed == nil {
+				s, way, err = t, filled, nil
+			}
+		}
+	}
+	next := func(w dataset.Way) error { return f.try(w, p) }
+	if done, failed := f.branch(way, err, next); done {
+		return failed
+	}
+	f.add(way, s, nil)
+	return nil
+}
+
+// readSums reads the file in a way or, if the error is about sums of labels, with labels divided by their sum as well.
+func (f *readings) readSums(w dataset.Way) (*importer.Stats, dataset.Way, error) {
 	s, err := f.read(w)
 	if advises(err, "--normalize") {
 		w = w.With("labels are divided by their sum", dataset.Flag{Name: "--normalize"})
 		s, err = f.read(w)
 	}
-	if advises(err, "--missing") {
-		base := w
-		for _, m := range []dataset.Way{
-			{What: "samples with missing values are left out", Flags: []dataset.Flag{{Name: "--missing", Value: "drop"}}},
-			{What: "missing features are replaced by 0", Flags: []dataset.Flag{{Name: "--missing", Value: "0"}}},
-		} {
-			way := base.With(m.What, m.Flags...)
-			t, failed := f.read(way)
-			if advises(failed, "--normalize") {
-				way = way.With("labels are divided by their sum", dataset.Flag{Name: "--normalize"})
-				t, failed = f.read(way)
-			}
-			if failed == nil && (s == nil || t.Rows > 2*s.Rows) {
-				if s, w, err = t, way, nil; 2*t.Rows >= p.rows {
-					break
-				}
-			}
-		}
-		if err != nil {
-			w = base
-		}
-	}
-	next := func(w dataset.Way) error { return f.try(w, p) }
-	if done, failed := f.branch(w, err, next); done {
-		return failed
-	}
-	f.found = append(f.found, TriedReading{Way: w, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
-	return nil
+	return s, w, err
 }
 
 // advises reports whether err names a flag as its remedy.

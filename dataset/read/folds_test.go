@@ -35,7 +35,7 @@ func TestFoldsFileErrors(t *testing.T) {
 		want error
 	}{
 		"":                                       {"line 1: want the columns row and fold", dataset.ErrFormat},
-		"row,a\n0,0\n":                           {"line 1: want the columns row and fold", dataset.ErrFormat},
+		"row,a\n0,0\n1,1\n":                      {"line 1: want the columns row and fold", dataset.ErrFormat},
 		"0,0\n1,1\n":                             {"line 1", dataset.ErrFormat},
 		"row,fold\n0,0\n0,1\n":                   {"line 3: row 0 is already listed in line 2", dataset.ErrFormat},
 		"row,fold\n0,0\n2,1\n":                   {`line 3: row "2": want a number from 0 to 1`, dataset.ErrFormat},

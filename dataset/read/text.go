@@ -277,26 +277,6 @@ func decoded(text []byte, name string) (s string, ok bool) {
 // encodingWay is the way to read a file in an encoding.
 func encodingWay(name string) dataset.Way { return oneWay("--encoding", name, "the text is %s", name) }
 
-// EncodingWays lists the ways to read a text file that is not UTF-8, the likeliest first: the encodings in which all of it is
-// text.
-func EncodingWays(path string) (ways []dataset.Way) {
-	start, whole := textStart(path, 1<<16)
-	if !whole { // the last character may be cut
-		start = start[:bytes.LastIndexByte(start, '\n')+1]
-	}
-	for _, name := range likelyEncodings(start) {
-		in, file, err := openText(path, name)
-		if err != nil {
-			continue
-		}
-		if _, err = io.Copy(io.Discard, in); err == nil {
-			ways = append(ways, encodingWay(name))
-		}
-		file.Close()
-	}
-	return ways
-}
-
 // markOf returns the encoding whose byte order mark a file begins with; empty: none.
 func markOf(start []byte) string {
 	switch {
