@@ -129,17 +129,17 @@ const (
 	maxRoundedValues = 1 << 18
 )
 
-// nearlyEqual is the relative spread up to which values may differ by rounding in float64 alone.
+// nearlyEqual is the relative spread up to which fractions may differ by rounding in float64 alone.
 const nearlyEqual = 0x1p-40
 
-// Rounded returns the features to look at; nil: there are none. Values that differ by rounding in float64 alone do not count.
+// Rounded returns the features to look at; nil: there are none. Fractions that differ by rounding in float64 alone do not count.
 func (w *Stats) Rounded() *RoundedFeatures {
 	f := &RoundedFeatures{info: w.info}
 	for i, c := range w.Columns {
 		// A coarse column has whole numbers that float32 has not, or fewer than some 2^12 numbers of float32 between its least
 		// and its greatest value.
 		most, spread := max(math.Abs(c.Low), math.Abs(c.High)), c.High-c.Low
-		coarse := c.Seen > 0 && spread > most*nearlyEqual && !math.IsInf(most, 0) && (most > 0x1p24 || spread < most*0x1p-11)
+		coarse := c.Seen > 0 && spread > 0 && (!c.Fraction || spread > most*nearlyEqual) && !math.IsInf(most, 0) && (most > 0x1p24 || spread < most*0x1p-11)
 		if (coarse || c.tiny) && len(f.columns) < maxRounded {
 			f.columns = append(f.columns, roundedColumn{i, c.Low, c.High, c.tiny, map[float64]bool{}})
 		}

@@ -148,7 +148,7 @@ func inspectColumns(path string, o read.OpenOptions, io importer.Options, found 
 		p.hints()
 		found.Columns = p.columns
 		if found.Rows == 0 {
-			found.Rows, found.Notes = p.rows, errtext.Strings(p.table.Notes())
+			found.Rows, found.Notes = p.rows, errtext.Strings(p.table.Notes)
 		}
 	}
 	return found, nil

@@ -149,8 +149,8 @@ func TestInspectMissingLabels(t *testing.T) {
 	}
 }
 
-// TestInspectUnfit: of many columns with values that are refused the first are told one
-// by one, and columns of sparse rows are called by their own numbers.
+// TestInspectUnfit: of values that are refused the first is told, with their number, and columns of sparse rows are called by
+// their own numbers.
 func TestInspectUnfit(t *testing.T) {
 	path := datasettest.WriteFile(t, "a.svm", "1 3:1\n1 2:inf 5:-1e39 6:nan\n1 1:1 5:1e39\n1 "+
 		"7:inf 8:inf 9:inf 10:inf 11:inf 12:inf 13:inf 14:inf\n")
@@ -159,15 +159,7 @@ func TestInspectUnfit(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Join(f.Warnings, "\n")
-	for _, part := range []string{
-		"row 1, feature 1 (counted from 0): +Inf is not", "row 1, feature 4 (counted from 0): -1e+39 is too large for a float32 (2 such",
-		"row 3, feature 11 (", "2 more columns have values",
-	} {
-		if !strings.Contains(all, part) {
-			t.Errorf("%s lacks %q", all, part)
-		}
-	}
-	if strings.Contains(all, "feature 12") || strings.Contains(all, "feature 5 (") {
+	if !strings.Contains(all, "row 1, feature 1 (counted from 0): +Inf is not a finite number (11 such values)") {
 		t.Error(all)
 	}
 }

@@ -91,14 +91,14 @@ var (
 // newProfile reads a table from beginning to end and guesses the roles of its columns. After an error it returns what was
 // read. tick is called after each row.
 func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error) (*profile, error) {
-	p := &profile{table: table, wide: table.Width() > maxProfiled}
+	p := &profile{table: table, wide: table.Width > maxProfiled}
 	if !p.wide {
-		p.columns = make([]ColumnProfile, table.Width())
+		p.columns = make([]ColumnProfile, table.Width)
 		for i := range p.columns {
-			p.columns[i] = ColumnProfile{Column: i, Name: table.ColumnName(i), Examples: []string{}, whole: true, rises: true, dates: true, proof: table.Proof(), seen: map[string]bool{}}
+			p.columns[i] = ColumnProfile{Column: i, Name: table.ColumnName(i), Examples: []string{}, whole: true, rises: true, dates: true, proof: table.Proof, seen: map[string]bool{}}
 		}
 	}
-	m := table.NumberMarks()
+	m := table.Marks
 	err := table.Each(func(n int, record []string, file dataset.Measured) error {
 		p.rows++
 		if p.wide {
@@ -122,7 +122,7 @@ func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error
 	for i := range p.columns {
 		c := &p.columns[i]
 		c.Distinct, c.seen = len(c.seen), nil
-		c.Role = c.guess(p.rows, table.HasHeader())
+		c.Role = c.guess(p.rows, table.Header)
 	}
 	return p, err
 }

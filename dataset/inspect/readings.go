@@ -210,7 +210,7 @@ func (f *readings) profileOf(o *read.OpenOptions) (*profile, error) {
 		return p, err
 	}
 	var numeric []int
-	listed, proof := p.numbers(o), table.Proof()
+	listed, proof := p.numbers(o), table.Proof
 	for _, i := range listed {
 		if c := &p.columns[i]; c.numeric() {
 			numeric = append(numeric, i)
@@ -225,7 +225,7 @@ func (f *readings) profileOf(o *read.OpenOptions) (*profile, error) {
 			if len(ways) > 0 {
 				return p, dataset.WithKind(&dataset.WaysError{Text: reason, Ways: ways}, errOtherMarks)
 			}
-			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.FileName(), reason, conflict), errOtherMarks)
+			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.File, reason, conflict), errOtherMarks)
 		}
 	}
 	return p, table.CheckMarks(numeric, proof)

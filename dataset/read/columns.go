@@ -1,12 +1,14 @@
 package read
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/identity"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
@@ -491,4 +493,39 @@ func imagesError(names []string, found []int) error {
 		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, dataset.NameAt(names, i)))
 	}
 	return &dataset.WaysError{Text: errtext.Sprintf("several columns may have the names of the images (%s): name the right column with {row-names}", nameList(names, found)), Ways: ways}
+}
+
+// levels finds the levels of a category by the texts of a file.
+type levels struct {
+	dataset.Category
+	known *identity.Index
+}
+
+// chooseCategories finds the columns that are categories: o names some, whose levels are not known yet,
+// and the model names the others.
+func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
+	found, err := findColumns(names, c.width, o.CSV.Categories)
+	if err != nil {
+		return errtext.Errorf(errtext.WrongData, "{categories}: %w", err)
+	}
+	for _, i := range found {
+		if !slices.Contains(c.features, i) {
+			return errtext.Errorf(errtext.WrongData, "{categories}: column %d %q (counted from 0) is not a feature", i, dataset.NameAt(names, i))
+		}
+		c.category(i, dataset.Category{Name: cmp.Or(dataset.NameAt(names, i), strconv.Itoa(i)), At: i})
+	}
+	for i := range o.set.categories {
+		if k := o.set.categories[i]; slices.Contains(c.features, k.At) {
+			c.category(k.At, k)
+		}
+	}
+	return nil
+}
+
+// category notes that column i is a category.
+func (c *csvColumns) category(i int, k dataset.Category) {
+	if c.categories == nil {
+		c.categories = make([]*levels, c.width)
+	}
+	c.categories[i] = &levels{Category: k}
 }

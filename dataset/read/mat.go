@@ -276,14 +276,6 @@ func matLabels(o *OpenOptions, a *matfile.Array) (*array, error) {
 	return numbersArray(a.Name, 'f', dense, a.Rows, a.Columns), nil
 }
 
-// oneColumn refuses several columns where a row has one age or class.
-func oneColumn(o *OpenOptions, name string, columns int) error {
-	if o.Labels.Single() && columns != 1 {
-		return fmt.Errorf("%q has %d columns; labels of kind %q need one column, which must be named", name, columns, o.Labels.Kind)
-	}
-	return nil
-}
-
 // readMATBeside reads an array of one number or text for each row.
 func readMATBeside(o *OpenOptions, a *matfile.Array) (*array, error) {
 	if isText(a) {
