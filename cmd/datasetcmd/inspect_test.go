@@ -203,8 +203,8 @@ func TestCountedFromOne(t *testing.T) {
 // TestImportWarns: what an inspection warns of is said when the data is used.
 func TestImportWarns(t *testing.T) {
 	data := cmdtest.Write(t, t.TempDir(), "s.csv", clitest.Survey(40))
-	e := cmdtest.Run(t, clitest.TrainArgs(data, "--missing", "0")...)
-	for _, part := range []string{`s.csv: ";" between columns`, `warning: ` + data + `: feature "id" has the name of a row number; --drop id leaves it out`} {
+	e := cmdtest.Run(t, clitest.TrainArgs(data, "--missing", "drop")...)
+	for _, part := range []string{`s.csv: ";" between columns`, `warning: ` + data + `: 2 of 40 samples have missing values and are left out`} {
 		if e.Code != cli.ExitOK || !strings.Contains(e.Stderr, part) {
 			t.Errorf("exit code %d, it lacks %q:\n%s", e.Code, part, e.Stderr)
 		}

@@ -149,7 +149,10 @@ func (c *csvColumns) distinct(names []string) error {
 	for _, i := range used {
 		name := dataset.NameAt(names, i)
 		if first, ok := seen[name]; ok && name != "" {
-			return dataset.Errorf(dataset.ErrAmbiguous, "columns %d and %d (counted from 0) are both named %q: drop one of them with {drop=%d} or {drop=%d}", first, i, name, i, first)
+			text := errtext.Sprintf("columns %d and %d (counted from 0) are both named %q: drop one of them with {drop=%d} or {drop=%d}", first, i, name, i, first)
+			return &dataset.WaysError{Text: text, Ways: []dataset.Way{
+				oneWay("--drop", strconv.Itoa(i), "%q is column %d", name, first), oneWay("--drop", strconv.Itoa(first), "%q is column %d", name, i),
+			}}
 		}
 		seen[name] = i
 	}
@@ -253,7 +256,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 }
 
 // targets lists the columns that may be the only label column by their names: the column that a model was
-// trained on, or else all with a usual name.
+// trained on, or else all with a usual name. A y next to an x is a coordinate if there is another one.
 func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err error) {
 	if s := o.set.schema; s != nil && len(s.LabelColumns.Names) == 1 && names != nil {
 		trained := s.LabelColumns.Names[0]
@@ -274,6 +277,9 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 		if o.Labels.IsTarget(name) && !c.used[i] && !c.known.feature(name) {
 			found = append(found, i)
 		}
+	}
+	if hasX := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, "x") }); hasX && len(found) > 1 {
+		found = slices.DeleteFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") })
 	}
 	return found, nil
 }

@@ -332,7 +332,7 @@ func TestMissingImagesAndVotes(t *testing.T) {
 
 // Words that are read as missing values are listed with their rows, and equal groups are a note as equal classes are.
 func TestMissingWordsAreNoted(t *testing.T) {
-	csv := "x,z,class,person\n"
+	csv := "x,y,class,person\n"
 	svm := ""
 	for i := range 20 {
 		csv += fmt.Sprintf("none,%d,%s,1\n", i%3, []string{"a", "b"}[i%2])
