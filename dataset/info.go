@@ -57,8 +57,6 @@ type Info struct {
 	LabelsListed bool
 	// DefaultLabels is true if the labels of a CSV file are called 0, 1, 2, ..., as if they had no names.
 	DefaultLabels bool
-	// Unsure is true if the first line of a CSV file has numbers and was read as a row, but could be a header.
-	Unsure bool
 	// Rare is true if so few features are not 0 that a packed file of them unpacks to more bytes than readers accept.
 	Rare bool
 	// MissingWords counts the words that a scan took for missing values; nil: the file cannot have such words.

@@ -19,7 +19,7 @@ import (
 func npyFile(t *testing.T, rows, cols int) string {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := npy.NewWriter(&b, rows, cols)
+	w, err := npy.NewWriter[float32](&b, rows, cols)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,7 @@ type inspectCmd struct {
 // Help implements kong's HelpProvider.
 func (inspectCmd) Help() string {
 	return `The command reads the whole file and imports nothing. It shows shape, names, ranges, label sums and missing values. It
-warns of a feature that numbers the rows, has a single value, or is a label or nearly a function of a label (absolute
-correlation above 0.999). An import prints the same warnings.
+warns of a feature whose different values become equal when they are rounded to float32. An import prints the same warning.
 
 For a CSV file it also shows what each column seems to be, and lists the ways to read the file, each with a command to
 paste. A file with several readings is described, too. train, dataset import, predict and evaluate refuse such a file until

@@ -58,7 +58,6 @@ func messyFiles() []messy {
 		{"trailing.csv", "a,b,label_x,label_y,\n" + sixRows("#,1.5,$,%,"), "6 2 2"},
 		{"trailingrows.csv", "a,b,label_x,label_y\n" + sixRows("#,1.5,$,%,,"), "6 2 2"},
 		{"twins.csv", "a,a,label_x,label_y\n" + plain, "6 1 2"},
-		{"total.csv", "a,b,label_x,label_y\n3,1,.5,.5\n1,4,.25,.75\n2,2,.5,.5\nTotal,7,1.25,1.75\n", "begins a row that has the sums of the rows above"},
 		{"blanks.csv", sixRows("#   1.5  $ %"), "6 2 2"},
 		{"blanknames.txt.csv", "a b label_x label_y\n" + sixRows(" # 1.5 $ % "), "6 2 2"},
 		{"tabs.csv", "a\tb\tlabel_x\tlabel_y\n" + sixRows("#\t1.5\t$\t%"), "6 2 2"},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -114,9 +113,6 @@ type Count struct {
 // says which texts can be read in two ways.
 func (s *Set) Resolve() (found []Count, merged []string, err error) {
 	all := s.all()
-	if err := s.alike(all); err != nil {
-		return nil, nil, err
-	}
 	word := slices.IndexFunc(all, func(t *Text) bool { return t.number == "" })
 	first := map[string]*Text{} // by number
 	at := map[string]int{}      // in found, by name
@@ -159,31 +155,6 @@ func (s *Set) Resolve() (found []Count, merged []string, err error) {
 		sorted[i] = found[at[name]]
 	}
 	return sorted, merged, nil
-}
-
-// alike refuses texts that look alike, unless these are the numbers that they look like.
-func (s *Set) alike(all []*Text) error {
-	type shown struct {
-		text *Text
-		own  bool // the text is what it looks like
-	}
-	first := make(map[string]shown, len(all))
-	for _, t := range all {
-		key := printable.Look(t.text)
-		now := shown{t, key == t.text}
-		if id := identityOf(key); id.number != "" {
-			key = id.number
-		}
-		before, known := first[key]
-		if known && !(before.own && now.own) {
-			return s.errorf(t, "%+.40q looks like %+.40q in row %d, but the texts differ: for one %s, write both in the same way; for two, begin each with another letter",
-				t.text, before.text.text, before.text.row, s.what)
-		}
-		if !known {
-			first[key] = now
-		}
-	}
-	return nil
 }
 
 func (s *Set) inexact(t *Text) error {

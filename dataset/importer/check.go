@@ -3,8 +3,6 @@ package importer
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
@@ -177,59 +175,6 @@ func ClippedSum(labels []float64, sum, tolerance float64) (clipped float64, bad 
 	return clipped, -1
 }
 
-// TotalLabels finds the label that is the sum of the others in each row, of three labels or more.
-type TotalLabels struct {
-	rows int   // whose labels are not all 0
-	left []int // labels that are the sum of the others in each of these rows
-}
-
-// AddTotals adds the labels of a row.
-func AddTotals[T float32 | float64](t *TotalLabels, labels []T) {
-	if len(labels) < 3 || t.rows > 0 && len(t.left) == 0 {
-		return
-	}
-	sum := 0.0
-	for _, v := range labels {
-		sum += float64(v)
-	}
-	if !(sum > 0) {
-		return
-	}
-	if t.rows++; t.rows == 1 {
-		for i := range labels {
-			t.left = append(t.left, i)
-		}
-	}
-	t.left = slices.DeleteFunc(t.left, func(i int) bool { return !(math.Abs(2*float64(labels[i])-sum) <= totalSlack*sum) })
-}
-
-// Label returns the label that is the sum of the others in at least so many rows and in all others; -1: none is, or several are.
-func (t *TotalLabels) Label(rows int) int {
-	if t.rows < rows || len(t.left) != 1 {
-		return -1
-	}
-	return t.left[0]
-}
-
-// totalSlack is how far the double of a total may be from the sum of a row, as a fraction of it, for degrees in float32.
-const totalSlack = 1e-6
-
-// TotalHint says that a label is the total of the others, and how to leave it out; where says in which rows.
-func TotalHint(i *dataset.Info, label int, where string) errtext.Text {
-	name, advice := strconv.Itoa(label), errtext.Text("remove it from the file")
-	if s := dataset.NameAt(i.LabelNames, label); s != "" {
-		name = strconv.Quote(s)
-	}
-	switch {
-	case label >= len(i.LabelFlags) || len(i.LabelFlags) != i.Labels:
-	case i.LabelsListed:
-		advice = errtext.Sprintf("list all other label columns in {label-columns}")
-	default:
-		advice = errtext.Sprintf("%s leaves it out", dataset.Option{Name: "drop", Value: dataset.ListFlag("drop", i.LabelFlags[label]).Value})
-	}
-	return errtext.Sprintf("label %s is the sum of the other labels %s and seems to be a total: %s", name, where, advice)
-}
-
 // sumError is the error about labels that do not sum to 1.
 func (c *Checker) sumError(r *dataset.Row, sum float64) error {
 	if sum == 0 {
@@ -238,10 +183,6 @@ func (c *Checker) sumError(r *dataset.Row, sum float64) error {
 	hint := errtext.Sprintf("{normalize} divides the labels of each sample by their sum")
 	if c.info.ListsClasses(r.Labels) {
 		hint = dataset.ClassListHint
-	}
-	var t TotalLabels
-	if AddTotals(&t, r.Labels); t.Label(1) >= 0 {
-		hint = TotalHint(&c.info, t.Label(1), "in this sample")
 	}
 	return dataset.RowErrorf(c.info.File, r.Number, "the labels sum to %.6g, want 1 within %g; %s", sum, c.tolerance, hint)
 }

@@ -229,7 +229,6 @@ type Stats struct {
 	rounded   *featurestats.RoundedFeatures
 	lacks     [dataset.LacksDegrees + 1]int
 	turned    int // images
-	totals    TotalLabels
 }
 
 // Measure scans src and checks every row.
@@ -252,7 +251,6 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 	}
 	err := Scan(src, &first, "check", s.Info.Rows, func(r *dataset.Row, c *Checker) error {
 		s.Rows++
-		AddTotals(&s.totals, c.Labels)
 		s.rescaled = c.rescaled
 		s.NonZeros += int64(c.NonZeros)
 		for i, d := range c.Labels {
@@ -294,15 +292,14 @@ func Measure(src dataset.Source, o *Options) (*Stats, error) {
 		}
 	}
 	if o.Warn != nil {
-		s.warn(watch, o.Warn)
+		s.warn(o.Warn)
 		s.rounded = watch.Rounded()
 	}
 	return s, nil
 }
 
-func (s *Stats) warn(w *featurestats.Stats, tell func(errtext.Text)) {
-	file := dataset.Prefix(s.Info.File)
-	warn := func(text any) { tell(errtext.Sprintf("%s%s", file, text)) }
+func (s *Stats) warn(tell func(errtext.Text)) {
+	warn := func(text string) { tell(errtext.Sprintf("%s%s", dataset.Prefix(s.Info.File), text)) }
 	if n := s.leftOut.Count(); n > 0 {
 		var others []string // rows that lack something else than a value
 		if n := s.lacks[dataset.LacksImage]; n > 0 {
@@ -317,17 +314,11 @@ func (s *Stats) warn(w *featurestats.Stats, tell func(errtext.Text)) {
 		}
 		warn(fmt.Sprintf("%s of %s samples have missing values and are left out%s; other samples keep their row numbers", units.Count(n), units.Count(s.Rows+n), text))
 	}
-	if total := s.totals.Label(2); total >= 0 {
-		warn(TotalHint(&s.Info, total, "in every sample"))
-	}
 	if s.turned > 0 {
 		warn(TurnedText(s.turned))
 	}
 	if s.rescaled > 0 {
 		warn(RescaledNote(s.rescaled))
-	}
-	for _, line := range featurestats.Warnings(w.Suspects()) {
-		warn(line)
 	}
 }
 

@@ -32,11 +32,10 @@ type Inspection struct {
 	FeatureColumns []ColumnSummary `json:"feature_columns"`
 	LabelColumns   []ColumnSummary `json:"label_columns"`
 	// LabelSums describes the sums of the labels of the rows; nil without labels, or where no sum is finite.
-	LabelSums *SumSummary            `json:"label_sums,omitempty"`
-	Missing   MissingSummary         `json:"missing"`
-	Suspects  []featurestats.Suspect `json:"suspects"`
-	Warnings  []string               `json:"warnings"` // the suspects, and what else is wrong
-	Notes     []string               `json:"notes"`    // how the file was read
+	LabelSums *SumSummary    `json:"label_sums,omitempty"`
+	Missing   MissingSummary `json:"missing"`
+	Warnings  []string       `json:"warnings"` // what is wrong
+	Notes     []string       `json:"notes"`    // how the file was read
 
 	// Encoding is how the text of a CSV or libsvm file is written; empty for files of other kinds.
 	Encoding string `json:"encoding,omitempty"`
@@ -107,7 +106,7 @@ func Inspect(path string, o read.OpenOptions, io importer.Options) (*Inspection,
 
 // refused describes a file that cannot be read.
 func refused(file string) *Inspection {
-	return &Inspection{File: file, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Suspects: []featurestats.Suspect{}, Warnings: []string{}, Notes: []string{}}
+	return &Inspection{File: file, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{}, Warnings: []string{}, Notes: []string{}}
 }
 
 // inspectColumns adds to found, which is nil if the file cannot be read as the options say because of err, what the columns
@@ -149,7 +148,7 @@ func inspectColumns(path string, o read.OpenOptions, io importer.Options, found 
 		p.hints()
 		found.Columns = p.columns
 		if found.Rows == 0 {
-			found.Rows, found.Notes = p.rows, errtext.Strings(p.table.Notes())
+			found.Rows, found.Notes = p.rows, errtext.Strings(p.table.Notes)
 		}
 	}
 	return found, nil
@@ -210,8 +209,7 @@ type inspector struct {
 	read        int
 	missing     MissingSummary
 	nonFinite   nonFiniteValues
-	limit       float64 // distance from 1 of a sum that passes
-	totals      importer.TotalLabels
+	limit       float64          // distance from 1 of a sum that passes
 	singleLabel bool             // labels are made from one age or class
 	groups      *identity.Groups // nil: rows have no groups
 	groupsError error
@@ -301,7 +299,6 @@ func (s *inspector) addLabels(r *dataset.Row) {
 		s.single.Add(r.Targets()[0])
 	}
 	s.rows++
-	importer.AddTotals(&s.totals, r.Labels)
 	if !math.IsInf(sum, 0) && !math.IsNaN(sum) { // JSON has no such number
 		if s.summed++; s.summed == 1 {
 			s.sums.Least, s.sums.Most = sum, sum
@@ -350,7 +347,7 @@ func (s *inspector) finish() *Inspection {
 	found := &Inspection{
 		File: s.info.File, Rows: s.read, RowNames: s.info.HasRowNames, Missing: s.missing,
 		LabelsAre: s.info.LabelType.String(s.info.Labels), Features: s.info.Features, Labels: s.info.Labels, FeatureColumns: []ColumnSummary{}, LabelColumns: []ColumnSummary{},
-		Suspects: s.features.Suspects(), Notes: append([]string{}, errtext.Strings(s.info.Notes)...),
+		Notes: append([]string{}, errtext.Strings(s.info.Notes)...),
 	}
 	for i, c := range s.features.Columns {
 		found.FeatureColumns = append(found.FeatureColumns, summaryOf(c.Finish(s.read), dataset.NameAt(s.info.FeatureNames, i)))
@@ -358,13 +355,8 @@ func (s *inspector) finish() *Inspection {
 	for i, c := range s.labels {
 		found.LabelColumns = append(found.LabelColumns, summaryOf(c, dataset.NameAt(s.info.LabelNames, i)))
 	}
-	if found.Suspects == nil {
-		found.Suspects = []featurestats.Suspect{}
-	}
 	if s.features.Columns == nil {
 		found.Notes = append(found.Notes, fmt.Sprintf("the file has more than %s features, so single features were not checked", units.Count(featurestats.MaxColumns)))
-	} else if s.rows > 0 && s.features.Correlations == nil {
-		found.Notes = append(found.Notes, "too many features and labels: features were not compared with labels")
 	}
 	if s.summed > 0 {
 		found.LabelSums = &s.sums
@@ -381,7 +373,7 @@ func (s *inspector) finish() *Inspection {
 		found.Notes, err = append(found.Notes, notes...), cmp.Or(err, failed)
 	}
 	found.Notes = slices.Concat(found.Notes, errtext.Strings(s.info.ScanNotes()))
-	found.Warnings = append(errtext.Strings(featurestats.Warnings(found.Suspects)), s.faults()...)
+	found.Warnings = append([]string{}, s.faults()...)
 	if err != nil {
 		found.Warnings = append(found.Warnings, err.Error())
 	}
@@ -413,12 +405,6 @@ func (s *inspector) faults() (lines []string) {
 	if s.info.CountedFrom != "" && !slices.ContainsFunc(s.labels, func(c featurestats.Column) bool { return c.Fraction }) {
 		uneven = dataset.ClassListHint
 	}
-	if total := s.totals.Label(2); total >= 0 {
-		uneven = importer.TotalHint(&s.info, total, "in every sample")
-		if s.uneven.n == 0 {
-			lines = append(lines, uneven.String())
-		}
-	}
 	for _, f := range []struct {
 		rowTally
 		what string
@@ -435,7 +421,10 @@ func (s *inspector) faults() (lines []string) {
 	if s.beside > 0 {
 		lines = append(lines, fmt.Sprintf("found %s with an invalid exact number, interval or group, such as %v", dataset.Counted(s.beside, "sample"), s.firstBeside))
 	}
-	return append(lines, s.nonFinite.faults()...)
+	if n := s.nonFinite.count; n > 0 {
+		lines = append(lines, fmt.Sprintf("%v (%s)", s.nonFinite.first, dataset.Counted(n, "such value")))
+	}
+	return lines
 }
 
 // fault says how many values are missing, and which options accept them.
@@ -459,70 +448,34 @@ func (m *MissingSummary) fault() string {
 	return fmt.Sprintf("found %s with missing values: %s%s", dataset.Counted(m.Rows, "sample"), strings.Join(parts, " and "), hint)
 }
 
-// nonFiniteValues collects the values of features and labels that an import refuses since
-// they are not finite as float32. It ignores missing values.
+// nonFiniteValues are the values of features and labels that an import refuses since they are not finite as float32.
+// Missing values are none.
 type nonFiniteValues struct {
-	columns []*nonFiniteColumn // in the order in which they were found
-	at      map[nonFiniteKey]*nonFiniteColumn
-}
-
-// nonFiniteKey is a feature or a label.
-type nonFiniteKey struct {
-	kind   string
-	column int
-}
-
-// nonFiniteColumn is the first such value of a column, and their number.
-type nonFiniteColumn struct {
-	first dataset.RowError
+	first *dataset.RowError
 	count int
 }
 
 // add adds the values of a row; info describes its source.
 func (u *nonFiniteValues) add(info *dataset.Info, r *dataset.Row) {
 	for i, v := range r.Values {
-		if !isFinite32(v) {
-			if r.Sparse {
-				i = int(r.Columns[i])
-			}
-			u.note(r.Number, nonFiniteKey{"feature", i}, info.FeatureNames, v)
+		if r.Sparse {
+			i = int(r.Columns[i])
 		}
+		u.addValue(r.Number, "feature", i, info.FeatureNames, v)
+	}
+	if r.LeftOut {
+		return
 	}
 	for i, v := range r.Labels {
-		if !isFinite32(v) && !r.LeftOut {
-			u.note(r.Number, nonFiniteKey{"label", i}, info.LabelNames, v)
-		}
+		u.addValue(r.Number, "label", i, info.LabelNames, v)
 	}
 }
 
-// isFinite32 reports whether a value is missing or finite as float32.
-func isFinite32(v float64) bool { return !math.IsInf(float64(float32(v)), 0) }
-
-func (u *nonFiniteValues) note(row int, key nonFiniteKey, names []string, v float64) {
-	c := u.at[key]
-	if c == nil {
-		c = &nonFiniteColumn{first: dataset.RowError{
-			Row: row, Column: key.column, Kind: key.kind, Name: dataset.NameAt(names, key.column), Reason: importer.NotFinite(v, ""),
-		}}
-		if u.at == nil {
-			u.at = map[nonFiniteKey]*nonFiniteColumn{}
-		}
-		u.at[key], u.columns = c, append(u.columns, c)
+func (u *nonFiniteValues) addValue(row int, kind string, column int, names []string, v float64) {
+	if !math.IsInf(float64(float32(v)), 0) {
+		return
 	}
-	c.count++
-}
-
-// faults returns a line for each of the first columns, with the column's first such value.
-func (u *nonFiniteValues) faults() (lines []string) {
-	for _, c := range u.columns[:min(featurestats.WarningNames, len(u.columns))] {
-		line := c.first.Error()
-		if c.count > 1 {
-			line += fmt.Sprintf(" (%s such values in this column)", units.Count(c.count))
-		}
-		lines = append(lines, line)
+	if u.count++; u.count == 1 {
+		u.first = &dataset.RowError{Row: row, Column: column, Kind: kind, Name: dataset.NameAt(names, column), Reason: importer.NotFinite(v, "")}
 	}
-	if n := len(u.columns) - len(lines); n > 0 {
-		lines = append(lines, fmt.Sprintf("%s more columns have values that are not finite or too large for a float32", units.Count(n)))
-	}
-	return lines
 }

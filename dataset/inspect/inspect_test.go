@@ -76,7 +76,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	all := strings.Join(append(f.Warnings, f.Notes...), "\n")
-	for _, part := range []string{`"id" has the name`, "found 2 samples with missing values: ", "found 1 sample whose labels do not sum to 1, the first in row 1; --normalize", "found 1 sample with a negative label, the first in row 3; probabilities must be 0 or more", `";" between columns, a comma before decimals`} {
+	for _, part := range []string{"found 2 samples with missing values: ", "found 1 sample whose labels do not sum to 1, the first in row 1; --normalize", "found 1 sample with a negative label, the first in row 3; probabilities must be 0 or more", `";" between columns, a comma before decimals`} {
 		if !strings.Contains(all, part) {
 			t.Errorf("%q lacks %q", all, part)
 		}
@@ -93,7 +93,7 @@ func TestInspectAnything(t *testing.T) {
 		"a,b\n1,2\n":                        "no labels found: ",
 		"a,label_c\n":                       "no samples",
 		"a,b,label_c\n1,2,1\n3,inf,1\n":     `row 1, feature 1 "b" (counted from 0): +Inf is not a finite number`,
-		"a,label_c\n1,1\n1e39,1\n-1e40,1\n": `row 1, feature 0 "a" (counted from 0): 1e+39 is too large for a float32 (2 such values in this column)`,
+		"a,label_c\n1,1\n1e39,1\n-1e40,1\n": `row 1, feature 0 "a" (counted from 0): 1e+39 is too large for a float32 (2 such values)`,
 		"a,label_c\n1,1e39\n":               `row 0, label 0 "c" (counted from 0): 1e+39 is too large for a float32`,
 		"a,label_c\nNA,1\n,\n":              "found 1 sample with missing values: ",
 		"a,label_c\n1,NaN\n2,\n":            "found 2 samples with missing values: ",
@@ -149,8 +149,8 @@ func TestInspectMissingLabels(t *testing.T) {
 	}
 }
 
-// TestInspectUnfit: of many columns with values that are refused the first are told one
-// by one, and columns of sparse rows are called by their own numbers.
+// TestInspectUnfit: of values that are refused the first is told, with their number, and columns of sparse rows are called by
+// their own numbers.
 func TestInspectUnfit(t *testing.T) {
 	path := datasettest.WriteFile(t, "a.svm", "1 3:1\n1 2:inf 5:-1e39 6:nan\n1 1:1 5:1e39\n1 "+
 		"7:inf 8:inf 9:inf 10:inf 11:inf 12:inf 13:inf 14:inf\n")
@@ -159,15 +159,7 @@ func TestInspectUnfit(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Join(f.Warnings, "\n")
-	for _, part := range []string{
-		"row 1, feature 1 (counted from 0): +Inf is not", "row 1, feature 4 (counted from 0): -1e+39 is too large for a float32 (2 such",
-		"row 3, feature 11 (", "2 more columns have values",
-	} {
-		if !strings.Contains(all, part) {
-			t.Errorf("%s lacks %q", all, part)
-		}
-	}
-	if strings.Contains(all, "feature 12") || strings.Contains(all, "feature 5 (") {
+	if !strings.Contains(all, "row 1, feature 1 (counted from 0): +Inf is not a finite number (11 such values)") {
 		t.Error(all)
 	}
 }
@@ -180,7 +172,7 @@ func TestInspectWide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Rows != 2 || f.Features != featurestats.MaxColumns+1 || len(f.FeatureColumns) != 0 || f.Missing.Rows != 1 || len(f.Suspects) != 0 || f.LabelSums == nil {
+	if f.Rows != 2 || f.Features != featurestats.MaxColumns+1 || len(f.FeatureColumns) != 0 || f.Missing.Rows != 1 || f.LabelSums == nil {
 		t.Errorf("%+v", f)
 	}
 	if notes := strings.Join(f.Notes, "\n"); !strings.Contains(notes, "single features were not checked") {

@@ -5,11 +5,9 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/dataset/featurestats"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
 	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -58,7 +56,6 @@ const (
 	RoleDate     Role = "date"      // days or times
 	RoleText     Role = "text"      // other texts
 	RoleEmpty    Role = "empty"     // no value
-	RoleTotal    Role = "total"     // the sum of the labels
 	RoleRowNames Role = "row names" // that are read as such
 )
 
@@ -72,6 +69,7 @@ const (
 	maxSpan     = 1000      // numbers of a scale that is proposed
 	defaultWide = 1 << 4    // levels of a class of whole numbers
 	examples    = 3         // of a column
+	minRows     = 10        // that show that a column numbers the rows
 	sumSlack    = 1.0 / 100 // of sums of labels, for rounded ones
 )
 
@@ -81,7 +79,6 @@ type profile struct {
 	columns []ColumnProfile
 	rows    int
 	first   [][]float64 // of the first rows: the numbers of all columns, NaN where there is none
-	last    []string    // the last record
 	wide    bool        // there are too many columns to describe
 }
 
@@ -94,17 +91,17 @@ var (
 // newProfile reads a table from beginning to end and guesses the roles of its columns. After an error it returns what was
 // read. tick is called after each row.
 func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error) (*profile, error) {
-	p := &profile{table: table, wide: table.Width() > maxProfiled}
+	p := &profile{table: table, wide: table.Width > maxProfiled}
 	if !p.wide {
-		p.columns = make([]ColumnProfile, table.Width())
+		p.columns = make([]ColumnProfile, table.Width)
 		for i := range p.columns {
-			p.columns[i] = ColumnProfile{Column: i, Name: table.ColumnName(i), Examples: []string{}, whole: true, rises: true, dates: true, proof: table.Proof(), seen: map[string]bool{}}
+			p.columns[i] = ColumnProfile{Column: i, Name: table.ColumnName(i), Examples: []string{}, whole: true, rises: true, dates: true, proof: table.Proof, seen: map[string]bool{}}
 		}
 	}
-	m := table.NumberMarks()
+	m := table.Marks
 	err := table.Each(func(n int, record []string, file dataset.Measured) error {
 		p.rows++
-		if p.last = append(p.last[:0], record...); p.wide {
+		if p.wide {
 			return tick(file, n)
 		}
 		var first []float64
@@ -125,10 +122,7 @@ func newProfile(table *read.Table, tick func(file dataset.Measured, n int) error
 	for i := range p.columns {
 		c := &p.columns[i]
 		c.Distinct, c.seen = len(c.seen), nil
-		c.Role = c.guess(p.rows, table.HasHeader())
-	}
-	for i, v := range p.last {
-		p.last[i] = strings.Clone(v)
+		c.Role = c.guess(p.rows, table.Header)
 	}
 	return p, err
 }
@@ -180,20 +174,6 @@ func (c *ColumnProfile) add(field string, m numbers.Marks) float64 {
 	return v
 }
 
-// respelt says what keeps the first values of the column from being numbers; empty: they are numbers, or have no such thing in
-// common.
-func (c *ColumnProfile) respelt() string {
-	var common []string
-	for _, value := range c.Examples {
-		_, causes := numbers.Respell(value)
-		if causes == nil || common != nil && !slices.Equal(causes, common) {
-			return ""
-		}
-		common = causes
-	}
-	return strings.Join(common, " and ")
-}
-
 // tryWays counts a field that is no number if it is one with other marks.
 func (c *ColumnProfile) tryWays(field string, m numbers.Marks) {
 	for _, other := range m.Others() {
@@ -228,7 +208,7 @@ func (c *ColumnProfile) called(names []string) bool {
 // guess says what the column seems to be without the other columns; header: the file has one.
 func (c *ColumnProfile) guess(rows int, header bool) Role {
 	lower := strings.ToLower(c.Name)
-	isID := featurestats.NamedAsNumber(c.Name) || c.called(idNames) || strings.HasSuffix(lower, "_id")
+	isID := c.called(idNames) || strings.HasSuffix(lower, "_id") || strings.HasPrefix(lower, "unnamed: ")
 	switch {
 	case c.Values == 0:
 		return RoleEmpty
@@ -238,11 +218,11 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 		return RoleGroup
 	case isID && !c.repeats && (c.whole || !c.numeric()):
 		return RoleID
-	case c.numeric() && c.Column == 0 && c.whole && c.rises && (header && c.Name == "" || rows >= featurestats.MinRows):
+	case c.numeric() && c.Column == 0 && c.whole && c.rises && (header && c.Name == "" || rows >= minRows):
 		return RoleID
 	case c.numeric():
 		return RoleFeature
-	case !c.repeats && c.Values > 1 && c.Numbers == 0 && c.respelt() == "" && slices.ContainsFunc(c.Examples, func(e string) bool { return !strings.Contains(e, " ") }):
+	case !c.repeats && c.Values > 1 && c.Numbers == 0 && slices.ContainsFunc(c.Examples, func(e string) bool { return !strings.Contains(e, " ") }):
 		return RoleID
 	case c.Distinct <= fewLevels && c.repeats && 2*c.Distinct <= max(c.Values, 2*2):
 		return RoleCategory
@@ -250,85 +230,56 @@ func (c *ColumnProfile) guess(rows int, header bool) Role {
 	return RoleText
 }
 
-// sumsToOne finds the columns next to each other whose numbers, of 0 to 1, sum to 1 in each of the first rows: the longest
-// run, and of equal ones the last. free lists the columns that may be such.
+// sumsToOne finds the columns next to each other whose numbers, of 0 to 1, sum to 1 in each of the first rows that has all
+// of them, and in one row at least: the longest run, and of equal ones the last. free lists the columns that may be such.
 func (p *profile) sumsToOne(free []int) (from, to int) {
 	const widest = 1 << 9
-	fits := make([]bool, len(p.columns))
+	fits := make([]bool, len(p.columns)+1)
 	for _, i := range free {
 		c := &p.columns[i]
 		fits[i] = c.numeric() && c.Least != nil && *c.Least >= 0 && *c.Most <= 1
 	}
-	rows := make([]rowSums, len(p.first))
-	for r, row := range p.first {
-		rows[r] = newRowSums(row, fits)
+	type sum struct {
+		sum     float64
+		missing int
 	}
-	ends := make([]int, len(fits)+1) // of the columns that fit, from each on
-	for i := len(fits) - 1; i >= 0; i-- {
-		if ends[i] = i; fits[i] {
-			ends[i] = max(ends[i+1], i+1)
+	rows := make([][]sum, len(p.first)) // of the columns before each
+	for r, row := range p.first {
+		rows[r] = make([]sum, len(row)+1)
+		for i, v := range row {
+			next := rows[r][i]
+			if v != v {
+				next.missing++
+			} else if fits[i] {
+				next.sum += v
+			}
+			rows[r][i+1] = next
 		}
 	}
-	for i := range fits {
-		if end := min(ends[i], i+widest); end-i >= max(2, to-from) {
-			if j := longestOne(rows, i, end); j-i >= max(2, to-from) {
-				from, to = i, j
+	isOne := func(i, end int) bool {
+		complete := 0
+		for _, row := range rows {
+			if row[i].missing != row[end].missing {
+				continue
+			}
+			if complete++; math.Abs(row[end].sum-row[i].sum-1) > sumSlack {
+				return false
+			}
+		}
+		return complete > 0
+	}
+	for i := range p.columns {
+		end := i
+		for fits[end] && end < i+widest {
+			end++
+		}
+		for ; end-i >= max(2, to-from); end-- {
+			if isOne(i, end) {
+				from, to = i, end
 			}
 		}
 	}
 	return from, to
-}
-
-// rowSums has the sums of the first numbers of a row, which are 0 to 1, and the next missing one from each column on.
-type rowSums struct {
-	sums []float64
-	gaps []int
-}
-
-// newRowSums sums a row; of other columns than those of fits no sum is asked for.
-func newRowSums(row []float64, fits []bool) rowSums {
-	r := rowSums{make([]float64, len(row)+1), make([]int, len(row)+1)}
-	for i, v := range row {
-		if r.sums[i+1] = r.sums[i]; fits[i] && v == v {
-			r.sums[i+1] += v
-		}
-	}
-	r.gaps[len(row)] = len(row)
-	for i := len(row) - 1; i >= 0; i-- {
-		if r.gaps[i] = i; row[i] == row[i] {
-			r.gaps[i] = r.gaps[i+1]
-		}
-	}
-	return r
-}
-
-// longestOne returns the greatest j up to end for which columns from i up to j sum to 1 in each row that has all of them, and
-// in one row at least; i if there is none. No number is below 0, so that in a row the ends that are right follow each other.
-func longestOne(rows []rowSums, i, end int) int {
-	known := i                    // the last end for which a row has all numbers
-	wrong := make([]int, end-i+2) // differences of the number of rows in which an end, from i on, is wrong
-	exclude := func(from, before int) {
-		if from < before {
-			wrong[from-i]++
-			wrong[before-i]--
-		}
-	}
-	for _, r := range rows {
-		full := min(r.gaps[i], end)
-		known = max(known, full)
-		sums := r.sums[i : full+1]
-		low := i + sort.Search(len(sums), func(k int) bool { return sums[k]-sums[0] >= 1-sumSlack })
-		high := i + sort.Search(len(sums), func(k int) bool { return sums[k]-sums[0] > 1+sumSlack })
-		exclude(i, low)
-		exclude(high, full+1)
-	}
-	found, n := i, 0
-	for j := i; j <= known; j++ {
-		if n += wrong[j-i]; n == 0 {
-			found = j
-		}
-	}
-	return found
 }
 
 // isOne reports whether columns from i up to j sum to 1 in each of the first rows that has all of them, and in one row at least.
@@ -351,15 +302,10 @@ func (p *profile) isOne(i, j int) bool {
 
 // hints says what may be done about the columns that are no features.
 func (p *profile) hints() {
-	m := p.table.NumberMarks()
 	for i := range p.columns {
 		c := &p.columns[i]
 		if texts := c.Values - c.Numbers; c.Numbers > 2*texts && texts > 0 && c.Role != RoleDate {
-			c.Hint = fmt.Sprintf("values that are not numbers: %s, such as %.40q%s", units.Count(texts), c.odd, m.Spelling(c.odd))
-			continue
-		}
-		if causes := c.respelt(); causes != "" {
-			c.Hint = fmt.Sprintf("the values have %s: write plain numbers, or leave the column out with --drop", causes)
+			c.Hint = fmt.Sprintf("values that are not numbers: %s, such as %.40q", units.Count(texts), c.odd)
 			continue
 		}
 		switch c.Role {
@@ -377,8 +323,6 @@ func (p *profile) hints() {
 			c.Hint = "list it in --feature-columns if it is a feature, or leave it out with --drop"
 		case RoleEmpty:
 			c.Hint = "--drop leaves it out"
-		case RoleTotal:
-			c.Hint = "the column is the sum of the other labels: --drop leaves it out"
 		}
 	}
 }

@@ -46,17 +46,24 @@ func (f *readings) asGiven() {
 		f.refused = err.Error()
 		return
 	}
-	f.found = append(f.found, TriedReading{Way: dataset.Way{What: "without other flags", Flags: []dataset.Flag{}}, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
+	f.add(dataset.Way{What: "without other flags", Flags: []dataset.Flag{}}, s, nil)
+}
+
+// add notes a way that was tried: what was found, or why the file cannot be read so.
+func (f *readings) add(w dataset.Way, s *importer.Stats, err error) {
+	r := TriedReading{Way: w}
+	if err != nil {
+		r.Refused = err.Error()
+	} else {
+		r.Rows, r.Features, r.Labels = s.Rows, s.Info.Features, s.Info.Labels
+	}
+	f.found = append(f.found, r)
 }
 
 // tryWhole tries a way to read a file that has no columns.
 func (f *readings) tryWhole(w dataset.Way) error {
 	s, err := f.read(w)
-	if err != nil {
-		f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
-		return nil
-	}
-	f.found = append(f.found, TriedReading{Way: w, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
+	f.add(w, s, err)
 	return nil
 }
 
@@ -126,12 +133,8 @@ func (f *readings) find(w dataset.Way) error {
 		return failed
 	}
 	ways := p.labelWays(&o)
-	if total := p.table.TotalError(p.last); total != nil {
-		f.found = append(f.found, TriedReading{Way: w, Refused: total.Error()})
-		return nil
-	}
 	if len(ways) == 0 {
-		f.found = append(f.found, TriedReading{Way: w, Refused: "no columns look like labels: name the label columns with --label-columns, and their kind with --labels"})
+		f.add(w, nil, errors.New("no columns look like labels: name the label columns with --label-columns, and their kind with --labels"))
 		return nil
 	}
 	if f.labels == nil && p == f.profile {
@@ -160,9 +163,6 @@ func (f *readings) branch(w dataset.Way, err error, next func(dataset.Way) error
 	case f.io.Context != nil && f.io.Context.Err() != nil:
 		return true, f.io.Context.Err()
 	case errors.As(err, &ways) && slices.ContainsFunc(ways.Ways, untried):
-		if leavesEncoding(err) {
-			return true, f.encodings(w, ways.Ways, next)
-		}
 		for _, way := range ways.Ways {
 			if way = w.With(way.What, way.Flags...); f.tried[FlagText(way.Flags)] {
 				continue
@@ -174,7 +174,7 @@ func (f *readings) branch(w dataset.Way, err error, next func(dataset.Way) error
 		}
 		return true, nil
 	}
-	f.found = append(f.found, TriedReading{Way: w, Refused: err.Error()})
+	f.add(w, nil, err)
 	return true, nil
 }
 
@@ -182,24 +182,6 @@ func (f *readings) branch(w dataset.Way, err error, next func(dataset.Way) error
 func leavesEncoding(err error) bool {
 	var ways *dataset.WaysError
 	return errors.As(err, &ways) && len(ways.Ways) > 0 && ways.Ways[0].Flags[0].Name == "--encoding"
-}
-
-// encodings goes on with the encodings in which the whole file is text. Of each it keeps the best way, if there are several.
-func (f *readings) encodings(w dataset.Way, named []dataset.Way, next func(dataset.Way) error) error {
-	ways := read.EncodingWays(f.path)
-	if len(ways) == 0 { // UTF-16 without a mark
-		ways = named
-	}
-	for _, way := range ways {
-		before := len(f.found)
-		if err := next(w.With(way.What, way.Flags...)); err != nil {
-			return err
-		}
-		if len(ways) > 1 {
-			f.found = f.found[:min(len(f.found), before+1)]
-		}
-	}
-	return nil
 }
 
 // FlagText writes flags on one line, in an order of their own.
@@ -228,7 +210,7 @@ func (f *readings) profileOf(o *read.OpenOptions) (*profile, error) {
 		return p, err
 	}
 	var numeric []int
-	listed, proof := p.numbers(o), table.Proof()
+	listed, proof := p.numbers(o), table.Proof
 	for _, i := range listed {
 		if c := &p.columns[i]; c.numeric() {
 			numeric = append(numeric, i)
@@ -243,7 +225,7 @@ func (f *readings) profileOf(o *read.OpenOptions) (*profile, error) {
 			if len(ways) > 0 {
 				return p, dataset.WithKind(&dataset.WaysError{Text: reason, Ways: ways}, errOtherMarks)
 			}
-			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.FileName(), reason, conflict), errOtherMarks)
+			return p, dataset.WithKind(errtext.Errorf(errtext.WrongData, "%s: %s%s", table.File, reason, conflict), errOtherMarks)
 		}
 	}
 	return p, table.CheckMarks(numeric, proof)
@@ -267,11 +249,7 @@ func (p *profile) labelWays(o *read.OpenOptions) (ways []labelWay) {
 	if len(l.Columns) > 0 || len(l.Prefixes) > 0 || l.Kind == dataset.Counts || l.Ordered && l.Kind != dataset.Age {
 		c, err := p.table.Choose(o)
 		if err == nil || !errors.Is(err, dataset.ErrAmbiguous) {
-			as := labelWay{dataset.Way{What: "labels by the given flags"}, c.Labels}
-			if rest, flags, what := p.withoutTotal(c.Labels); flags != nil && len(l.Columns) == 0 {
-				return []labelWay{{dataset.Way{What: as.What + what, Flags: flags}, rest}, as}
-			}
-			return []labelWay{as}
+			return []labelWay{{dataset.Way{What: "labels by the given flags"}, c.Labels}}
 		}
 	}
 	free := p.free(o)
@@ -321,38 +299,14 @@ func (p *profile) numbers(o *read.OpenOptions) []int {
 	return slices.DeleteFunc(slices.Compact(columns), func(i int) bool { return i >= len(p.columns) })
 }
 
-// withoutTotal returns columns of labels without a column that is the sum of the others in each of the first rows, and the
-// flags that leave it out. It returns nil if there is no such column.
-func (p *profile) withoutTotal(columns []int) (rest []int, flags []dataset.Flag, what string) {
-	var t importer.TotalLabels
-	values := make([]float64, len(columns))
-	for _, row := range p.first {
-		for k, i := range columns {
-			values[k] = row[i]
-		}
-		if !slices.ContainsFunc(values, math.IsNaN) {
-			importer.AddTotals(&t, values)
-		}
-	}
-	total := t.Label(2)
-	if total < 0 {
-		return columns, nil, ""
-	}
-	i := columns[total]
-	p.columns[i].Role = RoleTotal
-	return slices.Delete(slices.Clone(columns), total, total+1), []dataset.Flag{dataset.ListFlag("--drop", p.table.ColumnFlag(i))},
-		fmt.Sprintf("; %s is the sum of the other labels and left out", p.table.ColumnNames(i))
-}
-
 // prefixed is the way to take the columns that begin with a prefix for labels; named: others begin with another one.
 func (p *profile) prefixed(columns []int, prefix string, named bool) labelWay {
-	columns, drop, without := p.withoutTotal(columns)
 	if len(columns) == 1 {
 		if flags, what := p.single(columns[0]); flags != nil {
 			return labelWay{dataset.Way{What: what, Flags: flags}, columns}
 		}
 	}
-	w := labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...) + without, Flags: drop}, columns}
+	w := labelWay{dataset.Way{What: "the labels are " + p.table.ColumnNames(columns...)}, columns}
 	if named {
 		w.Flags = append(w.Flags, dataset.Flag{Name: "--label-prefix", Value: prefix})
 	}
@@ -407,7 +361,7 @@ func (p *profile) single(i int) (flags []dataset.Flag, what string) {
 	age := read.LabelOptions{Kind: dataset.Age}
 	byName := strings.EqualFold(c.Name, string(age.Kind))
 	switch {
-	case c.Distinct < 2 || c.Role == RoleDate || c.respelt() != "":
+	case c.Distinct < 2 || c.Role == RoleDate:
 		return nil, ""
 	case c.numeric() && c.Least == nil || c.numeric() && !c.whole && *c.Least >= 0 && *c.Most <= 1: // degrees
 		return nil, ""
@@ -469,45 +423,38 @@ func (p *profile) clean(o *read.OpenOptions, labels []int) (what string, flags [
 	return strings.Join(parts, "; "), flags
 }
 
-// try reads the file in a way and, if the error is about missing values or sums of labels, in the ways that fill or leave
-// out missing values or divide labels by their sum: five times at most.
+// try reads the file in a way. If the error is about missing values, it leaves out their samples or, if that leaves less
+// than half of all, replaces them by 0.
 func (f *readings) try(w dataset.Way, p *profile) error {
 	if len(f.found) >= maxPlanned || slices.ContainsFunc(f.found, func(r TriedReading) bool { return FlagText(r.Flags) == FlagText(w.Flags) }) {
 		return nil
 	}
+	s, way, err := f.readSums(w)
+	if base := way; advises(err, "--missing") {
+		s, way, err = f.readSums(base.With("samples with missing values are left out", dataset.Flag{Name: "--missing", Value: "drop"}))
+		if err != nil || 2*s.Rows < p.rows {
+			t, filled, failed := f.readSums(base.With("missing features are replaced by 0", dataset.Flag{Name: "--missing", Value: "0"}))
+			if failed == nil {
+				s, way, err = t, filled, nil
+			}
+		}
+	}
+	next := func(w dataset.Way) error { return f.try(w, p) }
+	if done, failed := f.branch(way, err, next); done {
+		return failed
+	}
+	f.add(way, s, nil)
+	return nil
+}
+
+// readSums reads the file in a way or, if the error is about sums of labels, with labels divided by their sum as well.
+func (f *readings) readSums(w dataset.Way) (*importer.Stats, dataset.Way, error) {
 	s, err := f.read(w)
 	if advises(err, "--normalize") {
 		w = w.With("labels are divided by their sum", dataset.Flag{Name: "--normalize"})
 		s, err = f.read(w)
 	}
-	if advises(err, "--missing") {
-		base := w
-		for _, m := range []dataset.Way{
-			{What: "samples with missing values are left out", Flags: []dataset.Flag{{Name: "--missing", Value: "drop"}}},
-			{What: "missing features are replaced by 0", Flags: []dataset.Flag{{Name: "--missing", Value: "0"}}},
-		} {
-			way := base.With(m.What, m.Flags...)
-			t, failed := f.read(way)
-			if advises(failed, "--normalize") {
-				way = way.With("labels are divided by their sum", dataset.Flag{Name: "--normalize"})
-				t, failed = f.read(way)
-			}
-			if failed == nil && (s == nil || t.Rows > 2*s.Rows) {
-				if s, w, err = t, way, nil; 2*t.Rows >= p.rows {
-					break
-				}
-			}
-		}
-		if err != nil {
-			w = base
-		}
-	}
-	next := func(w dataset.Way) error { return f.try(w, p) }
-	if done, failed := f.branch(w, err, next); done {
-		return failed
-	}
-	f.found = append(f.found, TriedReading{Way: w, Rows: s.Rows, Features: s.Info.Features, Labels: s.Info.Labels})
-	return nil
+	return s, w, err
 }
 
 // advises reports whether err names a flag as its remedy.

@@ -9,11 +9,14 @@ package matfile
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/coppice-ldl/coppice/dataset/npy"
 )
 
 // Errors of this package; compare with errors.Is.
@@ -28,8 +31,6 @@ var (
 	ErrTruncated = errors.New("the file is truncated")
 	// ErrKind says that an array is not of a kind that can be read as asked.
 	ErrKind = errors.New("unsupported kind of array")
-	// ErrInexact says that an array has floats so large that several whole numbers are one of them.
-	ErrInexact = errors.New("several whole numbers may be rounded to this float")
 	// ErrUnpacked says that the arrays unpack to more bytes than Reader.Unpacked.
 	ErrUnpacked = errors.New("the arrays decompress to too many bytes")
 	// ErrSize says that a sparse array has more non-zeros than were asked for.
@@ -209,4 +210,216 @@ func truncated(err error) error {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return err
+}
+
+// stream is the inside of one array: elements with tags, padded to 8 bytes.
+type stream struct {
+	in         io.Reader
+	order      binary.ByteOrder
+	left       int64 // bytes of the array still to come
+	compressed bool
+}
+
+// tag is the head of an element. A small element carries its data in the tag.
+type tag struct {
+	kind  uint32
+	size  int64
+	small []byte
+}
+
+func (s *stream) full(b []byte) error {
+	if int64(len(b)) > s.left {
+		return fmt.Errorf("the file is damaged: an element is longer than its array: %w", ErrFormat)
+	}
+	s.left -= int64(len(b))
+	if _, err := io.ReadFull(s.in, b); err != nil {
+		return truncated(err)
+	}
+	return nil
+}
+
+func (s *stream) tag() (tag, error) {
+	var b [8]byte
+	if err := s.full(b[:]); err != nil {
+		return tag{}, err
+	}
+	kind := s.order.Uint32(b[:])
+	if size := kind >> 16; size != 0 {
+		if size > 4 {
+			return tag{}, fmt.Errorf("the file is damaged: a small element has %d bytes, want at most 4: %w", size, ErrFormat)
+		}
+		return tag{kind & 0xffff, int64(size), append([]byte(nil), b[4:4+size]...)}, nil
+	}
+	return tag{kind: kind, size: int64(s.order.Uint32(b[4:]))}, nil
+}
+
+// bytes reads an element of at most limit bytes.
+func (s *stream) bytes(limit int64) (kind uint32, b []byte, err error) {
+	t, err := s.tag()
+	if err != nil || t.small != nil {
+		return t.kind, t.small, err
+	}
+	if t.size > limit {
+		return 0, nil, fmt.Errorf("the file is damaged: an element has %d bytes, want at most %d: %w", t.size, limit, ErrFormat)
+	}
+	for piece := int64(1 << 16); int64(len(b)) < t.size; piece *= 2 { // memory follows what is there
+		from := len(b)
+		b = append(b, make([]byte, min(piece, t.size-int64(from)))...)
+		if err := s.full(b[from:]); err != nil {
+			return 0, nil, err
+		}
+	}
+	return t.kind, b, s.pad(t.size)
+}
+
+// pad passes over the padding after an element of size bytes.
+func (s *stream) pad(size int64) error {
+	var b [8]byte
+	n := -size & 7
+	if n > s.left { // the last element of some writers ends without padding
+		n = s.left
+	}
+	return s.full(b[:n])
+}
+
+// skip passes over what is left of the array.
+func (s *stream) skip() error {
+	_, err := io.CopyN(io.Discard, s.in, s.left)
+	s.left = 0
+	return truncated(err)
+}
+
+// ints reads an element of at most limit integers of 32 bits.
+func (s *stream) ints(limit int64) ([]int32, error) {
+	kind, b, err := s.bytes(4 * limit)
+	if err != nil {
+		return nil, err
+	}
+	if kind != miINT32 && kind != miUINT32 || len(b)%4 != 0 {
+		return nil, fmt.Errorf("the file is damaged: an element has the data type %d, want 32-bit integers: %w", kind, ErrFormat)
+	}
+	v := make([]int32, len(b)/4)
+	for i := range v {
+		v[i] = int32(s.order.Uint32(b[4*i:]))
+	}
+	return v, nil
+}
+
+// close checks the checksum of a compressed array that was read to its end.
+func (s *stream) close() error {
+	if !s.compressed || s.left != 0 {
+		return nil
+	}
+	var b [1]byte
+	switch _, err := io.ReadFull(s.in, b[:]); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return fmt.Errorf("the file is damaged: a compressed array is longer than its header says: %w", ErrFormat)
+	default:
+		return truncated(err)
+	}
+}
+
+// numbers are the bytes of an element of numbers.
+type numbers struct {
+	npy.Header
+	s     *stream
+	kind  uint32
+	size  int64  // of the element, in bytes
+	left  int64  // bytes still to come
+	small []byte // what is left of a small element
+	ended error  // of the end of the element
+}
+
+func openNumbers(s *stream) (*numbers, error) {
+	t, err := s.tag()
+	if err != nil {
+		return nil, err
+	}
+	n := &numbers{s: s, kind: t.kind, size: t.size, left: t.size, small: t.small}
+	n.Order = s.order
+	if n.Kind, n.Size = typeOf(t.kind); n.Size == 0 || t.size%int64(n.Size) != 0 {
+		return nil, fmt.Errorf("the file is damaged: %d bytes are not a whole number of values of data type %d: %w", t.size, t.kind, ErrFormat)
+	}
+	if n.left == 0 {
+		return n, n.end()
+	}
+	return n, nil
+}
+
+// typeOf returns the kind and the bytes of the numbers of a data type, as NumPy describes them; 0 bytes: it has none.
+func typeOf(kind uint32) (letter byte, size int) {
+	switch kind {
+	case miINT8:
+		return 'i', 1
+	case miUINT8:
+		return 'u', 1
+	case miINT16:
+		return 'i', 2
+	case miUINT16:
+		return 'u', 2
+	case miINT32:
+		return 'i', 4
+	case miUINT32:
+		return 'u', 4
+	case miINT64:
+		return 'i', 8
+	case miUINT64:
+		return 'u', 8
+	case miSINGLE:
+		return 'f', 4
+	case miDOUBLE:
+		return 'f', 8
+	}
+	return 0, 0
+}
+
+// count is the number of values still to come.
+func (n *numbers) count() int64 { return n.left / int64(n.Size) }
+
+// Read implements io.Reader. After the last byte it says whether the checksum of a compressed array is right.
+func (n *numbers) Read(p []byte) (int, error) {
+	if n.left == 0 {
+		return 0, cmp.Or(n.ended, io.EOF)
+	}
+	p = p[:min(int64(len(p)), n.left)]
+	if n.small != nil {
+		copy(p, n.small)
+		n.small = n.small[len(p):]
+	} else if err := n.s.full(p); err != nil {
+		return 0, err
+	}
+	if n.left -= int64(len(p)); n.left == 0 {
+		n.ended = n.end()
+	}
+	return len(p), nil
+}
+
+// end passes over the padding and, where the array ends too, checks it.
+func (n *numbers) end() error {
+	if n.small == nil {
+		if err := n.s.pad(n.size); err != nil {
+			return err
+		}
+	}
+	return n.s.close()
+}
+
+// readAll reads every value; memory grows as they come.
+func readAll[T any](n *numbers, convert func(float64) T) ([]T, error) {
+	var all []T
+	var piece [512]float64
+	r := npy.NewReaderOf(n.Header, n)
+	for left := n.count(); left > 0; {
+		k := min(left, int64(len(piece)))
+		if err := r.ReadFloats(piece[:k]); err != nil {
+			return nil, err
+		}
+		for _, v := range piece[:k] {
+			all = append(all, convert(v))
+		}
+		left -= k
+	}
+	return all, r.End()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset/matfile"
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/harness/allocs"
 )
 
@@ -36,13 +37,22 @@ func readAll(b []byte) (numbers map[string][]float64, texts map[string][]string,
 				return nil, nil, err
 			}
 			numbers[a.Name] = m.Values
+		case a.Numeric() && a.Rows*a.Columns == 0: // without an element of numbers
 		case a.Numeric():
+			h, in, err := a.Numbers()
+			if err != nil {
+				return nil, nil, err
+			}
+			r := npy.NewReaderOf(h, in)
 			for range min(a.Rows*a.Columns, 1<<20) {
 				var v [1]float64
-				if err := a.Read(v[:]); err != nil {
+				if err := r.ReadFloats(v[:]); err != nil {
 					return nil, nil, err
 				}
 				numbers[a.Name] = append(numbers[a.Name], v[0])
+			}
+			if err := r.End(); err != nil {
+				return nil, nil, err
 			}
 		default:
 			if texts[a.Name], err = a.Strings(); err != nil {

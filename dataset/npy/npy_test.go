@@ -185,7 +185,7 @@ func TestStringErrors(t *testing.T) {
 func TestAgainstNpyio(t *testing.T) {
 	want := []float32{1, -2.5, 3e-20, 0, 5, 6}
 	var b bytes.Buffer
-	w, err := npy.NewWriter(&b, 2, 3)
+	w, err := npy.NewWriter[float32](&b, 2, 3)
 	if err := errors.Join(err, w.Write(want[:4]), w.Write(want[4:]), w.Flush()); err != nil {
 		t.Fatal(err)
 	}

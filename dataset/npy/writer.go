@@ -1,7 +1,9 @@
 package npy
 
 import (
+	"archive/zip"
 	"bufio"
+	"compress/flate"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -16,22 +18,17 @@ type Writer[T float32 | float64 | int64] struct {
 	buf []byte
 }
 
-// NewWriter writes the header of a float32 array of the given shape.
-func NewWriter(w io.Writer, shape ...int) (*Writer[float32], error) {
+// NewWriter writes the header of an array of the given shape.
+func NewWriter[T float32 | float64 | int64](w io.Writer, shape ...int) (*Writer[T], error) {
+	descr := "<f4"
+	switch any(*new(T)).(type) {
+	case float64:
+		descr = "<f8"
+	case int64:
+		descr = "<i8"
+	}
 	out := bufio.NewWriterSize(w, 1<<16)
-	return &Writer[float32]{out: out}, writeHeader(out, "<f4", shape)
-}
-
-// NewDoubles writes the header of a float64 array of the given shape.
-func NewDoubles(w io.Writer, shape ...int) (*Writer[float64], error) {
-	out := bufio.NewWriterSize(w, 1<<16)
-	return &Writer[float64]{out: out}, writeHeader(out, "<f8", shape)
-}
-
-// NewInts writes the header of an int64 array of the given shape.
-func NewInts(w io.Writer, shape ...int) (*Writer[int64], error) {
-	out := bufio.NewWriterSize(w, 1<<16)
-	return &Writer[int64]{out: out}, writeHeader(out, "<i8", shape)
+	return &Writer[T]{out: out}, writeHeader(out, descr, shape)
 }
 
 // Write writes the next elements.
@@ -116,3 +113,72 @@ func writeHeader(w io.Writer, descr string, shape []int) error {
 	_, err := w.Write(append(head, text...))
 	return err
 }
+
+// Archive writes a .npz file: arrays with names, one after the other.
+type Archive struct {
+	zip    *zip.Writer
+	method uint16
+}
+
+// NewArchive begins an archive.
+func NewArchive(w io.Writer) *Archive { return &Archive{zip.NewWriter(w), zip.Deflate} }
+
+// PackLess makes the arrays that follow at least an eighth of what they unpack to.
+func (a *Archive) PackLess() {
+	a.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.HuffmanOnly) })
+}
+
+// Store makes the arrays that follow uncompressed.
+func (a *Archive) Store() { a.method = zip.Store }
+
+// create begins an array.
+func (a *Archive) create(name string) (io.Writer, error) {
+	return a.zip.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: a.method})
+}
+
+// Floats begins a float32 array; flush it before the next array.
+func (a *Archive) Floats(name string, shape ...int) (*Writer[float32], error) {
+	return numbers[float32](a, name, shape)
+}
+
+// Doubles begins a float64 array; flush it before the next array.
+func (a *Archive) Doubles(name string, shape ...int) (*Writer[float64], error) {
+	return numbers[float64](a, name, shape)
+}
+
+// Ints begins an int64 array; flush it before the next array.
+func (a *Archive) Ints(name string, shape ...int) (*Writer[int64], error) {
+	return numbers[int64](a, name, shape)
+}
+
+func numbers[T float32 | float64 | int64](a *Archive, name string, shape []int) (*Writer[T], error) {
+	w, err := a.create(name)
+	if err != nil {
+		return nil, err
+	}
+	return NewWriter[T](w, shape...)
+}
+
+// Strings writes an array of strings; see WriteStrings.
+func (a *Archive) Strings(name string, n int, each func(func(string) error) error) error {
+	w, err := a.create(name)
+	if err != nil {
+		return err
+	}
+	return WriteStrings(w, n, each)
+}
+
+// List writes an array of strings.
+func (a *Archive) List(name string, list []string) error {
+	return a.Strings(name, len(list), func(f func(string) error) error {
+		for _, s := range list {
+			if err := f(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Close ends the archive; w stays open.
+func (a *Archive) Close() error { return a.zip.Close() }

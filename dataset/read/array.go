@@ -4,10 +4,12 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -168,6 +170,28 @@ type array struct {
 	size   int64
 	most   int64 // bytes that it may unpack to; 0: it is not packed
 	wanted contents
+	head   *npy.Header // of elements without a header of their own
+	texts  []string    // the elements, if they are texts in memory
+}
+
+// storedArray is an array whose elements were copied, without a header.
+func storedArray(name string, h npy.Header, elements io.ReaderAt) *array {
+	n, _ := h.Elements()
+	size := n * int64(h.Size)
+	return &array{
+		name: name, head: &h,
+		open: func() (io.ReadCloser, int64, error) {
+			return io.NopCloser(io.NewSectionReader(elements, 0, size)), size, nil
+		},
+		random: func() (io.ReaderAt, int64, error) { return elements, size, nil },
+	}
+}
+
+// numbersArray is an array of numbers in memory; kind is that of a Header.
+func numbersArray[T uint32 | float64](name string, kind byte, values []T, shape ...int) *array {
+	b := dataset.NativeBytes(values)
+	h := npy.Header{Kind: kind, Size: binary.Size(*new(T)), Order: binary.NativeEndian, Shape: shape}
+	return storedArray(name, h, bytes.NewReader(b))
 }
 
 // typeError adds to an error about the type of the elements what makes others of them.
@@ -201,11 +225,20 @@ func (a *array) header() (*npy.Header, error) {
 
 // begin opens the array at its first element, which has all the elements that its header says.
 func (a *array) begin() (*openArray, error) {
+	if a.texts != nil {
+		h := npy.Header{Kind: 'U', Size: 4, Shape: []int{len(a.texts)}}
+		return &openArray{npy.NewReaderOf(h, nil), io.NopCloser(nil), a.name, a.texts}, nil
+	}
 	in, size, err := a.open()
 	if err != nil {
 		return nil, err
 	}
-	r, err := npy.NewReader(bufio.NewReaderSize(in, 1<<16))
+	var r *npy.Reader
+	if b := bufio.NewReaderSize(in, 1<<16); a.head != nil {
+		r = npy.NewReaderOf(*a.head, b)
+	} else {
+		r, err = npy.NewReader(b)
+	}
 	if err == nil {
 		err = a.checkSize(&r.Header, size)
 	}
@@ -213,7 +246,7 @@ func (a *array) begin() (*openArray, error) {
 		in.Close()
 		return nil, arrayError(a.name, a.typeError(err))
 	}
-	return &openArray{r, in, a.name}, nil
+	return &openArray{r, in, a.name, nil}, nil
 }
 
 // checkSize compares the bytes of an array with its bound and with its header.
@@ -233,13 +266,22 @@ type contents uint8
 type openArray struct {
 	*npy.Reader
 	io.Closer
-	name string
+	name  string
+	texts []string // those that text returns next, if they are in memory
 }
 
 // text reads the next element of an array of strings.
 func (r *openArray) text() (string, error) {
+	if len(r.texts) > 0 {
+		s := r.texts[0]
+		r.texts = r.texts[1:]
+		return s, nil
+	}
 	s, err := r.ReadText()
-	return s, inexactError(arrayError(r.name, err))
+	if err = arrayError(r.name, err); errors.Is(err, npy.ErrInexact) {
+		err = dataset.Errorf(dataset.ErrAmbiguous, "%w; write whole numbers (int64 or uint64) or texts", err)
+	}
+	return s, err
 }
 
 func (r *openArray) read(dst []float64) error { return arrayError(r.name, r.ReadFloats(dst)) }
@@ -334,8 +376,8 @@ func readStrings(a *array, check func(n int) error) ([]string, error) {
 	if err != nil {
 		return nil, arrayError(a.name, err)
 	}
-	if err := check(n); err != nil {
-		return nil, err
+	if err := check(n); err != nil || a.texts != nil {
+		return a.texts, err
 	}
 	all, err := r.ReadStrings()
 	return all, arrayError(a.name, err)
@@ -346,3 +388,150 @@ const (
 	asTexts
 	asEither
 )
+
+// tablePiece is how many values are read at a time: memory grows with the values that a
+// file has, not with the number that its header claims.
+const tablePiece = 1 << 12
+
+// checkSize refuses shapes that no dataset has. Call it before memory is allocated.
+func checkSize(name string, rows, columns, limit int) error {
+	if rows < 1 || columns < 1 || rows > dataset.MaxRows || columns > limit {
+		return fmt.Errorf("%s is %d x %d, want at most %d rows and %d columns: %w",
+			name, rows, columns, uint32(math.MaxUint32), limit, dataset.ErrFormat)
+	}
+	return nil
+}
+
+const (
+	// columnWindow is how many bytes of rows, as float64, are read of columns at a time.
+	columnWindow = 32 << 20
+	// columnPiece bounds the columns that are read side by side, in bytes.
+	columnPiece = 4 << 20
+	// smallSpool is what stays in memory in place of a temporary file, in bytes.
+	smallSpool = 16 << 20
+)
+
+// columnFile is a matrix that is stored column by column, with random access.
+type columnFile struct {
+	in            io.ReaderAt
+	base          int64 // where the first element is
+	rows, columns int
+	size          int // bytes of an element
+	decode        func(dst []float64, b []byte)
+}
+
+// columnReader reads the rows of a columnFile in order, a window of them at a time.
+type columnReader struct {
+	*columnFile
+	window   []float64 // row by row
+	from, to int       // its rows
+	at       int       // the next row
+	raw      []byte
+	piece    []float64 // columns side by side
+}
+
+// begin returns a reader at the first row of f, or nil if f is nil.
+func (f *columnFile) begin() *columnReader {
+	if f == nil {
+		return nil
+	}
+	return &columnReader{columnFile: f}
+}
+
+// next returns the next row, which is valid until the next call.
+func (r *columnReader) next() ([]float64, error) {
+	if r.at == r.to {
+		if err := r.readWindow(); err != nil {
+			return nil, err
+		}
+	}
+	i := (r.at - r.from) * r.columns
+	r.at++
+	return r.window[i : i+r.columns : i+r.columns], nil
+}
+
+// readWindow reads the next window.
+func (r *columnReader) readWindow() error {
+	n := min(max(1, columnWindow/8/r.columns), r.rows-r.to)
+	r.from, r.to = r.to, r.to+n
+	size := n * r.columns
+	r.window = slices.Grow(r.window[:0], size)[:size]
+	together := min(max(1, columnPiece/8/n), 16, r.columns)
+	r.piece, r.raw = slices.Grow(r.piece[:0], together*n)[:together*n], slices.Grow(r.raw[:0], n*r.size)[:n*r.size]
+	for from := 0; from < r.columns; from += together {
+		if err := r.readColumns(from, min(together, r.columns-from), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readColumns reads n rows of so many columns, from column from on, into the window.
+func (r *columnReader) readColumns(from, columns, n int) error {
+	for c := range columns {
+		at := r.base + (int64(from+c)*int64(r.rows)+int64(r.from))*int64(r.size)
+		if k, err := r.in.ReadAt(r.raw, at); k < len(r.raw) {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		r.decode(r.piece[c*n:(c+1)*n], r.raw)
+	}
+	for i := range n {
+		row := r.window[i*r.columns+from : i*r.columns+from+columns]
+		for c := range row {
+			row[c] = r.piece[c*n+i]
+		}
+	}
+	return nil
+}
+
+// rowCountError is the error for features and another array with a different number of rows. If one of them may be
+// transposed, it says how that is undone.
+func rowCountError(features, other sides, transpose string) error {
+	advice := ""
+	if features.columns == other.rows || other.columns > 1 && other.columns == features.rows || features.columns == other.columns && other.columns > max(features.rows, other.rows) {
+		advice = fmt.Sprintf("; %q (%d x %d) or %q (%d x %d) seems to be transposed: %s",
+			features.name, features.rows, features.columns, other.name, other.rows, other.columns, transpose)
+	}
+	return dataset.Errorf(dataset.ErrRowCount, "the numbers of rows must be equal, but %q has %s and %q has %d%s",
+		features.name, dataset.Counted(features.rows, "row"), other.name, other.rows, advice)
+}
+
+// sides are the name and the shape of an array that has a row for each row of the data.
+type sides struct {
+	name          string
+	rows, columns int
+}
+
+// textColumn has a text for each row, in two bytes a row.
+type textColumn struct {
+	rows  []uint16
+	texts []string
+	at    map[string]uint16
+}
+
+// add appends the text of a row.
+func (c *textColumn) add(text string) error {
+	i, ok := c.at[text]
+	if !ok {
+		if len(c.texts) == maxTexts {
+			return fmt.Errorf("a column of texts has more than %s different values: %w", units.Count(maxTexts), dataset.ErrFormat)
+		}
+		if c.at == nil {
+			c.at = map[string]uint16{}
+		}
+		text = strings.Clone(text)
+		i = uint16(len(c.texts))
+		c.texts, c.at[text] = append(c.texts, text), i
+	}
+	c.rows = append(c.rows, i)
+	return nil
+}
+
+// text returns the text of a row.
+func (c *textColumn) text(row int) string { return c.texts[c.rows[row]] }
+
+// maxTexts bounds the different texts of a textColumn: there are at most as many classes, or groups.
+const maxTexts = 1 << 16

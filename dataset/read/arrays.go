@@ -1,18 +1,30 @@
 package read
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
+// arrays are the arrays of a file by name.
+type arrays struct {
+	entries map[string]*array
+	// missing makes the error for an array that the file does not have; flag names another one.
+	missing   func(name, flag string, kind error) error
+	advice    string // for arrays that are too large
+	transpose string // how to transpose an array
+}
+
 // arraySource streams rows from a pair of arrays, and from those with a text for each row.
 type arraySource struct {
+	*arrays
 	info             dataset.Info
 	features, labels *array     // either may be nil
 	sparse           *csrMatrix // the features, if features is nil
@@ -24,48 +36,113 @@ type arraySource struct {
 
 // newArraySource makes a Source of the arrays "features", "labels" (or another,
 // see labelVariables) and those with names.
-func newArraySource(path string, o *OpenOptions, entries map[string]*array) (dataset.Source, error) {
-	wanted := o.featuresVariable()
-	s := &arraySource{
-		info: dataset.Info{File: path}, features: entries[wanted], name: wanted,
-		classes: !o.NoLabels && o.Labels.Kind == dataset.Class,
-	}
-	for _, name := range o.labelVariables() {
-		if s.labels == nil {
-			s.labels = entries[name]
-		}
-	}
-	var err error
-	if s.sparse, err = csrOf(entries, wanted); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if s.features == nil && s.sparse == nil {
-		return nil, fmt.Errorf("%s: %w", path, lackArray(entries, wanted, "--features-variable", dataset.ErrFormat))
-	}
-	if labels := o.labelVariables(); s.labels == nil && !o.NoLabels {
-		return nil, fmt.Errorf("%s: %w", path, lackArray(entries, labels[len(labels)-1], "--labels-variable", dataset.ErrNoLabels))
-	}
-	o.setContents(s, entries)
-	target := s.labels
-	if err = s.readFeatures(o); err == nil && s.labels != nil {
-		err = s.readLabels(o)
-	}
-	if target != nil {
-		s.info.Notes = append(s.info.Notes, errtext.Sprintf("%s read from %q", o.Labels.target(s.info.Labels), target.name))
-	}
-	if err == nil {
-		err = s.readNames(entries)
-	}
-	var src dataset.Source = s
-	if beside := (besideArrays{}); err == nil {
-		if beside, err = o.besideArrays(entries, &s.info); err == nil {
-			src, err = withBeside(s, &o.Beside, beside, func(name, flag string) error { return lackArray(entries, name, flag, dataset.ErrFormat) })
-		}
-	}
+func newArraySource(path string, o *OpenOptions, from *arrays) (dataset.Source, error) {
+	s := &arraySource{arrays: from, info: dataset.Info{File: path}, classes: !o.NoLabels && o.Labels.Kind == dataset.Class}
+	src, err := s.choose(o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return src, nil
+}
+
+// choose finds the arrays that o asks for, and describes the rows.
+func (s *arraySource) choose(o *OpenOptions) (src dataset.Source, err error) {
+	s.name = o.featuresVariable()
+	if s.sparse, err = csrOf(s.entries, s.name); err != nil {
+		return nil, err
+	}
+	if s.features = s.entries[s.name]; s.features == nil && s.sparse == nil {
+		return nil, s.missing(s.name, "--features-variable", dataset.ErrFormat)
+	}
+	labels := o.labelVariables()
+	for _, name := range labels {
+		if s.labels == nil {
+			s.labels = s.entries[name]
+		}
+	}
+	if s.labels == nil && !o.NoLabels {
+		return nil, s.missing(labels[len(labels)-1], "--labels-variable", dataset.ErrNoLabels)
+	}
+	o.setContents(s, s.entries)
+	if err := s.readFeatures(o); err != nil {
+		return nil, err
+	}
+	if target := s.labels; target != nil {
+		if err := s.readLabels(o); err != nil {
+			return nil, err
+		}
+		s.info.Notes = append(s.info.Notes, errtext.Sprintf("%s read from %q", o.Labels.target(s.info.Labels), target.name))
+	}
+	if err := s.readNames(); err != nil {
+		return nil, err
+	}
+	return s.withBeside(o)
+}
+
+// withBeside gives the rows the exact numbers, intervals and groups that o names.
+func (s *arraySource) withBeside(o *OpenOptions) (dataset.Source, error) {
+	b := &o.Beside
+	if len(b.names()) == 0 {
+		return s, nil
+	}
+	info := s.info
+	info.HasValues, info.HasIntervals, info.HasGroups = b.Values != "", len(b.Intervals) > 0, b.Groups != ""
+	find := func(name, flag string) (a *array, check func(n int) error, err error) {
+		if a = s.entries[name]; a == nil {
+			err = s.missing(name, flag, dataset.ErrFormat)
+		}
+		return a, func(n int) error {
+			return cmp.Or(s.checkRows(name, n, 1), o.checkItems(name, n, s.advice))
+		}, err
+	}
+	var exact [3][]float64 // exact numbers, least, greatest; nil: none
+	for i, name := range append([]string{b.Values}, b.Intervals...) {
+		if name == "" {
+			continue
+		}
+		flag := "--intervals"
+		if i == 0 {
+			flag = "--values"
+		}
+		a, check, err := find(name, flag)
+		if err == nil {
+			exact[i], err = a.column(check)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var groups *textColumn
+	if b.Groups != "" {
+		a, check, err := find(b.Groups, "--groups")
+		if err == nil {
+			groups, err = a.textColumn(check)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	change := func(r *dataset.Row) error {
+		if exact[0] != nil {
+			r.Value = exact[0][r.Number]
+		}
+		if exact[1] != nil {
+			r.Interval = [2]float64{exact[1][r.Number], exact[2][r.Number]}
+		}
+		if groups != nil {
+			r.Group = groups.text(r.Number)
+		}
+		return nil
+	}
+	return pipelineOf(s).after(simple(func() func(*dataset.Row) error { return change }), info), nil
+}
+
+// checkRows returns an error if an array of so many rows and columns does not have a row for each row of the features.
+func (s *arraySource) checkRows(name string, rows, columns int) error {
+	if rows == s.info.Rows {
+		return nil
+	}
+	return rowCountError(sides{s.name, s.info.Rows, s.info.Features}, sides{name, rows, columns}, s.transpose)
 }
 
 // setContents notes what the arrays are read as.
@@ -81,6 +158,12 @@ func (o *OpenOptions) setContents(s *arraySource, entries map[string]*array) {
 	if s.labels != nil && s.classes {
 		s.labels.wanted = asEither
 	}
+}
+
+// numpyArrays are the arrays of an archive, or of a JSON object.
+func numpyArrays(entries map[string]*array) *arrays {
+	missing := func(name, flag string, kind error) error { return lackArray(entries, name, flag, kind) }
+	return &arrays{entries, missing, unpackedAdvice, "x.T transposes an array x in NumPy"}
 }
 
 // lackArray returns the error for an array that the file does not have. It lists the arrays
@@ -131,7 +214,7 @@ func (s *arraySource) readFeatures(o *OpenOptions) error {
 		s.info.Notes = append(s.info.Notes, errtext.Sprintf("each row of %q is an image of %s with %d x %d pixels (height x width)",
 			s.name, dataset.Counted(s.info.Shape.Channels, "channel"), s.info.Shape.Height, s.info.Shape.Width))
 	}
-	return o.checkFeatures(s.info.Features, unpackedAdvice)
+	return o.checkFeatures(s.info.Features, s.advice)
 }
 
 // readLabels notes the shape of the labels in Info, which already has the shape of the features.
@@ -146,11 +229,11 @@ func (s *arraySource) readLabels(o *OpenOptions) error {
 	}
 	if _, columns, ok := h.Dims(); s.classes && (text || ok && columns == 1) {
 		s.classNames, s.labels, s.info.Labels = s.labels, nil, 1
-		return s.checkTexts(s.classNames, s.name, s.classNames.name)
+		return s.checkTexts(s.classNames)
 	}
 	labelRows, labels, err := shapeOf(s.labels.name, h, dataset.MaxLabels)
-	if err == nil && labelRows != s.info.Rows {
-		err = rowCountError(sides{s.name, s.info.Rows, s.info.Features}, sides{s.labels.name, labelRows, labels}, numpyTranspose)
+	if err == nil {
+		err = s.checkRows(s.labels.name, labelRows, labels)
 	}
 	if err == nil {
 		err = oneColumn(o, s.labels.name, labels)
@@ -181,9 +264,8 @@ func imageShape(name string, h *npy.Header) (s dataset.Shape, err error) {
 	return s, nil
 }
 
-// checkTexts reports an array that does not have a text for each row, or a number; messages call the
-// two arrays features and texts.
-func (s *arraySource) checkTexts(a *array, features, texts string) error {
+// checkTexts reports an array that does not have a text for each row, or a number.
+func (s *arraySource) checkTexts(a *array) error {
 	r, err := a.begin()
 	if err != nil {
 		return err
@@ -198,15 +280,12 @@ func (s *arraySource) checkTexts(a *array, features, texts string) error {
 	if err != nil {
 		return arrayError(a.name, err)
 	}
-	if n != s.info.Rows {
-		return rowCountError(sides{features, s.info.Rows, s.info.Features}, sides{texts, n, 1}, numpyTranspose)
-	}
-	return nil
+	return s.checkRows(a.name, n, 1)
 }
 
-func (s *arraySource) readNames(entries map[string]*array) (err error) {
+func (s *arraySource) readNames() (err error) {
 	read := func(name string, most int) (names []string) {
-		if a := entries[name]; a != nil && err == nil {
+		if a := s.entries[name]; a != nil && err == nil {
 			names, err = readStrings(a, func(n int) error {
 				if n > most {
 					return fmt.Errorf("array %q has %d names, want at most %d: %w", name, n, most, dataset.ErrFormat)
@@ -222,8 +301,8 @@ func (s *arraySource) readNames(entries map[string]*array) (err error) {
 	} else if s.info.Labels > 0 {
 		s.info.LabelNames = labels
 	}
-	if s.rowNames = entries["row_names"]; s.rowNames != nil && err == nil {
-		s.info.HasRowNames, err = true, s.checkTexts(s.rowNames, "features", "row_names")
+	if s.rowNames = s.entries["row_names"]; s.rowNames != nil && err == nil {
+		s.info.HasRowNames, err = true, s.checkTexts(s.rowNames)
 	}
 	return err
 }
@@ -341,8 +420,42 @@ func (r *arrayRows) end() error {
 			return err
 		}
 	}
-	if a := r.classNames; a != nil {
+	if a := r.classNames; a != nil && a.texts == nil {
 		return arrayError(a.name, a.End())
 	}
 	return nil
 }
+
+// fileContents lists the variables of a .mat or .npz file, for messages.
+type fileContents []string
+
+func (h *fileContents) add(name, kind string, shape ...int) {
+	if name == "" || len(*h) > maxListed { // one more than are listed
+		return
+	}
+	dims := make([]string, len(shape))
+	for i, n := range shape {
+		dims[i] = fmt.Sprint(n)
+	}
+	*h = append(*h, fmt.Sprintf("%.100s (%s)", name, strings.TrimSpace(strings.Join(dims, " x ")+" "+kind)))
+}
+
+// missing returns an error that says that a file has no such variable, lists the variables
+// of the file, and names the flag that chooses another.
+func (h fileContents) missing(what, name, flag string, err error) error {
+	return dataset.Errorf(err, "the file has no %s %q; it has %s; name the right one with %s", what, name, h.list(), flag)
+}
+
+func (h fileContents) list() string {
+	list := strings.Join(h[:min(maxListed, len(h))], ", ")
+	switch {
+	case len(h) == 0:
+		return "nothing"
+	case len(h) > maxListed:
+		return list + ", ..."
+	}
+	return list
+}
+
+// maxListed bounds the list.
+const maxListed = 20

@@ -1,12 +1,10 @@
 package read
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -21,43 +19,8 @@ const (
 	maxAllLevels = dataset.MaxLabels
 )
 
-// levels finds the levels of a category by the texts of a file.
-type levels struct {
-	dataset.Category
-	known *identity.Index
-}
-
-// chooseCategories finds the columns that are categories: o names some, whose levels are not known yet,
-// and the model names the others.
-func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
-	found, err := findColumns(names, c.width, o.CSV.Categories)
-	if err != nil {
-		return errtext.Errorf(errtext.WrongData, "{categories}: %w", err)
-	}
-	for _, i := range found {
-		if !slices.Contains(c.features, i) {
-			return errtext.Errorf(errtext.WrongData, "{categories}: column %d %q (counted from 0) is not a feature", i, dataset.NameAt(names, i))
-		}
-		c.category(i, dataset.Category{Name: cmp.Or(dataset.NameAt(names, i), strconv.Itoa(i)), At: i})
-	}
-	for i := range o.set.categories {
-		if k := o.set.categories[i]; slices.Contains(c.features, k.At) {
-			c.category(k.At, k)
-		}
-	}
-	return nil
-}
-
-// category notes that column i is a category.
-func (c *csvColumns) category(i int, k dataset.Category) {
-	if c.categories == nil {
-		c.categories = make([]*levels, c.width)
-	}
-	c.categories[i] = &levels{Category: k}
-}
-
 // findLevels reads the whole file for the levels of the categories that have none yet.
-func (s *csvSource) findLevels(o *OpenOptions) error {
+func (s *csvSource) findLevels() error {
 	sets := make(map[int]*identity.Set)
 	for _, k := range s.columns.categories {
 		switch {
@@ -87,18 +50,10 @@ func (s *csvSource) findLevels(o *OpenOptions) error {
 		}
 		return nil
 	})
-	if err == nil {
-		err = s.setLevels(sets)
-	}
 	if err != nil {
 		return err
 	}
-	for i, set := range sets {
-		if !s.header || o.CSV.Header != dataset.HeaderAuto || set.Texts[s.names[i]] == nil {
-			return nil
-		}
-	}
-	return &dataset.WaysError{Text: errtext.Sprintf("%s: the first line has no numbers, and its categories also occur in other rows: give {header=yes} if it is a header, {header=no} if it is a row", s.info.File), Ways: headerWays}
+	return s.setLevels(sets)
 }
 
 // addLevel adds the level of a row. There are at most maxLevels.

@@ -65,7 +65,6 @@ func TestCategoriesRefused(t *testing.T) {
 		{"two spellings", "a.csv", "c,label_a\n7,1\n007,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}}, []string{"row 1", "line 3", `"007", and "7" in row 0, are one level`, "write both as 7"}},
 		{"an identifier", "a.csv", ids.String(), OpenOptions{CSV: CSVOptions{Categories: []string{"id"}}}, []string{"more than 4096 levels", "--drop", fmt.Sprint("row ", maxLevels)}},
 		{"no value", "a.csv", "c,x,label_a\n,1,1\n,2,1\n", OpenOptions{CSV: CSVOptions{Categories: []string{"c"}}, Missing: dataset.Missing{Fill: true}}, []string{`"c" has no value`}},
-		{"a header that may be a row", "a.csv", "u,v\nw,v\nu,s\n", OpenOptions{CSV: CSVOptions{Categories: []string{"u"}}, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"v"}}}, []string{"--header yes", "--header no"}},
 		{"another kind of file", "a.libsvm", "1 1:2\n", OpenOptions{CSV: CSVOptions{Categories: []string{"0"}}}, []string{"--categories", "CSV"}},
 	} {
 		_, err := OpenFile(t, c.file, c.text, c.o)

@@ -161,7 +161,7 @@ func TestEncodingOfModels(t *testing.T) {
 		t.Errorf("a mark, packed: %v", err)
 	}
 	_, _, err = OpenForModel(t, "new.csv", text, OpenOptions{}, s)
-	datasettest.MustContain(t, err, "read with the options of the training file: --encoding iso-8859-1 (--encoding utf-8 if the file is UTF-8; options that are given override these)")
+	datasettest.MustContain(t, err, "read with the options of the training file: --encoding iso-8859-1 (options that are given override these)")
 }
 
 // TestLibsvmIsUTF8: classes and names of rows in a libsvm file are text, as those of a CSV file are.

@@ -1,13 +1,14 @@
 package read
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/dataset/identity"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
@@ -24,7 +25,6 @@ type csvColumns struct {
 	prefixes         []string
 	known            knownColumns // by the model that the file is for
 	categories       []*levels    // by column, nil for a column that is no category; nil: there are none
-	coordinate       int          // a column y next to an x that is not the target because there is another; -1: none
 
 	used []bool // columns that are something already, or dropped
 }
@@ -42,7 +42,7 @@ func (c *csvColumns) labelName(column string) string {
 
 // chooseColumns decides what n columns are; names is nil without a header.
 func chooseColumns(names []string, n int, o *OpenOptions) (csvColumns, error) {
-	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, coordinate: -1, prefixes: o.Labels.LabelPrefixes(), known: o.set.known, used: make([]bool, n)}
+	c := csvColumns{width: n, rowName: -1, value: -1, group: -1, prefixes: o.Labels.LabelPrefixes(), known: o.set.known, used: make([]bool, n)}
 	_, err := c.take(names, o.Drop)
 	if err == nil {
 		c.features, err = c.take(names, o.FeatureColumns)
@@ -161,40 +161,16 @@ func (c *csvColumns) distinct(names []string) error {
 
 // distinctLabels refuses two label columns of one label, such as x with predictions next to label_x with the truth.
 func (c *csvColumns) distinctLabels(names []string) error {
-	var prefixed, plain []int
 	first := make(map[string]int)
-	twice := ""
 	for _, i := range c.labels {
-		name := dataset.NameAt(names, i)
-		if c.prefix(name) != "" {
-			prefixed = append(prefixed, i)
-		} else {
-			plain = append(plain, i)
-		}
-		label := c.labelName(name)
-		if at, ok := first[label]; ok && label != "" && twice == "" {
-			twice = fmt.Sprintf("%s are both label %q", nameList(names, []int{at, i}), label)
+		label := c.labelName(dataset.NameAt(names, i))
+		if at, ok := first[label]; ok && label != "" {
+			return dataset.Errorf(dataset.ErrAmbiguous, "%s are both label %q: list the label columns with {label-columns}, or leave a column out with {drop}",
+				nameList(names, []int{at, i}), label)
 		}
 		first[label] = i
 	}
-	if twice == "" {
-		return nil
-	}
-	var ways []dataset.Way
-	var texts []errtext.Text
-	for _, columns := range [][]int{prefixed, plain} {
-		if len(columns) < 2 {
-			return &dataset.WaysError{Text: errtext.Sprintf("%s: list the label columns with {label-columns}, or leave a column out with {drop}", twice)}
-		}
-		var list []string
-		for _, i := range columns {
-			list = append(list, flagColumn(names, i))
-		}
-		way := dataset.Way{What: "the labels are " + nameList(names, columns), Flags: []dataset.Flag{dataset.ListFlag("--label-columns", list...)}}
-		ways = append(ways, way)
-		texts = append(texts, errtext.Sprintf("%s takes %s", dataset.Option{Name: "label-columns", Value: way.Flags[0].Value}, nameList(names, columns)))
-	}
-	return &dataset.WaysError{Text: errtext.Sprintf("%s: %s", twice, errtext.Join(texts, ", ")), Ways: ways}
+	return nil
 }
 
 // free lists the columns that are not used.
@@ -280,8 +256,7 @@ func (c *csvColumns) chooseLabels(names []string, o *OpenOptions) ([]int, error)
 }
 
 // targets lists the columns that may be the only label column by their names: the column that a model was
-// trained on, or else all with a usual name. A y next to an x is a coordinate if there is another one:
-// openCSV refuses the file if that y is text.
+// trained on, or else all with a usual name. A y next to an x is a coordinate if there is another one.
 func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err error) {
 	if s := o.set.schema; s != nil && len(s.LabelColumns.Names) == 1 && names != nil {
 		trained := s.LabelColumns.Names[0]
@@ -304,10 +279,7 @@ func (c *csvColumns) targets(names []string, o *OpenOptions) (found []int, err e
 		}
 	}
 	if hasX := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, "x") }); hasX && len(found) > 1 {
-		if at := slices.IndexFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") }); at >= 0 {
-			c.coordinate = found[at]
-			found = slices.Delete(found, at, at+1)
-		}
+		found = slices.DeleteFunc(found, func(i int) bool { return strings.EqualFold(names[i], "y") })
 	}
 	return found, nil
 }
@@ -457,8 +429,7 @@ func columnList(names []string, n int) string {
 // rowNameColumn is what Coppice calls a column of row names.
 const rowNameColumn = "row_name"
 
-// rowNameNote says that a column names the rows though no flag says so. It is an error if its first numbers could as well belong
-// to a feature: a number is not whole, or two are equal. records has the first rows.
+// rowNameNote says that a column names the rows though no flag says so; records has the first rows.
 func (c *csvColumns) rowNameNote(names []string, records [][]string, m numbers.Marks, o *OpenOptions) (errtext.Text, error) {
 	i := c.rowName
 	column := fmt.Sprintf("column %d, %q,", i, names[i])
@@ -469,65 +440,10 @@ func (c *csvColumns) rowNameNote(names []string, records [][]string, m numbers.M
 	if !aboveNumbers(records, i, m) || len(o.FeatureColumns) > 0 {
 		return note, nil
 	}
-	asFeature := dataset.ListFlag("--feature-columns", columnRanges(names, append([]int{i}, c.features...))...)
-	feature := dataset.Option{Name: "feature-columns", Value: asFeature.Value}
-	unnamed := names[i] == "" && slices.Contains(names, strconv.Itoa(i)) // flags cannot name it
-	doubt := noIndex(records, i, m)
-	switch {
-	case doubt == "" && len(c.features) == 0:
-		return "", dataset.Errorf(dataset.ErrFormat, "%s has the names of the samples, and no column is left for features: %s makes it a feature", column, feature)
-	case doubt == "" && unnamed:
-		return note, nil
-	case doubt == "":
-		return errtext.Sprintf("%s; %s makes it a feature", note, feature), nil
-	case unnamed:
-		return "", dataset.Errorf(dataset.ErrAmbiguous, "%s has %s, so it may hold names of samples or a feature: call it %s in the header if it holds names, or give it another name", column, doubt, rowNameColumn)
+	if len(c.features) == 0 {
+		return "", dataset.Errorf(dataset.ErrFormat, "%s has the names of the samples, and no column is left for features: {feature-columns} lists the features", column)
 	}
-	asName := dataset.Flag{Name: "--row-names", Value: flagColumn(names, i)}
-	return "", &dataset.WaysError{
-		Text: errtext.Sprintf("%s has %s, so it may hold names of samples or a feature: %s reads it as names of samples, %s makes it a feature", column, doubt, dataset.Option{Name: "row-names", Value: asName.Value}, feature),
-		Ways: []dataset.Way{{What: column + " is a feature", Flags: []dataset.Flag{asFeature}}, {What: column + " has the names of the samples", Flags: []dataset.Flag{asName}}},
-	}
-}
-
-// noIndex says why the numbers of a column are no index of rows; empty: they are whole and differ.
-func noIndex(records [][]string, i int, m numbers.Marks) string {
-	seen := map[float64]bool{}
-	for _, record := range records {
-		if i >= len(record) || numbers.IsMissing(record[i]) {
-			continue
-		}
-		v, _ := m.Parse(record[i])
-		if v != math.Floor(v) {
-			return fmt.Sprintf("fractional numbers, such as %.40s", strings.TrimSpace(record[i]))
-		}
-		if seen[v] {
-			return fmt.Sprintf("equal numbers, such as %.40s", strings.TrimSpace(record[i]))
-		}
-		seen[v] = true
-	}
-	return ""
-}
-
-// columnRanges lists columns as flags name them, with a range for columns next to each other.
-func columnRanges(names []string, columns []int) (all []string) {
-	slices.Sort(columns)
-	for from := 0; from < len(columns); {
-		to := from
-		for to+1 < len(columns) && columns[to+1] == columns[to]+1 {
-			to++
-		}
-		first, last := flagColumn(names, columns[from]), flagColumn(names, columns[to])
-		if item := first + ":" + last; to > from+1 && !strings.Contains(first+last, ":") && !slices.Contains(names, item) {
-			all = append(all, item)
-		} else {
-			for _, i := range columns[from : to+1] {
-				all = append(all, flagColumn(names, i))
-			}
-		}
-		from = to + 1
-	}
-	return all
+	return note + errtext.Sprintf("; {feature-columns} lists it if it is a feature"), nil
 }
 
 // numberNotes says which items of lists of columns are headers that are numbers as well, of other columns.
@@ -583,4 +499,39 @@ func imagesError(names []string, found []int) error {
 		ways = append(ways, oneWay("--row-names", flagColumn(names, i), "column %d, %q, names the images", i, dataset.NameAt(names, i)))
 	}
 	return &dataset.WaysError{Text: errtext.Sprintf("several columns may have the names of the images (%s): name the right column with {row-names}", nameList(names, found)), Ways: ways}
+}
+
+// levels finds the levels of a category by the texts of a file.
+type levels struct {
+	dataset.Category
+	known *identity.Index
+}
+
+// chooseCategories finds the columns that are categories: o names some, whose levels are not known yet,
+// and the model names the others.
+func (c *csvColumns) chooseCategories(names []string, o *OpenOptions) error {
+	found, err := findColumns(names, c.width, o.CSV.Categories)
+	if err != nil {
+		return errtext.Errorf(errtext.WrongData, "{categories}: %w", err)
+	}
+	for _, i := range found {
+		if !slices.Contains(c.features, i) {
+			return errtext.Errorf(errtext.WrongData, "{categories}: column %d %q (counted from 0) is not a feature", i, dataset.NameAt(names, i))
+		}
+		c.category(i, dataset.Category{Name: cmp.Or(dataset.NameAt(names, i), strconv.Itoa(i)), At: i})
+	}
+	for i := range o.set.categories {
+		if k := o.set.categories[i]; slices.Contains(c.features, k.At) {
+			c.category(k.At, k)
+		}
+	}
+	return nil
+}
+
+// category notes that column i is a category.
+func (c *csvColumns) category(i int, k dataset.Category) {
+	if c.categories == nil {
+		c.categories = make([]*levels, c.width)
+	}
+	c.categories[i] = &levels{Category: k}
 }

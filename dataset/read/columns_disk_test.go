@@ -2,6 +2,7 @@ package read
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/datasettest"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/matfile/mattest"
+	"github.com/coppice-ldl/coppice/dataset/npy"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"github.com/google/go-cmp/cmp"
@@ -34,7 +36,7 @@ func TestColumnReader(t *testing.T) {
 		}
 		const head = 12
 		b := append(make([]byte, head), dataset.NativeBytes(byColumn)...)
-		f := &columnFile{in: bytes.NewReader(b), base: head, rows: rows, columns: columns, size: 4, decode: native32}
+		f := &columnFile{in: bytes.NewReader(b), base: head, rows: rows, columns: columns, size: 4, decode: (&npy.Header{Kind: 'f', Size: 4, Order: binary.NativeEndian}).Decode}
 		r := f.begin()
 		for i := range rows {
 			row, err := r.next()
@@ -85,7 +87,13 @@ func newTestMatrix(rows, features, labels int, zeros float64) *testMatrix {
 
 // byColumns returns values column by column.
 func byColumns(values []float32, rows, width int) []float32 {
-	return transpose(values, width, rows)
+	out := make([]float32, 0, len(values))
+	for j := range width {
+		for i := range rows {
+			out = append(out, values[i*width+j])
+		}
+	}
+	return out
 }
 
 func doubles(values []float32) []float64 {
@@ -219,36 +227,31 @@ func TestMatricesOnDisk(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	const rows, width = 70000, 64 // above smallSpool bytes
-	for name, zeros := range map[string]float64{"full": 0.1, "thin": 0.9, "thin, then full": 1} {
-		s := num.NewStream(num.NewKey(1, name), 0, 0)
-		byColumn := make([]float64, rows*width)
-		for i := range byColumn {
-			if float64(s.Uint64n(1000)) >= 1000*zeros || name == "thin, then full" && i > rows*width/2 {
-				byColumn[i] = float64(s.Uint64n(1000))
-			}
-		}
-		rest := byColumn
-		table, err := readTable(rows, width, func(dst []float64) error {
-			rest = rest[copy(dst, rest):]
-			return nil
-		})
+	byColumn := make([]float64, rows*width)
+	for i := range byColumn {
+		byColumn[i] = float64(i % 1000)
+	}
+	h := npy.Header{Kind: 'f', Size: 8, Order: binary.NativeEndian, Fortran: true, Shape: []int{rows, width}}
+	values, err := spool(bytes.NewReader(dataset.NativeBytes(byColumn)), int64(8*len(byColumn)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, onDisk := values.(*os.File); !onDisk {
+		t.Error("the matrix is in memory")
+	}
+	m, err := storedArray("m", h, values).matrix(width)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		row, err := m.next()
 		if err != nil {
-			t.Fatal(name, err)
+			t.Fatal(err)
 		}
-		if onDisk := table.file != nil; onDisk != (name != "thin") {
-			t.Errorf("%s: on disk: %v", name, onDisk)
-		}
-		src := &tableSource{info: dataset.Info{Rows: rows, Features: width}, features: table}
-		err = src.Scan(func(r *dataset.Row) error {
-			for j, v := range datasettest.Dense(*r, width) {
-				if v != byColumn[j*rows+r.Number] {
-					return fmt.Errorf("row %d, column %d: %v", r.Number, j, v)
-				}
+		for j, v := range row {
+			if v != byColumn[j*rows+i] {
+				t.Fatalf("row %d, column %d: %v", i, j, v)
 			}
-			return nil
-		})
-		if err != nil {
-			t.Error(name, err)
 		}
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {

@@ -1,8 +1,12 @@
 package read
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -12,6 +16,184 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/numbers"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
+
+// csvSource streams rows from a CSV file.
+type csvSource struct {
+	path     string
+	encoding string
+	dialect  dialect
+	header   bool
+	columns  csvColumns
+	names    []string // of all columns, from the header
+	classes  bool     // the label is text
+	mark     string   // of a comment, before the first name of the header
+	cut      bool     // empty columns after the last one are left out
+	proof    numbers.DecimalsProof
+	head     [][]string // the first records behind the first, until the columns are known
+	missing  dataset.Missing
+	unseen   func(row int, category, level string) // nil: such a level is refused
+	info     dataset.Info
+}
+
+// begin finds the dialect, the header and the columns, and returns the first record.
+func (s *csvSource) begin(in io.Reader, o *OpenOptions) (first []string, err error) {
+	b := bufio.NewReaderSize(in, sniffBytes)
+	head, err := b.Peek(sniffBytes)
+	head, all := bytes.Clone(head), errors.Is(err, io.EOF)
+	if s.dialect, err = sniffDialect(head, all, o); err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	r, err := newCSVRecords(s.info.File, b, &s.dialect)
+	if err != nil {
+		return nil, err
+	}
+	if first, err = r.First(); err != nil {
+		return nil, err
+	}
+	var rest [][]string
+	if records, _, _ := firstRecords(head[s.dialect.skip:], all, s.dialect.delimiter); len(records) > 1 {
+		rest = records[1:]
+	}
+	s.proof, s.head = numbers.DecimalsProof{Needed: o.CSV.Decimal == "" && o.CSV.Thousands == 0}, rest
+	if first, err = s.findHeader(head, first, rest, o); err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	var width int
+	if width, s.cut = realColumns(append(rest, first)); s.cut {
+		first = first[:min(width, len(first))]
+	}
+	if !s.header {
+		return first, nil
+	}
+	s.names = first
+	for i, name := range first {
+		first[i] = strings.TrimSpace(name)
+		what := fmt.Sprintf("line %d: the name of column %d (counted from 0)", r.lineOf(0), i)
+		if err := notUTF8(what, first[i]); err != nil {
+			return nil, pathError(s.info.File, err)
+		}
+		if err := dataset.CheckName(first[i]); err != nil {
+			return nil, fmt.Errorf("%s: %s %w", s.info.File, what, err)
+		}
+	}
+	return first, nil
+}
+
+// eachRecord calls f with each row's number and record.
+func (s *csvSource) eachRecord(f func(n int, record []string, r *csvRecords) error) error {
+	in, file, err := openText(s.path, s.encoding)
+	if err != nil {
+		return pathError(s.info.File, err)
+	}
+	defer file.Close()
+	r, err := newCSVRecords(s.info.File, in, &s.dialect)
+	if err != nil {
+		return err
+	}
+	if r.from, r.header, r.width, r.cut, r.blank = file, s.header, s.columns.width, s.cut, make([]string, s.columns.width); s.header {
+		if _, err := r.First(); err != nil {
+			return err
+		}
+		r.width, r.blank = s.columns.width, make([]string, s.columns.width)
+	}
+	for n := 0; ; n++ {
+		record, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := f(n, record, r); err != nil {
+			return err
+		}
+	}
+}
+
+// notes says how the file is read. It knows nothing of the columns yet.
+func (s *csvSource) notes() []errtext.Text {
+	d, between, before := &s.dialect, "blanks", "a point"
+	if d.delimiter != ' ' {
+		between = delimiterName(d.delimiter)
+	}
+	if d.marks.Comma {
+		before = "a comma"
+	}
+	how := errtext.Sprintf("%s between columns, %s before decimals", between, before)
+	if d.marks.Thousands != 0 {
+		how += errtext.Sprintf(", %q between thousands", d.marks.Thousands)
+	}
+	notes := append(s.info.Notes, how)
+	switch {
+	case s.header && s.mark != "":
+		notes = append(notes, errtext.Sprintf("line %d is the header, read without its mark %s", d.before+1, s.mark))
+	case s.header:
+		notes = append(notes, errtext.Sprintf("line %d is the header", d.before+1))
+	default:
+		notes = append(notes, errtext.Sprintf("no header: line %d is the first row", d.before+1))
+	}
+	switch {
+	case d.comments == 1:
+		notes = append(notes, "1 line of comments before it is skipped")
+	case d.comments > 1:
+		notes = append(notes, errtext.Sprintf("%d lines of comments before it are skipped", d.comments))
+	}
+	if s.cut {
+		notes = append(notes, "empty columns at the ends of lines are ignored")
+	}
+	return notes
+}
+
+// numberColumns lists the columns that numbers are read from; but for categories; classes: the label is none.
+func (c *csvColumns) numberColumns(classes bool) []int {
+	all := slices.Clone(c.interval)
+	for _, i := range c.features {
+		if c.categories == nil || c.categories[i] == nil {
+			all = append(all, i)
+		}
+	}
+	if !classes {
+		all = append(all, c.labels...)
+	}
+	if c.value >= 0 {
+		all = append(all, c.value)
+	}
+	return all
+}
+
+// findHeader decides whether the first record is a header, or the last comment before it, and returns
+// the header or the first row.
+func (s *csvSource) findHeader(head []byte, first []string, rest [][]string, o *OpenOptions) ([]string, error) {
+	d := &s.dialect
+	if o.set.schema != nil && o.CSV.Header == dataset.HeaderAuto && o.set.known.inNumbers(first, d.marks) {
+		return nil, &dataset.WaysError{Text: errtext.Sprintf("the first line has only numbers, among them every feature name of the model: give {header=yes} if it is a header, {header=no} if it is a row"), Ways: headerWays}
+	}
+	auto := *o
+	auto.CSV.Header = dataset.HeaderAuto
+	header, err := hasHeader(first, rest, d.marks, &auto)
+	if d.comments > 0 && o.CSV.Header != dataset.HeaderNo && !(header && err == nil) {
+		behind := *d // as if the header stood after the comments
+		behind.skip, behind.before, behind.comments = d.commented, d.before-1, d.comments-1
+		names, _, _ := firstRecords(head[behind.skip:d.skip], true, d.delimiter)
+		width, _ := realColumns(append(rest, first))
+		if len(names) == 1 && filled(names[0]) == width {
+			if named, err := hasHeader(names[0], append([][]string{first}, rest...), d.marks, o); named && err == nil {
+				*d, s.header, s.mark = behind, true, d.mark
+				return names[0], nil
+			}
+		}
+	}
+	if o.CSV.Header != dataset.HeaderAuto {
+		header, err = o.CSV.Header == dataset.HeaderYes, nil
+	}
+	if s.header = header; header {
+		if name := strings.TrimLeft(first[0], " "); commentMark(name) != "" && len(name) > 1 {
+			s.mark = commentMark(name)
+			first[0] = strings.TrimLeft(name, s.mark+" ")
+		}
+	}
+	return first, err
+}
 
 func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	s := &csvSource{
@@ -26,9 +208,6 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.set.header != nil {
-		*o.set.header = firstLine{read: true, names: s.names}
-	}
 	records, c, m := s.head, &s.columns, s.dialect.marks
 	if !s.header {
 		records = append([][]string{first}, records...)
@@ -42,9 +221,6 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 	if err == nil {
 		*c, err = chooseColumns(s.names, len(first), o)
 	}
-	if y := c.coordinate; err == nil && y >= 0 && len(s.head) > 0 && !aboveNumbers(s.head, y, m) {
-		err = c.targetError(s.names, append([]int{y}, c.labels...), o)
-	}
 	var notes []errtext.Text
 	if err == nil {
 		notes, err = s.columnNotes(records, o)
@@ -53,7 +229,7 @@ func openCSV(path string, o *OpenOptions) (dataset.Source, error) {
 		return nil, pathError(s.info.File, err)
 	}
 	if c.categories != nil {
-		if err := s.findLevels(o); err != nil {
+		if err := s.findLevels(); err != nil {
 			return nil, err
 		}
 	}
@@ -175,37 +351,16 @@ func (s *csvSource) columnNotes(records [][]string, o *OpenOptions) (notes []err
 // Info implements Source.
 func (s *csvSource) Info() dataset.Info { return s.info }
 
-// Scan implements Source. A row of totals at the end is refused, unless a missing value leaves it out.
+// Scan implements Source.
 func (s *csvSource) Scan(f func(*dataset.Row) error) error {
 	var row dataset.Row
-	var texts []int // the first columns that are no numbers: they may have a word of totals
-	numeric := make([]bool, s.columns.width)
-	for _, i := range s.columns.numberColumns(s.classes) {
-		numeric[i] = true
-	}
-	for i := range numeric {
-		if !numeric[i] && len(texts) < maxTotalTexts {
-			texts = append(texts, i)
-		}
-	}
-	total := false // the last row has a word of totals
 	err := s.eachRecord(func(n int, record []string, r *csvRecords) error {
-		err := s.parse(&row, n, record, r)
-		if err == nil {
-			total = slices.ContainsFunc(texts, func(i int) bool { return isTotalWord(record[i]) }) && !(s.missing.Drop && s.lacks(&row))
-			row.File = r.from
-			err = f(&row)
+		if err := s.parse(&row, n, record, r); err != nil {
+			return err
 		}
-		if at := (*dataset.RowError)(nil); errors.As(err, &at) && slices.ContainsFunc(record, isTotalWord) {
-			if total, ok := s.totalError().(*dataset.RowError); ok && total.Row <= n {
-				return total
-			}
-		}
-		return err
+		row.File = r.from
+		return f(&row)
 	})
-	if err == nil && total {
-		err = s.totalError()
-	}
 	if err != nil || !s.proof.Needed || !s.proof.Doubt {
 		return err
 	}
@@ -214,11 +369,6 @@ func (s *csvSource) Scan(f func(*dataset.Row) error) error {
 	}
 	s.proof.Needed = false
 	return nil
-}
-
-// lacks reports whether a row has a missing value that is read.
-func (s *csvSource) lacks(r *dataset.Row) bool {
-	return slices.ContainsFunc(r.Values, math.IsNaN) || slices.ContainsFunc(r.Labels, math.IsNaN) || s.classes && numbers.IsMissing(r.Text)
 }
 
 // parse reads row n from a record, which r has just read.
@@ -310,4 +460,89 @@ func (o *LabelOptions) target(n int) string {
 		return "the label is"
 	}
 	return fmt.Sprintf("%d labels are", n)
+}
+
+// Table is a CSV file as a table of texts, for package inspect: its dialect and its header are known, but not what its
+// columns are.
+type Table struct {
+	s *csvSource
+
+	File   string                // for messages
+	Header bool                  // the first line is a header
+	Width  int                   // columns
+	Marks  numbers.Marks         // in the numbers of the file
+	Proof  numbers.DecimalsProof // what the numbers of a column have to prove about them
+	Notes  []errtext.Text        // how the file is read
+}
+
+// ColumnName returns the name of a column; empty: it has none.
+func (t *Table) ColumnName(column int) string { return dataset.NameAt(t.s.names, column) }
+
+// ColumnFlag returns a column as flags name it: its name, or its number if the name is not enough.
+func (t *Table) ColumnFlag(column int) string { return flagColumn(t.s.names, column) }
+
+// ColumnNames lists columns for messages.
+func (t *Table) ColumnNames(columns ...int) string { return nameList(t.s.names, columns) }
+
+// Each calls f with each record from the first row on, its number, and the file that is being read.
+func (t *Table) Each(f func(n int, record []string, file dataset.Measured) error) error {
+	return t.s.eachRecord(func(n int, record []string, r *csvRecords) error { return f(n, record, r.from) })
+}
+
+// Choose returns what the columns are. After an error it has what was found before.
+func (t *Table) Choose(o *OpenOptions) (Columns, error) {
+	c, err := chooseColumns(t.s.names, t.Width, o)
+	all := Columns{Features: c.features, Labels: c.labels, Numbers: c.numberColumns(o.Labels.Kind == dataset.Class && !o.NoLabels), Used: c.used, RowName: c.rowName}
+	all.Category = make([]bool, t.Width)
+	for i, category := range c.categories {
+		all.Category[i] = category != nil
+	}
+	return all, err
+}
+
+// CheckMarks reads the numbers of columns again if proof says that every mark in them may separate thousands. It returns an
+// error that says so if the file can be read in two ways.
+func (t *Table) CheckMarks(columns []int, proof numbers.DecimalsProof) error {
+	if !proof.Needed || !proof.Doubt {
+		return nil
+	}
+	t.s.columns.features = columns
+	return t.s.checkMarks()
+}
+
+// Fitting returns the ways with which all fields of the columns are numbers that are numbers now. If there is none,
+// conflict names a field that is no number then.
+func (t *Table) Fitting(ways []dataset.Way, columns []int) (fit []dataset.Way, conflict errtext.Text) {
+	return t.s.fitting(ways, columns)
+}
+
+// OpenTable finds the dialect and the header of a CSV file.
+func OpenTable(path string, o *OpenOptions) (*Table, error) {
+	o.Called = cmp.Or(o.Called, CalledOf(path))
+	kind, err := kindOf(path, o)
+	if err != nil {
+		return nil, err
+	}
+	given := *o
+	given.set.tabs = kind.tabs
+	s := &csvSource{path: path, encoding: o.Encoding, info: dataset.Info{File: o.Called}}
+	in, closer, err := openText(path, o.Encoding)
+	if err != nil {
+		return nil, pathError(s.info.File, err)
+	}
+	first, err := s.begin(in, &given)
+	closer.Close()
+	if err != nil {
+		return nil, err
+	}
+	s.columns = csvColumns{width: len(first), value: -1, rowName: -1, group: -1}
+	return &Table{s, s.info.File, s.header, len(first), s.dialect.marks, s.proof, s.notes()}, nil
+}
+
+// Columns says what the columns of a table are if they are read with some options.
+type Columns struct {
+	Features, Labels []int
+	Numbers          []int  // from which numbers are read: features, labels, exact numbers and intervals
+	Category, Used   []bool // by column: it is a category; an option or its name says what it is
+	RowName          int    // the column with the names of the rows; -1: none
 }

@@ -179,7 +179,7 @@ func TestDefaultTarget(t *testing.T) {
 		{"Age,p,q\n5,1,0\n6,2,3\n", age, 0, `the age is read from column 0, "Age"`},
 		{"p,label_kind,q\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, 1, `"label_kind"`},
 		{"p,class,target\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, -1, `but several have a usual name ("class" and "target"): name the label column with --label-columns`},
-		{"x,y,label\n5,a,0\n6,b,3\n", LabelOptions{Kind: dataset.Class}, -1, `but several have a usual name ("y" and "label"): name the label column with --label-columns`},
+		{"x,y,label\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, 2, `column 2, "label"`},
 		{"p,label,Label\n5,1,0\n6,2,3\n", LabelOptions{Kind: dataset.Class}, -1, `but several have a usual name ("label" and "Label")`},
 		{"p,q,species\n5,1,a\n6,2,b\n", LabelOptions{Kind: dataset.Class}, -1, "but no column is called class, label, target or y: name the label column with --label-columns; the columns are p, q, species"},
 		{"5,1,a\n6,2,b\n", LabelOptions{Kind: dataset.Class}, -1, "the file has no header: name columns by their numbers"},

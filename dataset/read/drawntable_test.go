@@ -91,7 +91,7 @@ func drawCounts(r *rapid.T, rows int) (all [][]float64) {
 
 // drawText draws a text of any letters, which begins and ends with none that is a blank, and is no number.
 func drawText(r *rapid.T) string {
-	text := rapid.StringOfN(rapid.Rune().Filter(func(c rune) bool { return unicode.IsGraphic(c) && c <= 0xffff }), 0, 8, 60).Draw(r, "text")
+	text := rapid.StringOfN(rapid.Rune().Filter(func(c rune) bool { return unicode.IsGraphic(c) && c <= 0xffff && c != unicode.ReplacementChar }), 0, 8, 60).Draw(r, "text")
 	return "t" + text + "."
 }
 

@@ -52,9 +52,9 @@ func TestNoText(t *testing.T) {
 		"\xd0\xcf\x11\xe0...":     "spreadsheet (.xls)",
 		"a\x00,\x00b\x00":         "UTF-16 without a byte order mark",
 		"\xff\xfe\x00\x00a":       "UTF-32",
-		"\xff\xfea":               "the UTF-16 text is damaged",
-		"\xfe\xff\xd8\x00\x00a":   "the UTF-16 text is damaged",
-		"\xfe\xff\xdc\x00\x00a,b": "the UTF-16 text is damaged",
+		"\xff\xfea":               "the bytes of this line are not valid text in utf-16",
+		"\xfe\xff\xd8\x00\x00a":   "the bytes of this line are not valid text in utf-16",
+		"\xfe\xff\xdc\x00\x00a,b": "the bytes of this line are not valid text in utf-16",
 	} {
 		_, err := OpenFile(t, "a.csv", content, OpenOptions{NoLabels: true})
 		datasettest.MustContain(t, err, "a.csv", says)
@@ -153,7 +153,7 @@ func TestReadText(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = ReadText(datasettest.WriteFile(t, "n.json", "\xff\xfea"))
-	datasettest.MustContain(t, err, "n.json", "the UTF-16 text is damaged")
+	datasettest.MustContain(t, err, "n.json", "the bytes of this line are not valid text in utf-16")
 	if text, err := ReadText(datasettest.WriteFile(t, "n.json", "")); err != nil || len(text) != 0 {
 		t.Errorf("%q, %v", text, err)
 	}

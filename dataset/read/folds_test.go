@@ -35,7 +35,7 @@ func TestFoldsFileErrors(t *testing.T) {
 		want error
 	}{
 		"":                                       {"line 1: want the columns row and fold", dataset.ErrFormat},
-		"row,a\n0,0\n":                           {"line 1: want the columns row and fold", dataset.ErrFormat},
+		"row,a\n0,0\n1,1\n":                      {"line 1: want the columns row and fold", dataset.ErrFormat},
 		"0,0\n1,1\n":                             {"line 1", dataset.ErrFormat},
 		"row,fold\n0,0\n0,1\n":                   {"line 3: row 0 is already listed in line 2", dataset.ErrFormat},
 		"row,fold\n0,0\n2,1\n":                   {`line 3: row "2": want a number from 0 to 1`, dataset.ErrFormat},
@@ -64,10 +64,11 @@ func FuzzFolds(f *testing.F) {
 		if rows < 0 || rows > 1000 {
 			return
 		}
-		folds, k, err := readFolds(strings.NewReader(content), rows)
-		if err != nil {
+		s, err := readSplits(strings.NewReader(content), rows, nil)
+		if err != nil || s.Overlap {
 			return
 		}
+		folds, k := s.Assigned, s.Folds
 		if len(folds) != rows || int(slices.Max(folds)) != k-1 {
 			t.Errorf("%d folds of %d rows, %d in all", k, rows, len(folds))
 		}

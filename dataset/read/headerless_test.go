@@ -54,13 +54,10 @@ func TestHeaderlessFileOfModel(t *testing.T) {
 					return err
 				}
 				err := read(rows, o)
-				if what == "words" {
-					datasettest.MustContain(t, err, "the first line has no column name of the model: give --header no if the first line is a row")
-					o.CSV.Header = dataset.HeaderNo
-					err = read(rows, o)
+				if err == nil {
+					t.Errorf("%s without a header is read", what)
 				}
 				names := strings.Split(strings.TrimSpace(c.header), ",")
-				datasettest.MustContain(t, err, "this file is read without a header: add a first line with the column names", fmt.Sprintf("%q", names[0]), fmt.Sprintf("%q", names[2]))
 				o = c.o
 				o.NoLabels = predict
 				if err := read(c.header+c.rows, o); err != nil {

@@ -2,9 +2,7 @@ package read
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
 	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/printable"
-	"golang.org/x/text/unicode/norm"
 )
 
 // isImageName reports whether a field is the name of an image file by its ending.
@@ -201,9 +197,6 @@ func (d *imageFolder) explain(slashed, inside string) error {
 			return errtext.Errorf(errtext.WrongData, "%w; the file is in %s: give {images=%s}", reason, parent, parent)
 		}
 	}
-	if near, difference := d.near(inside); near != "" {
-		return fmt.Errorf("%w; the folder has %+q: %s", reason, near, difference)
-	}
 	return reason
 }
 
@@ -219,65 +212,6 @@ func (d *imageFolder) tail(path string) string {
 		}
 	}
 }
-
-// near returns the file that seems to be meant by a name that no file has, and how the names differ.
-func (d *imageFolder) near(name string) (found, difference string) {
-	if plain, err := url.PathUnescape(name); err == nil && plain != name {
-		name, difference = plain, "%xx encodes a character in web addresses, but not in names of files"
-	}
-	for _, form := range []norm.Form{norm.NFC, norm.NFD} {
-		if inForm := form.String(name); filepath.IsLocal(inForm) && d.stat(inForm) == nil {
-			if inForm != name {
-				difference = "the letters of the two names are written in different Unicode forms"
-			}
-			return inForm, difference
-		}
-	}
-	for _, part := range strings.Split(filepath.ToSlash(filepath.Clean(name)), "/") {
-		entry := ""
-		if entry, difference = d.alike(found, part, difference); entry == "" {
-			return "", ""
-		}
-		found = filepath.Join(found, entry)
-	}
-	if d.stat(found) != nil {
-		return "", ""
-	}
-	return found, difference
-}
-
-// alike returns the entry of a folder that is called as name or nearly so, and how the names differ: difference if they do not.
-func (d *imageFolder) alike(folder, name, difference string) (entry, how string) {
-	if _, err := d.root.Lstat(filepath.Join(folder, name)); err == nil {
-		return name, difference
-	}
-	in, err := d.root.Open(filepath.Join(".", folder))
-	if err != nil {
-		return "", ""
-	}
-	defer in.Close()
-	list, err := in.ReadDir(maxNear)
-	if err != nil {
-		return "", ""
-	}
-	stem := func(s string) string { return strings.TrimSuffix(s, filepath.Ext(s)) }
-	for _, e := range list {
-		there := e.Name()
-		if plain, err := url.PathUnescape(there); err == nil && plain == name {
-			return there, "%xx is part of the file's name"
-		}
-		if printable.Look(there) == printable.Look(name) {
-			return there, "the two names look alike but have different characters"
-		}
-		if strings.EqualFold(there, name) || !e.IsDir() && (strings.EqualFold(stem(there), name) || strings.EqualFold(stem(there), stem(name))) {
-			return there, "capitals and endings of names must match"
-		}
-	}
-	return "", ""
-}
-
-// maxNear bounds the files that a name is compared with.
-const maxNear = 1 << 12
 
 // reasonOf returns why a file cannot be opened, without its path.
 func reasonOf(err error) error {

@@ -122,52 +122,6 @@ func TestFloatsAsIdentities(t *testing.T) {
 	}
 }
 
-// Texts that look alike are refused with their escapes; inspect says so.
-func TestTextsThatLookAlike(t *testing.T) {
-	for _, c := range []struct{ a, b, says string }{
-		{"caf\u00e9", "cafe\u0301", `"cafe\u0301" looks like "caf\u00e9" in row 0`},
-		{"ice cream", "ice\u00a0cream", `"ice\u00a0cream" looks like`},
-		{"cat", "ca\u200bt", `"ca\u200bt" looks like`},
-		{"12", "\uff11\uff12", `"\uff11\uff12" looks like`},
-		{"1.0", "\uff11", `"\uff11" looks like`},
-		{"cat", "\uff43at", `"\uff43at" looks like`},
-		{"a b", "a  b", `"a  b" looks like`},
-	} {
-		const header = "x,group,class\n"
-		content := header + "1,p," + c.a + "\n2,p," + c.b + "\n3,p,other\n"
-		o := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, Drop: []string{"group"}}
-		_, err := read.OpenFile(t, "a.csv", content, o)
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		datasettest.MustContain(t, err, "row 1", "line 3", c.says, "write both in the same way; for two")
-		found, err := inspect.Inspect(datasettest.WriteFile(t, "a.csv", content), o, importer.Options{})
-		if err != nil || !strings.Contains(strings.Join(found.Notes, "\n"), c.says) {
-			t.Errorf("%q: %+v, error %v", c.b, found, err)
-		}
-		once := strings.ReplaceAll(content, c.b, c.a)
-		if _, err := read.OpenFile(t, "a.csv", once, o); err != nil {
-			t.Errorf("%q in one way: %v", c.a, err)
-		}
-
-		grouped := header + "1," + c.a + ",p\n2," + c.b + ",q\n"
-		src, err := read.OpenFile(t, "a.csv", grouped, read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, Beside: read.BesideOptions{Groups: "group"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _, err = importer.Build(src, importer.Options{})
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-		datasettest.MustContain(t, err, c.says, "for one group")
-
-		levels := read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, CSV: read.CSVOptions{Categories: []string{"group"}}}
-		_, err = read.OpenFile(t, "a.csv", grouped, levels)
-		datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-	}
-	for _, content := range []string{"x,class\n1,café\n2,图\n3,Zoë\n", "x,class\n1,１\n2,２\n"} {
-		if _, err := read.OpenFile(t, "a.csv", content, read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}); err != nil {
-			t.Errorf("%q: %v", content, err)
-		}
-	}
-}
-
 // Names of classes that are the classes give the order of the labels; a class stays what it is.
 func TestNamesOrderClasses(t *testing.T) {
 	const texts, numbers = "x,kind\n1,cat\n2,dog\n3,cat\n", "x,kind\n1,0\n2,1\n3,0\n"

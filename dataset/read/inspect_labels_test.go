@@ -17,10 +17,8 @@ import (
 	"github.com/coppice-ldl/coppice/internal/errtext"
 )
 
-// Advice about columns of a file works if it is followed: a total among the labels, a column without a value, percent signs, and a
-// text whose name begins as labels do.
+// Advice about columns of a file works if it is followed: a column without a value, and a text whose name begins as labels do.
 func TestAdviceOfColumns(t *testing.T) {
-	const totals = "a,label_x,label_y,label_total\n1,3,4,7\n2,1,1,2\n3,2,3,5\n"
 	for _, c := range []struct {
 		content string
 		o       read.OpenOptions
@@ -28,12 +26,7 @@ func TestAdviceOfColumns(t *testing.T) {
 		says    string
 		drop    string // empty: nothing to try
 	}{
-		{totals, read.OpenOptions{}, importer.Checks{}, `label "total" is the sum of the other labels in this sample and seems to be a total: --drop label_total leaves it out`, "label_total"},
-		{strings.ReplaceAll(totals, "total", "count"), read.OpenOptions{}, importer.Checks{}, "--drop label_count leaves", "label_count"},
-		{totals, read.OpenOptions{Labels: read.LabelOptions{Columns: []string{"1:3"}}}, importer.Checks{}, "list all other label columns in --label-columns", ""},
 		{"a,b,empty,label_x,label_y\n1,2,,.5,.5\n2,3,NA,.25,.75\n", read.OpenOptions{}, importer.Checks{}, "the column has no values; --drop empty leaves it out", "empty"},
-		{"a,b,label_x,label_y\n1,42%,.5,.5\n2,13%,.25,.75\n", read.OpenOptions{}, importer.Checks{}, `"42%" is not a number, because it has a percent sign (%); write 42`, "b"},
-		{"a,b,label_x,label_y\n1,4,50%,50%\n2,3,25%,75%\n", read.OpenOptions{}, importer.Checks{}, `"50%" is not a number, because it has a percent sign (%); write 50`, ""},
 		{"a,label_x,label_y,label_source\n1,.5,.5,web\n2,.25,.75,paper\n", read.OpenOptions{}, importer.Checks{}, "--drop label_source leaves the column out if it is not a label, --label-columns lists the labels", "label_source"},
 	} {
 		built := func(o read.OpenOptions, checks importer.Checks) error {
@@ -52,31 +45,8 @@ func TestAdviceOfColumns(t *testing.T) {
 			continue
 		}
 		c.o.Drop = []string{c.drop}
-		if err := built(c.o, importer.Checks{Normalize: strings.HasPrefix(c.content, "a,label_x,label_y,label_total") || c.drop == "label_count"}); err != nil {
+		if err := built(c.o, c.checks); err != nil {
 			t.Errorf("--drop %s: %v", c.drop, err)
-		}
-	}
-	for _, content := range []string{totals, "a,label_x,label_y,label_z\n1,3,4,7\n2,1,1,3\n"} {
-		src, err := read.OpenFile(t, "a.csv", content, read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var warned []string
-		if _, _, err := importer.Build(src, importer.Options{Warn: func(s errtext.Text) { warned = append(warned, s.String()) }}); err != nil {
-			t.Fatal(err)
-		}
-		for _, kind := range []dataset.LabelKind{dataset.Counts, dataset.Distributions} {
-			found, err := inspect.Inspect(datasettest.WriteFile(t, "a.csv", content), read.OpenOptions{Labels: read.LabelOptions{Kind: kind}}, importer.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			all := strings.Join(found.Warnings, "\n")
-			if said := strings.Contains(all, "is the sum of the other labels in every sample"); said != (content == totals) || said && strings.Contains(all, "--normalize") {
-				t.Errorf("%q as %q: warnings %s", content, kind, all)
-			}
-		}
-		if said := strings.Contains(strings.Join(warned, "\n"), "is the sum of the other labels in every sample"); said != (content == totals) {
-			t.Errorf("%q: warned %q", content, warned)
 		}
 	}
 }
@@ -106,10 +76,10 @@ func TestRoundedFeatures(t *testing.T) {
 		{"rounding", func(i int) string { return []string{"0.3", "0.30000000000000004"}[i%2] }, ""},
 		{"exact", func(i int) string { return fmt.Sprint(16777216 + 2*i) }, ""},
 		{"constant", func(i int) string { return "1700000000" }, ""},
-		{"p-values of a screen", func(i int) string { return fmt.Sprintf("%de-%d", i+1, 50+i%7) }, `in float32, 59 different values of feature "epoch", from 7e-56 to 5.7e-49, would be 0; write the feature in another unit`},
-		{"one of them", func(i int) string { return []string{"0.5", "-1e-50", "0"}[i%3] }, `in float32, 1 different value of feature "epoch", from -1e-50 to -1e-50, would be 0`},
-		{"among larger ones", func(i int) string { return fmt.Sprintf("1e-%d", i+1) }, `in float32, 23 different values of feature "epoch", from 1e-60 to 1e-38, would be 9 numbers`},
-		{"almost 0", func(i int) string { return fmt.Sprintf("1.%de-44", i) }, `different values of feature "epoch", from 1e-44 to 1.9e-44, would be`},
+		{"p-values of a screen", func(i int) string { return fmt.Sprintf("%de-%d", i+1, 50+i%7) }, `59 different values of feature "epoch", from 7e-56 to 5.7e-49, are rounded to 1 number in float32; write the feature in another unit`},
+		{"one of them", func(i int) string { return []string{"0.5", "-1e-50", "0"}[i%3] }, `3 different values of feature "epoch", from -1e-50 to 0.5, are rounded to 2 numbers in float32`},
+		{"among larger ones", func(i int) string { return fmt.Sprintf("1e-%d", i+1) }, `values of feature "epoch", from 1e-60 to 0.1, are rounded to`},
+		{"almost 0", func(i int) string { return fmt.Sprintf("1.%de-44", i) }, `different values of feature "epoch", from 1e-44 to 1.9e-44, are rounded to`},
 		{"near 0, told apart", func(i int) string { return fmt.Sprintf("%de-40", i) }, ""},
 	} {
 		content := file(c.value)
@@ -265,38 +235,6 @@ func TestLibsvmNumbersOfClasses(t *testing.T) {
 	datasettest.MustContain(t, err, "--normalize")
 }
 
-// The command that inspect prints for counts, or for degrees, leaves a total of the labels out.
-func TestInspectLeavesTotalOut(t *testing.T) {
-	for _, scale := range []int{1, 100} {
-		for _, kind := range []dataset.LabelKind{dataset.Distributions, dataset.Counts} {
-			content := "a,label_x,label_all,label_y\n"
-			for i := range 12 {
-				x, y := i%4, i*7%6+1
-				if scale > 1 { // degrees
-					y = scale - x
-				}
-				content += fmt.Sprintf("%d,%v,%v,%v\n", i*5%7, float64(x)/float64(scale), float64(x+y)/float64(scale), float64(y)/float64(scale))
-			}
-			path := datasettest.WriteFile(t, "a.csv", content)
-			found, err := inspect.Inspect(path, read.OpenOptions{Labels: read.LabelOptions{Kind: kind}}, importer.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := found.Readings[0]
-			if r.Refused != "" || r.Labels != 2 || r.Features != 1 || !strings.Contains(inspect.FlagText(r.Flags), "--drop label_all") || found.Columns[2].Role != inspect.RoleTotal {
-				t.Errorf("%d, %q: %+v; %+v", scale, kind, r, found.Columns[2])
-			}
-			o, io, err := inspect.Apply(r.Way, read.OpenOptions{Labels: read.LabelOptions{Kind: kind}}, importer.Options{})
-			if err == nil {
-				err = read.Built(t, "a.csv", content, o, io.Checks)
-			}
-			if err != nil {
-				t.Errorf("%d, %q: %v", scale, kind, err)
-			}
-		}
-	}
-}
-
 // TestRangeAgainstNames: names that contradict the range are refused, and what the error advises reads the file.
 func TestRangeAgainstNames(t *testing.T) {
 	for _, c := range []struct {
@@ -306,7 +244,6 @@ func TestRangeAgainstNames(t *testing.T) {
 	}{
 		{[]string{"label_5", "label_6", "label_7"}, []string{"called 5 to 7", "--range 1:3", "--range 5:7"}, 1},
 		{[]string{"label_2", "label_0", "label_1"}, []string{"--range 0:2"}, 1},
-		{[]string{"label_30", "label_20", "label_10"}, []string{"--label-columns label_10,label_20,label_30", "--label-columns label_30,label_20,label_10"}, 2},
 	} {
 		path, o := datasettest.WriteFile(t, "x.csv", read.OneHot(c.names...)), read.OpenOptions{Labels: read.LabelOptions{Ordered: true, Low: 1, High: 3}}
 		_, err := read.Open(path, o)
@@ -328,71 +265,6 @@ func TestRangeAgainstNames(t *testing.T) {
 		found, err := inspect.Inspect(path, o, importer.Options{})
 		if err != nil || found.Refused == "" || !slices.ContainsFunc(found.Readings, func(r inspect.TriedReading) bool { return r.Refused == "" }) {
 			t.Errorf("%q: inspected as %+v, %v", c.names, found, err)
-		}
-	}
-}
-
-// A row of sums or means at the end of a table is refused with its line, however it is called, in whatever column that stands and
-// whatever else is wrong with it. Without that line the file is read, and so it is with another word.
-func TestTotalRowIsNamed(t *testing.T) {
-	const named = "name,a,b,label_x,label_y\np,1,2.5,.5,.5\nq,3,4.25,1,0\nr,8,1.5,0,1\n"
-	drop := read.OpenOptions{Missing: dataset.Missing{Drop: true}}
-	for _, c := range []struct {
-		table, total string
-		o            read.OpenOptions
-		checks       importer.Checks
-		says         string
-	}{
-		{named, "Total,12,8.25,1.5,1.5", read.OpenOptions{}, importer.Checks{}, "sums of the rows above in 4 columns"},
-		{named, "Grand total,12,8.25,1.5,1.5", read.OpenOptions{}, importer.Checks{Normalize: true}, "sums"},
-		{named, "TOTAL:,12,8.25,,", read.OpenOptions{}, importer.Checks{}, "sums of the rows above in 2 columns"},
-		{named, "Summe (n = 3),12,8.2,,", read.OpenOptions{}, importer.Checks{}, "sums"},
-		{named, "Σ,12,8.25,,", read.OpenOptions{}, importer.Checks{}, "sums"},
-		{named, "mean,4,2.75,.5,.5", read.OpenOptions{}, importer.Checks{}, "means of the rows above in 4 columns"},
-		{named, "Average,4.0,2.8,.5,.5", read.OpenOptions{}, importer.Checks{}, "means"},
-		{named, "Total,12,,1.5,1.5", read.OpenOptions{Missing: dataset.Missing{Fill: true}}, importer.Checks{Normalize: true}, "sums"},
-		{named, "Total,12,8.25,1.5,1.5\nMean,4,2.75,.5,.5", read.OpenOptions{}, importer.Checks{}, "sums"},
-		{named, "Total,12,8.25,1.5,1.5", read.OpenOptions{Drop: []string{"name"}}, importer.Checks{Normalize: true}, "sums"},
-		{"a,b,label_x,label_y\n1,2,.5,.5\n3,4,1,0\n8,1,0,1\n", "Total,7,1.5,1.5", read.OpenOptions{}, importer.Checks{}, "sums"},
-		{"a,class\n1,p\n3,q\n8,p\n", "12,Total", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}}, importer.Checks{}, "sums of the rows above in 1 column"},
-		{"id,a,b,class\n1,2,3,p\n2,4,3,q\n3,6,3,p\n", "Total,12,9,", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Class}, CSV: read.CSVOptions{RowNames: "id"}}, importer.Checks{}, "sums"},
-		{"id,a,label_x,label_y\nu,2,3,1\nv,4,3,2\nw,6,3,0\n", "Total,,9,3", read.OpenOptions{Labels: read.LabelOptions{Kind: dataset.Counts}, CSV: read.CSVOptions{RowNames: "id"}}, importer.Checks{}, "sums"},
-		{"name;a;b;label_x;label_y\np;1;2,5;0,5;0,5\nq;3;4,25;1;0\nr;8;1,5;0;1\n", "Total;12;8,25;1,5;1,5", read.OpenOptions{}, importer.Checks{}, "sums"},
-	} {
-		lines := strings.Count(c.table, "\n")
-		err := read.Built(t, "a.csv", c.table+c.total+"\n", c.o, c.checks)
-		datasettest.MustContain(t, err, fmt.Sprintf("line %d)", lines+1), "begins a row that has the "+c.says, "delete the line")
-		if !errors.Is(err, dataset.ErrAmbiguous) {
-			t.Errorf("%s: %v is not ErrAmbiguous", c.total, err)
-		}
-		if err := read.Built(t, "a.csv", c.table, c.o, c.checks); err != nil {
-			t.Errorf("without %s: %v", c.total, err)
-		}
-		found, err := inspect.Inspect(datasettest.WriteFile(t, "a.csv", c.table+c.total+"\n"), c.o, importer.Options{})
-		if err != nil || !strings.Contains(found.Refused, "begins a row that has") {
-			t.Errorf("%s: inspect: %v, refused %q", c.total, err, found.Refused)
-		}
-		for _, r := range found.Readings {
-			if r.Refused == "" {
-				t.Errorf("%s: inspect proposes %v", c.total, r.Flags)
-			}
-		}
-	}
-	if err := read.Built(t, "a.csv", named+"sample 4,12,8.25,1,0\n", read.OpenOptions{}, importer.Checks{}); err != nil {
-		t.Errorf("another word: %v", err)
-	}
-	if err := read.Built(t, "a.csv", named+"Total,12,8.25,,\n", drop, importer.Checks{}); err != nil {
-		t.Errorf("a missing value leaves it out: %v", err)
-	}
-	for content, o := range map[string]read.OpenOptions{ // rows as the others
-		named + "Total,5,8.25,1,0\n":                                   {},
-		named + "Total,13,9,.5,.5\n":                                   {},
-		"Total,12,8.25,1,0\n" + named[25:]:                             {CSV: read.CSVOptions{Header: dataset.HeaderNo, RowNames: "0"}, Labels: read.LabelOptions{Columns: []string{"3:4"}}},
-		named + "Total,12,8.25,1,0\ns,1,2,1,0\n":                       {},
-		"size,a,class\n1,3,good\n2,4,average\n3,2,good\n2,3,average\n": {Labels: read.LabelOptions{Kind: dataset.Class}},
-	} {
-		if err := read.Built(t, "a.csv", content, o, importer.Checks{}); err != nil {
-			t.Errorf("%q: %v", content, err)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,9 +189,9 @@ func checkSingle(src dataset.Source) error {
 	return dataset.Errorf(dataset.ErrFormat, "%s%s", dataset.Prefix(info.File), label.Single(&info))
 }
 
-// withScale returns p with its labels in the order of the numbers in their names, if these are the numbers of the
+// withScale returns p with its labels in the order of the numbers that are their names, if these are the numbers of the
 // scale that o asks for. A note says that the order changed, or which numbers labels with other names are. Names that
-// are other whole numbers are refused if they contradict the scale or do not ascend.
+// are consecutive whole numbers of another scale are refused.
 func withScale(p *pipeline, l *LabelOptions) (*pipeline, error) {
 	info := p.info
 	if info.Labels != l.High-l.Low+1 {
@@ -204,7 +203,7 @@ func withScale(p *pipeline, l *LabelOptions) (*pipeline, error) {
 		}
 		return p, nil
 	}
-	numbers, plain := namedNumbers(info.LabelNames)
+	numbers := numberNames(info.LabelNames)
 	order, low, consecutive := numberOrder(numbers)
 	switch {
 	case consecutive && low == l.Low && slices.IsSorted(order):
@@ -227,52 +226,27 @@ func withScale(p *pipeline, l *LabelOptions) (*pipeline, error) {
 				return nil
 			}
 		}), info), nil
-	case consecutive && plain:
+	case consecutive:
 		is := fmt.Sprintf("%d:%d", low, low+info.Labels-1)
 		return nil, pathError(info.File, dataset.WithKind(&dataset.WaysError{
 			Text: errtext.Sprintf("labels are called %d to %d, but {range=%d:%d} gives them other numbers: {range=%s} uses the numbers in the names; to use {range=%[3]d:%d}, rename the labels",
 				low, low+info.Labels-1, l.Low, l.High, is),
 			Ways: []dataset.Way{oneWay("--range", is, "labels are the numbers %s", is)},
 		}, dataset.ErrAmbiguous))
-	case plain && !slices.IsSorted(order) && !info.LabelsListed && len(info.LabelFlags) == info.Labels:
-		stand, ascend := dataset.ListFlag("--label-columns", info.LabelFlags...), dataset.ListFlag("--label-columns", inOrder(info.LabelFlags, order)...)
-		return nil, pathError(info.File, &dataset.WaysError{
-			Text: errtext.Sprintf("{range=%[2]d:%[3]d} needs ordered labels, but the labels (%[1]s) do not ascend: %[4]s reads them in ascending order, %[5]s in the order of the file",
-				dataset.ListSome(info.LabelNames), l.Low, l.High, dataset.Option{Name: "label-columns", Value: ascend.Value}, dataset.Option{Name: "label-columns", Value: stand.Value}),
-			Ways: []dataset.Way{{What: "labels in ascending order", Flags: []dataset.Flag{ascend}}, {What: "labels in the order of the file", Flags: []dataset.Flag{stand}}},
-		})
 	}
 	return withNote(p, errtext.Sprintf("the labels, %s, have the numbers %d to %d of {range}, in this order; their names are other numbers", dataset.ListSome(info.LabelNames), l.Low, l.High)), nil
 }
 
-// numberInName matches a name with one number in it.
-var numberInName = regexp.MustCompile(`^(\D*)(\d{1,9})\D*$`)
-
-// namedNumbers reads a whole number from each name; nil: one has none, or what comes before it differs. plain: the names
-// are nothing but numbers.
-func namedNumbers(names []string) (numbers []int, plain bool) {
+// numberNames reads names that are whole numbers; nil: one is none.
+func numberNames(names []string) (numbers []int) {
 	for _, name := range names {
 		n, err := wholeNumber(name)
 		if err != nil {
-			break
+			return nil
 		}
 		numbers = append(numbers, n)
 	}
-	if len(numbers) == len(names) {
-		return numbers, true
-	}
-	numbers = nil
-	before := ""
-	for i, name := range names {
-		m := numberInName.FindStringSubmatch(strings.TrimSpace(name))
-		if m == nil || i > 0 && m[1] != before {
-			return nil, false
-		}
-		before = m[1]
-		n, _ := strconv.Atoi(m[2]) // of nine digits at most
-		numbers = append(numbers, n)
-	}
-	return numbers, false
+	return numbers
 }
 
 // numberOrder returns the places of numbers in ascending order, the least one, and whether they are consecutive.
@@ -394,7 +368,6 @@ func numbered(names, found []string, base int, all bool) (called, classes []stri
 func distinctClasses(src dataset.Source) (classes, notes []string, err error) {
 	info := src.Info()
 	seen := identity.NewSet(info.File, "class")
-	first, rows := "", 0
 	err = src.Scan(func(r *dataset.Row) error {
 		if r.LeftOut {
 			return nil
@@ -403,14 +376,11 @@ func distinctClasses(src dataset.Source) (classes, notes []string, err error) {
 			return missingClass(&info, r)
 		}
 		class := strings.TrimSpace(r.Text)
-		if rows++; !seen.Add(class, r) {
+		if !seen.Add(class, r) {
 			return nil
 		}
 		if err := dataset.CheckName(class); err != nil {
 			return dataset.RowErrorf(info.File, r.Number, "the class of the sample %v", err)
-		}
-		if rows == 1 {
-			first = strings.Clone(class)
 		}
 		if len(seen.Texts) > dataset.MaxLabels {
 			return dataset.RowErrorf(info.File, r.Number, "the file has more than %d classes", dataset.MaxLabels)
@@ -419,9 +389,6 @@ func distinctClasses(src dataset.Source) (classes, notes []string, err error) {
 	})
 	if err != nil {
 		return nil, nil, err
-	}
-	if info.Unsure && rows >= featurestats.MinRows && seen.Texts[first].Rows == 1 {
-		return nil, nil, pathError(info.File, headerError(fmt.Sprintf("the first line has numbers and the class %.100q, which occurs in no other row", first)))
 	}
 	found, merged, err := seen.Resolve()
 	if err != nil {

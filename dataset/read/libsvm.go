@@ -339,7 +339,7 @@ func (s *libsvmSource) number(field string, row int, what dataset.ValueOf) (v fl
 	case reason == "" && v == v: // most values
 		return v, ""
 	case !numbers.IsMissing(field):
-		return v, reason + numbers.Marks{}.Spelling(field)
+		return v, reason
 	case s.missing.Refuses():
 		return 0, errtext.Sprintf("%.40q is a missing value%s", field, s.missing.Hint(what))
 	}

@@ -258,14 +258,8 @@ func (o *OpenOptions) chooseAsTrained() {
 	}
 }
 
-// overrides says that flags override the options of a model's file.
-const overrides errtext.Text = "options that are given override these"
-
-// note lists the options that come from the model's file, and then the advice. It is empty if there are no such options.
-func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
-	if o.set.taken == nil {
-		return ""
-	}
+// note lists the options that come from the model's file. It is empty if there are no such options.
+func (o *OpenOptions) note() errtext.Text {
 	var all []errtext.Text
 	for _, option := range *o.set.taken {
 		all = append(all, option.Text())
@@ -273,40 +267,7 @@ func (o *OpenOptions) note(advice errtext.Text) errtext.Text {
 	if len(all) == 0 {
 		return ""
 	}
-	return errtext.Sprintf("read with the options of the training file: %s (%s)", errtext.Join(all, " "), advice)
-}
-
-// remedy is the end of an error. It says which options the training file has decided, and that options of the call override
-// them. It is empty if the training file has decided none.
-func (o *OpenOptions) remedy() errtext.Text {
-	if o.set.taken == nil {
-		return ""
-	}
-	var ways []errtext.Text
-	way := func(format string, args ...any) { ways = append(ways, errtext.Sprintf(format, args...)) }
-	for _, option := range *o.set.taken {
-		point := option.Value == "."
-		switch option.Name {
-		case "encoding":
-			if option.Value != "utf-8" {
-				way("{encoding=utf-8} if the file is UTF-8")
-			}
-		case "delimiter":
-			way("{delimiter} with the separator between the columns of this file")
-		case "decimal":
-			way("{decimal=%s} if the decimal separator is %s", map[bool]string{true: ",", false: "."}[point], map[bool]string{true: "a comma", false: "a point"}[point])
-		case "thousands":
-			if point || option.Value == "," {
-				way("{decimal=%s} if the decimal separator is %s", option.Value, map[bool]string{true: "a point", false: "a comma"}[point])
-			}
-		case "header":
-			way("{header=%s} if the first line is %s", map[bool]string{true: "no", false: "yes"}[option.Value == "yes"], map[bool]string{true: "a row", false: "a header"}[option.Value == "yes"])
-		}
-	}
-	if len(ways) == 0 {
-		return o.note(overrides)
-	}
-	return o.note(errtext.Sprintf("%s; %s", errtext.Join(slices.Compact(ways), ", "), overrides))
+	return errtext.Sprintf("read with the options of the training file: %s (options that are given override these)", errtext.Join(all, " "))
 }
 
 // withNote returns p with a note about how it was read, unless that is empty.

@@ -10,11 +10,9 @@ import (
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/matfile"
-	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// openMAT reads a MATLAB v5 file to its end, since it stores columns.
+// openMAT reads a MATLAB v5 file to its end, since it stores columns, and opens its variables as the arrays of an archive.
 func openMAT(path string, o *OpenOptions) (dataset.Source, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -26,11 +24,7 @@ func openMAT(path string, o *OpenOptions) (dataset.Source, error) {
 
 // readMAT reads in; path is for messages.
 func readMAT(path string, in io.Reader, o *OpenOptions) (dataset.Source, error) {
-	m := matReader{
-		o: o, features: o.featuresVariable(), wanted: o.labelVariables(),
-		found: map[string]*variable{}, names: map[string][]string{},
-		besides: o.Beside.names(), beside: besideArrays{map[string][]float64{}, map[string]*textColumn{}},
-	}
+	m := matReader{o: o, entries: map[string]*array{}}
 	if err := m.read(in); err != nil {
 		switch {
 		case errors.Is(err, matfile.ErrFormat) || errors.Is(err, matfile.ErrTruncated):
@@ -44,40 +38,23 @@ func readMAT(path string, in io.Reader, o *OpenOptions) (dataset.Source, error) 
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	table, err := newTableSource(path, o, &m)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	for _, name := range o.labelVariables() {
+		// A row vector is as good as a column.
+		if a := m.entries[name]; a != nil && m.rows != 1 && a.head != nil && slices.Equal(a.head.Shape, []int{1, m.rows}) {
+			a.head.Shape = []int{m.rows}
+		}
 	}
-	src, err := withBeside(table, &o.Beside, m.beside, func(name, flag string) error {
-		return m.missing(name, flag, dataset.ErrFormat)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return src, nil
-}
-
-// variable is a matrix that may hold labels, or a text for each row.
-type variable struct {
-	rows, columns int
-	values        []float64 // row-major
-	file          *columnFile
-	texts         *textColumn // of classes, in place of values
+	return newArraySource(path, o, &arrays{m.entries, m.missing, matAdvice, "x.' transposes an array x in MATLAB"})
 }
 
 // matAdvice says how to write a file that is more than a packed file may have.
 const matAdvice = "save the file with -v6, which does not compress"
 
+// matReader collects the variables of a file that o asks for.
 type matReader struct {
 	o        *OpenOptions
-	features string   // the variable with the features
-	wanted   []string // those that may hold the labels
-	seen     []string // arrays that were read
-	table    *table
-	found    map[string]*variable
-	names    map[string][]string
-	besides  []string // those that OpenOptions.Beside names
-	beside   besideArrays
+	entries  map[string]*array
+	rows     int // of the features
 	holds    fileContents
 	readable bool           // the file holds a matrix of numbers
 	object   *matfile.Array // the first that cannot be read, such as a struct; nil: none
@@ -111,43 +88,29 @@ func (m *matReader) readArray(a *matfile.Array) (err error) {
 	} else if m.object == nil && !isText(a) && a.Name != "" {
 		m.object = a
 	}
-	if slices.Contains(matNames, a.Name) || a.Name == m.features || slices.Contains(m.besides, a.Name) || slices.Contains(m.wanted, a.Name) {
-		if slices.Contains(m.seen, a.Name) {
-			return dataset.Errorf(dataset.ErrAmbiguous, "two variables are called %q: write the file with only one of them", a.Name)
-		}
-		m.seen = append(m.seen, a.Name)
+	features, named := a.Name == m.o.featuresVariable(), slices.Contains(matNames, a.Name)
+	beside, label := slices.Contains(m.o.Beside.names(), a.Name), slices.Contains(m.o.labelVariables(), a.Name)
+	if !features && !named && !beside && !label {
+		return nil
 	}
-	switch a.Name {
-	case m.features:
-		if !isMatrix(a) {
-			return matKindError(a, "want numbers", a.Name)
-		}
-		if err := m.o.checkFeatures(a.Columns, matAdvice); err != nil {
-			return err
-		}
-		m.table, err = matFeatures(a)
-		return err
-	case matNames[0], matNames[1], matNames[2]:
-		m.names[a.Name], err = matStrings(m.o, a)
-		return err
+	if m.entries[a.Name] != nil {
+		return dataset.Errorf(dataset.ErrAmbiguous, "two variables are called %q: write the file with only one of them", a.Name)
 	}
-	if slices.Contains(m.besides, a.Name) {
-		err = readMATBeside(m.o, a, m.beside)
-		if v := m.beside.numbers[a.Name]; err == nil && v != nil && slices.Contains(m.wanted, a.Name) {
-			m.found[a.Name] = &variable{rows: len(v), columns: 1, values: v}
-		}
-		if v := m.beside.texts[a.Name]; err == nil && v != nil && slices.Contains(m.wanted, a.Name) && m.o.Labels.Kind == dataset.Class {
-			m.found[a.Name] = &variable{rows: len(v.rows), columns: 1, texts: v}
-		}
-		return err
+	var v *array
+	switch {
+	case features:
+		err = m.readFeatures(a)
+	case named:
+		v, err = matTexts(m.o, a)
+	case beside:
+		v, err = readMATBeside(m.o, a)
+	default:
+		v, err = matLabels(m.o, a)
 	}
-	for _, name := range m.wanted {
-		if a.Name == name {
-			m.found[name], err = matLabels(m.o, a)
-			return err
-		}
+	if v != nil {
+		m.entries[a.Name] = v
 	}
-	return nil
+	return err
 }
 
 // matNames are the variables with names.
@@ -183,22 +146,9 @@ func matKindError(a *matfile.Array, expected, result string) error {
 // matObjects says for classes of MATLAB what makes an array that can be read of a variable %[1]s; %[2]s is how that
 // is called.
 var matObjects = map[string]string{
-	"table":           "%[2]s = table2array(%[1]s) extracts its numbers, or writetable(%[1]s, '%[1]s.csv') a CSV file",
-	"timetable":       "%[2]s = %[1]s.Variables extracts its numbers, or writetimetable(%[1]s, '%[1]s.csv') a CSV file",
-	"dataset":         "%[2]s = double(%[1]s) extracts its numbers, or export(%[1]s, 'File', '%[1]s.csv', 'Delimiter', ',') a CSV file",
-	"string":          "%[2]s = cellstr(%[1]s) converts it to texts, or %[2]s = double(%[1]s) to numbers",
-	"categorical":     "%[2]s = cellstr(%[1]s) converts its categories to texts",
-	"nominal":         "%[2]s = cellstr(%[1]s) converts its categories to texts",
-	"ordinal":         "%[2]s = cellstr(%[1]s) converts its categories to texts",
-	"datetime":        "%[2]s = days(%[1]s - min(%[1]s)) converts it to numbers, or %[2]s = cellstr(string(%[1]s)) to texts",
-	"duration":        "%[2]s = seconds(%[1]s) converts it to numbers",
-	"containers.Map":  "%[2]s = values(%[1]s) converts it to a cell array",
-	"dictionary":      "%[2]s = values(%[1]s) converts it to an array",
-	"gpuArray":        "%[2]s = gather(%[1]s) converts it to an array",
-	"tall":            "%[2]s = gather(%[1]s) converts it to an array",
-	"dlarray":         "%[2]s = extractdata(%[1]s) converts it to an array",
-	"timeseries":      "%[2]s = %[1]s.Data extracts its numbers",
-	"function_handle": "%[2]s = %[1]s() calls it",
+	"table":       "%[2]s = table2array(%[1]s) extracts its numbers, or writetable(%[1]s, '%[1]s.csv') a CSV file",
+	"string":      "%[2]s = cellstr(%[1]s) converts it to texts, or %[2]s = double(%[1]s) to numbers",
+	"categorical": "%[2]s = cellstr(%[1]s) converts its categories to texts",
 }
 
 // matUnpack says what makes an array that can be read of a variable of a kind that cannot.
@@ -229,8 +179,8 @@ func matUnpack(a *matfile.Array, result string) string {
 	return fmt.Sprintf(how, a.Name, result) + "; then save it with save('FILE.mat', ..., '-v7')"
 }
 
-// matStrings reads an array of texts into memory.
-func matStrings(o *OpenOptions, a *matfile.Array) ([]string, error) {
+// matTexts reads an array of texts into memory.
+func matTexts(o *OpenOptions, a *matfile.Array) (*array, error) {
 	if !isText(a) {
 		return nil, matTextError(a, fmt.Sprintf("variable %q has class %s", a.Name, a.Kind()))
 	}
@@ -245,7 +195,7 @@ func matStrings(o *OpenOptions, a *matfile.Array) ([]string, error) {
 	if errors.Is(err, matfile.ErrKind) {
 		return nil, matTextError(a, err.Error())
 	}
-	return all, err
+	return &array{name: a.Name, texts: append([]string{}, all...)}, err
 }
 
 // matTextError says that an array holds no texts, for a reason, and what makes some of it.
@@ -257,204 +207,170 @@ func matTextError(a *matfile.Array, reason string) error {
 	return dataset.Errorf(dataset.ErrFormat, "%s; want a cell array of texts; in MATLAB, %s", reason, how)
 }
 
-// matTexts reads an array of one text or number for each row.
-func matTexts(o *OpenOptions, a *matfile.Array) (*textColumn, error) {
-	var all textColumn
-	if a.Class == matfile.Cell || a.Class == matfile.Char {
-		texts, err := matStrings(o, a)
-		if err != nil {
-			return nil, err
-		}
-		for _, text := range texts {
-			if err := all.add(text); err != nil {
-				return nil, err
-			}
-		}
-		return &all, nil
-	}
-	for range a.Rows * a.Columns {
-		text, err := a.ReadText()
-		if err == nil {
-			err = all.add(text)
-		}
-		if err != nil {
-			return nil, inexactError(err)
-		}
-	}
-	return &all, nil
-}
-
-func matFeatures(a *matfile.Array) (*table, error) {
-	if err := checkSize(a.Name, a.Rows, a.Columns, dataset.MaxFeatures); err != nil {
+// matNumbers copies a matrix of numbers to memory or to a temporary file.
+func matNumbers(a *matfile.Array) (*array, error) {
+	h, in, err := a.Numbers()
+	if err != nil {
 		return nil, err
 	}
-	if a.Class == matfile.Sparse {
-		m, err := a.ReadSparse(maxSparse)
-		if err != nil {
-			return nil, err
-		}
-		return sparseTable(a.Name, a.Rows, a.Columns, m)
+	values, err := spool(in, int64(a.Rows)*int64(a.Columns)*int64(h.Size))
+	return storedArray(a.Name, h, values), err
+}
+
+// readFeatures reads the matrix of the features.
+func (m *matReader) readFeatures(a *matfile.Array) error {
+	if !isMatrix(a) {
+		return matKindError(a, "want numbers", a.Name)
 	}
-	return readTable(a.Rows, a.Columns, a.Read)
+	if err := m.o.checkFeatures(a.Columns, matAdvice); err != nil {
+		return err
+	}
+	if err := checkSize(a.Name, a.Rows, a.Columns, dataset.MaxFeatures); err != nil {
+		return err
+	}
+	m.rows = a.Rows
+	if a.Class == matfile.Sparse {
+		t, err := readSparse(a)
+		if err == nil {
+			t.store(m.entries, a.Name)
+		}
+		return err
+	}
+	v, err := matNumbers(a)
+	m.entries[a.Name] = v
+	return err
 }
 
 // matLabels reads an array of labels: numbers or, of classes, texts.
-func matLabels(o *OpenOptions, a *matfile.Array) (*variable, error) {
+func matLabels(o *OpenOptions, a *matfile.Array) (*array, error) {
 	switch {
 	case isText(a) && o.Labels.Kind == dataset.Class:
 		// The classes are a row or a column of cells, or a line of characters each.
 		if a.Class == matfile.Cell && min(a.Rows, a.Columns) > 1 {
 			return nil, oneColumn(o, a.Name, a.Columns)
 		}
-		texts, err := matTexts(o, a)
-		if err != nil {
-			return nil, err
-		}
-		return &variable{rows: len(texts.rows), columns: 1, texts: texts}, nil
+		return matTexts(o, a)
 	case isText(a) && o.Labels.Kind != dataset.Age:
 		return nil, dataset.Errorf(dataset.ErrFormat, "variable %q has class %s, want numbers; {labels=class} reads texts as classes", a.Name, a.Kind())
 	case !isMatrix(a):
 		return nil, matKindError(a, "want numbers", a.Name)
 	}
 	rows, columns := a.Rows, a.Columns
-	if rows == 1 { // a row vector is as good as a column; fit turns it
+	if rows == 1 { // readMAT turns a row vector
 		columns = 1
 	}
 	if err := checkSize(a.Name, rows, columns, dataset.MaxLabels); err != nil {
 		return nil, err
 	}
-	if a.Class == matfile.Sparse {
-		return sparseLabels(a)
+	if a.Class != matfile.Sparse {
+		return matNumbers(a)
 	}
-	if o.Labels.Kind == dataset.Class && min(a.Rows, a.Columns) == 1 {
-		texts, err := matTexts(o, a)
-		return &variable{rows: a.Rows, columns: a.Columns, texts: texts}, err
+	t, err := readSparse(a)
+	if err != nil {
+		return nil, err
 	}
-	values, file, err := readColumns[float64](a.Rows, a.Columns, a.Read)
-	return &variable{rows: a.Rows, columns: a.Columns, values: values, file: file}, err
+	dense, err := t.dense()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	return numbersArray(a.Name, 'f', dense, a.Rows, a.Columns), nil
 }
 
-func sparseLabels(a *matfile.Array) (*variable, error) {
+// readMATBeside reads an array of one number or text for each row.
+func readMATBeside(o *OpenOptions, a *matfile.Array) (*array, error) {
+	if isText(a) {
+		return matTexts(o, a)
+	}
+	n := max(a.Rows, a.Columns)
+	if !isMatrix(a) {
+		return nil, matKindError(a, "want one number or one text for each sample", a.Name)
+	}
+	if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
+		return nil, fmt.Errorf("%q: want one number for each sample: %w", a.Name, dataset.ErrFormat)
+	}
+	if err := checkSize(a.Name, n, 1, 1); err != nil {
+		return nil, err
+	}
+	if err := o.checkItems(a.Name, n, matAdvice); err != nil {
+		return nil, err
+	}
+	v, err := matNumbers(a)
+	if err == nil {
+		v.head.Shape = []int{n}
+	}
+	return v, err
+}
+
+// sparseTable is a matrix as compressed sparse rows.
+type sparseTable struct {
+	rows, columns int
+	start, index  []uint32
+	values        []float64
+}
+
+// emptyRowsPerValue bounds the empty rows of a sparse matrix. A short file could claim any
+// number of them.
+const emptyRowsPerValue = 64
+
+// maxSparse bounds the non-zeros of a sparse matrix of MATLAB, which is converted to rows in
+// memory. It may have twice as many rows.
+const maxSparse = 1 << 22
+
+// readSparse reads a matrix by columns and turns it into one by rows.
+func readSparse(a *matfile.Array) (*sparseTable, error) {
 	m, err := a.ReadSparse(maxSparse)
 	if err != nil {
 		return nil, err
 	}
-	t, err := sparseTable(a.Name, a.Rows, a.Columns, m)
-	if err != nil {
-		return nil, err
+	n := len(m.Values)
+	if a.Rows > emptyRowsPerValue*(n+1<<10) {
+		return nil, fmt.Errorf("%s has %d rows but only %d non-zero values, so most samples would be empty: %w", a.Name, a.Rows, n, dataset.ErrFormat)
 	}
-	values, err := t.labelValues()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.Name, err)
+	if a.Rows > 2*maxSparse {
+		return nil, dataset.Errorf(dataset.ErrFormat, "%s is a sparse matrix of %d rows, at most %d are allowed, because it is transposed in memory; write the data as .libsvm", a.Name, a.Rows, 2*maxSparse)
 	}
-	return &variable{rows: a.Rows, columns: a.Columns, values: values}, nil
+	t := &sparseTable{
+		rows: a.Rows, columns: a.Columns,
+		start: make([]uint32, a.Rows+1), index: make([]uint32, n), values: make([]float64, n),
+	}
+	for _, r := range m.Row {
+		t.start[r+1]++
+	}
+	for r := range a.Rows {
+		t.start[r+1] += t.start[r]
+	}
+	next := slices.Clone(t.start[:a.Rows])
+	for c := range a.Columns {
+		for k := m.Start[c]; k < m.Start[c+1]; k++ {
+			at := next[m.Row[k]]
+			t.index[at], t.values[at] = uint32(c), m.Values[k]
+			next[m.Row[k]]++
+		}
+	}
+	return t, nil
 }
 
-// newTableSource makes a Source of the arrays of a file.
-func newTableSource(path string, o *OpenOptions, m *matReader) (*tableSource, error) {
-	if m.table == nil {
-		return nil, m.missing(m.features, "--features-variable", dataset.ErrFormat)
+// dense returns all values row by row.
+func (t *sparseTable) dense() ([]float64, error) {
+	if len(t.values) < t.rows {
+		return nil, fmt.Errorf("the labels have %d rows but only %d values above 0: %w", t.rows, len(t.values), dataset.ErrFormat)
 	}
-	s := &tableSource{
-		info:     dataset.Info{File: path, Rows: m.table.rows, Features: m.table.columns, Sparse: m.table.start != nil},
-		features: m.table, classes: !o.NoLabels && o.Labels.Kind == dataset.Class,
+	if t.rows*t.columns > 2*maxSparse {
+		return nil, fmt.Errorf("the labels are a sparse matrix of %d x %d, at most %d values are allowed; write the labels as a full matrix: %w", t.rows, t.columns, 2*maxSparse, dataset.ErrFormat)
 	}
-	if !o.NoLabels {
-		if err := s.setLabels(o, m); err != nil {
-			return nil, err
+	dense := make([]float64, t.rows*t.columns)
+	for r := range t.rows {
+		for k := t.start[r]; k < t.start[r+1]; k++ {
+			dense[r*t.columns+int(t.index[k])] = t.values[k]
 		}
 	}
-	s.info.FeatureNames = m.names["feature_names"]
-	if s.classes {
-		s.info.ClassNames = m.names["label_names"]
-	} else if s.info.Labels > 0 {
-		s.info.LabelNames = m.names["label_names"]
-	}
-	if rows := m.names["row_names"]; rows != nil {
-		if len(rows) != s.info.Rows {
-			return nil, rowCountError(sides{"features", s.info.Rows, s.info.Features}, sides{"row_names", len(rows), 1}, matlabTranspose)
-		}
-		s.rowNames, s.info.HasRowNames = rows, true
-	}
-	return s, nil
+	return dense, nil
 }
 
-func (s *tableSource) setLabels(o *OpenOptions, m *matReader) error {
-	for _, name := range m.wanted {
-		v := m.found[name]
-		if v == nil {
-			continue
-		}
-		if v.rows == 1 && s.info.Rows != 1 && v.columns == s.info.Rows {
-			v.rows, v.columns = v.columns, 1
-			if v.file != nil {
-				v.file.rows, v.file.columns = v.rows, v.columns
-			}
-		}
-		if v.rows != s.info.Rows {
-			return rowCountError(sides{m.features, s.info.Rows, s.info.Features}, sides{name, v.rows, v.columns}, matlabTranspose)
-		}
-		if err := oneColumn(o, name, v.columns); err != nil {
-			return err
-		}
-		s.info.Labels, s.labels, s.labelsFile, s.texts = v.columns, v.values, v.file, v.texts
-		s.info.Notes = append(s.info.Notes, errtext.Sprintf("%s read from %q", o.Labels.target(v.columns), name))
-		return nil
-	}
-	return m.missing(m.wanted[len(m.wanted)-1], "--labels-variable", dataset.ErrNoLabels)
-}
-
-// oneColumn refuses several columns where a row has one age or class.
-func oneColumn(o *OpenOptions, name string, columns int) error {
-	if (o.Labels.Kind == dataset.Age || o.Labels.Kind == dataset.Class) && columns != 1 {
-		return fmt.Errorf("%q has %d columns; labels of kind %q need one column, which must be named", name, columns, o.Labels.Kind)
-	}
-	return nil
-}
-
-// readMATBeside reads an array of one number or text for each row.
-func readMATBeside(o *OpenOptions, a *matfile.Array, into besideArrays) (err error) {
-	if a.Class != matfile.Cell && a.Class != matfile.Char {
-		if !isMatrix(a) {
-			return matKindError(a, "want one number or one text for each sample", a.Name)
-		}
-		if min(a.Rows, a.Columns) != 1 || !a.Numeric() {
-			return fmt.Errorf("%q: want one number for each sample: %w", a.Name, dataset.ErrFormat)
-		}
-		if err := checkSize(a.Name, max(a.Rows, a.Columns), 1, 1); err != nil {
-			return err
-		}
-		if err := o.checkItems(a.Name, max(a.Rows, a.Columns), matAdvice); err != nil {
-			return err
-		}
-	}
-	var all []float64
-	if a.Name != o.Beside.Groups {
-		var piece [tablePiece]float64
-		for left := a.Rows * a.Columns; left > 0; {
-			k := min(left, tablePiece)
-			if err := a.Read(piece[:k]); err != nil {
-				return err
-			}
-			all, left = append(all, piece[:k]...), left-k
-		}
-		into.numbers[a.Name] = all
-		return nil
-	}
-	texts, err := matTexts(o, a)
-	if err != nil {
-		return err
-	}
-	if into.texts[a.Name] = texts; !o.Beside.isNumber(a.Name) {
-		return nil
-	}
-	for i := range texts.rows {
-		v, err := units.ParseFloat(texts.text(i))
-		if err != nil {
-			return fmt.Errorf("%q: want one number for each sample: %w", a.Name, dataset.ErrFormat)
-		}
-		all = append(all, v)
-	}
-	into.numbers[a.Name] = all
-	return nil
+// store adds the arrays of the matrix to entries, as csrOf finds them.
+func (t *sparseTable) store(entries map[string]*array, name string) {
+	entries[name+csrParts[0]] = numbersArray(name, 'f', t.values, len(t.values))
+	entries[name+csrParts[1]] = numbersArray(name, 'u', t.index, len(t.index))
+	entries[name+csrParts[2]] = numbersArray(name, 'u', t.start, len(t.start))
+	entries[name+csrParts[3]] = numbersArray(name, 'u', []uint32{uint32(t.rows), uint32(t.columns)}, 2)
 }

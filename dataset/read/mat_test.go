@@ -270,7 +270,7 @@ func TestMATOtherKinds(t *testing.T) {
 		"complex":     {func(f *mattest.File) { f.Add(append(f.Head(6|0x0800, "features", 1, 2), f.Doubles(1, 2)...)) }, OpenOptions{}, []string{"complex double", "real(features)"}},
 		"dimensions":  {func(f *mattest.File) { f.Add(append(f.Head(6, "features", 1, 2, 2), f.Doubles(1, 2, 3, 4)...)) }, OpenOptions{}, []string{`variable "features" has class double`, "reshape(features, size(features, 1), [])"}},
 		"categorical": {func(f *mattest.File) { f.AddDoubles("features", 2, 1, 1, 2); object(f, "class", "categorical") }, OpenOptions{Labels: class}, []string{`variable "class" has class categorical`, "class = cellstr(class)"}},
-		"datetime":    {func(f *mattest.File) { object(f, "features", "datetime") }, OpenOptions{}, []string{"days(features - min(features))"}},
+		"datetime":    {func(f *mattest.File) { object(f, "features", "datetime") }, OpenOptions{}, []string{`variable "features" has class datetime`, "double(features)"}},
 		"java":        {func(f *mattest.File) { object(f, "features", "java.lang.Double[]") }, OpenOptions{}, []string{`variable "features" has class java.lang.Double[]`, "double(features)"}},
 		"strings": {func(f *mattest.File) {
 			f.AddDoubles("features", 2, 1, 1, 2)

@@ -2,11 +2,19 @@ package read
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/numbers"
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/files"
+	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
@@ -98,7 +106,6 @@ type settled struct {
 	known         knownColumns
 	categories    []dataset.Category // of the model, with their positions in the file
 	taken         *[]dataset.Option  // AsTrained and those that OpenFor took
-	header        *firstLine         // what OpenFor learns of the first line of a CSV file
 	size          fileSize           // of the file, or of all files of arrays
 	modelFeatures int                // Features, also where only some columns of the file are used
 }
@@ -213,12 +220,6 @@ func (k *knownColumns) inNumbers(line []string, m numbers.Marks) bool {
 	return len(k.features) > 0
 }
 
-// firstLine is what a header has, if the first line of a CSV file was read as one; else names is nil.
-type firstLine struct {
-	read  bool // a CSV file was read so far
-	names []string
-}
-
 // LabelPrefixes lists the beginnings of names of label columns.
 func (l *LabelOptions) LabelPrefixes() []string {
 	if len(l.Prefixes) > 0 {
@@ -292,3 +293,252 @@ func isImageColumn(name string) bool {
 
 // imageColumns are the usual names, in small or capital letters, of the column of a CSV file that names the images.
 var imageColumns = []string{"image", "file", "filename", "row_name", "name"}
+
+// fileFamily groups the kinds of files that differ in their compression only.
+type fileFamily int
+
+const (
+	matFiles fileFamily = iota
+	npzFiles
+	npyFiles
+	csvFiles
+	libsvmFiles
+)
+
+// familyNames are the values of Reading.Kind.
+var familyNames = [...]string{matFiles: "mat", npzFiles: "npz", npyFiles: "npy", csvFiles: "csv", libsvmFiles: "libsvm"}
+
+// fileKind is a kind of data file.
+type fileKind struct {
+	format string // as names end, after a point
+	family fileFamily
+	tabs   bool // between columns, if there are any
+}
+
+// fileKinds lists what Open knows, in the order of its message.
+var fileKinds = []fileKind{
+	{"mat", matFiles, false},
+	{"npz", npzFiles, false},
+	{"npy", npyFiles, false},
+	{"csv", csvFiles, false},
+	{"csv.gz", csvFiles, false},
+	{"tsv", csvFiles, true},
+	{"tsv.gz", csvFiles, true},
+	{"libsvm", libsvmFiles, false},
+	{"libsvm.gz", libsvmFiles, false},
+	{"svm", libsvmFiles, false},
+	{"svm.gz", libsvmFiles, false},
+}
+
+// Formats lists the kinds of data files that Open reads, as OpenOptions.Format
+// names them.
+func Formats() (all []string) {
+	for _, k := range fileKinds {
+		all = append(all, k.format)
+	}
+	return all
+}
+
+// others are kinds of files that Open does not read, with advice for messages.
+var others = []struct{ format, advice string }{
+	{"xlsx", "save the sheet as CSV"},
+	{"xlsm", "save the sheet as CSV"},
+	{"xls", "save the sheet as CSV"},
+	{"ods", "save the sheet as CSV"},
+	{"parquet", "convert the file with pandas: read_parquet(...).to_csv(..., index=False)"},
+	{"feather", "convert the file with pandas: read_feather(...).to_csv(..., index=False)"},
+	{"pkl", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"pickle", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"h5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"hdf5", "write the arrays with NumPy: savez(..., features=..., labels=...)"},
+	{"rds", "convert the file with R: write.csv(..., row.names=FALSE)"},
+	{"rdata", "convert the file with R: write.csv(..., row.names=FALSE)"},
+	{"arff", "save it as CSV"},
+	{"json", "save it as CSV"},
+	{"zip", "decompress the file"},
+}
+
+// kindOf returns the kind of a file: o.Format, or what its name ends in.
+func kindOf(path string, o *OpenOptions) (*fileKind, error) {
+	if IsNamedArrays(path) {
+		if o.Format != "" {
+			return nil, dataset.OptionErrorf("{data-format=%s}: the files of a JSON object are .npy files; omit {data-format}", o.Format)
+		}
+		return &namedKind, nil
+	}
+	lower := strings.ToLower(filepath.Base(path))
+	for i := range fileKinds {
+		k := &fileKinds[i]
+		if o.Format == k.format || o.Format == "" && strings.HasSuffix(lower, "."+k.format) {
+			return k, nil
+		}
+	}
+	list := strings.Join(Formats(), ", ")
+	if o.Format != "" {
+		return nil, fmt.Errorf("format %q is unknown; want one of %s", o.Format, list)
+	}
+	for _, k := range others {
+		if strings.HasSuffix(lower, "."+k.format) {
+			return nil, fmt.Errorf("%s: .%s files cannot be read: %s", o.Called, k.format, k.advice)
+		}
+	}
+	return nil, errtext.Errorf(errtext.WrongData, "%s: unknown kind of data file; the name must end in .%s, or give the kind with {data-format}",
+		o.Called, strings.ReplaceAll(list, ", ", ", ."))
+}
+
+// namedKind is the kind of a JSON object with the files of arrays.
+var namedKind = fileKind{"arrays", npzFiles, false}
+
+// check refuses options that do not apply to this kind of file.
+func (k *fileKind) check(o *OpenOptions) error {
+	csv, variables := []fileFamily{csvFiles}, []fileFamily{matFiles, npzFiles}
+	besides := []fileFamily{csvFiles, matFiles, npzFiles}
+	for _, option := range []struct {
+		flag  string
+		given bool
+		of    []fileFamily
+		what  string
+	}{
+		{"--delimiter", o.CSV.Delimiter != 0, csv, "CSV files"},
+		{"--thousands", o.CSV.Thousands != 0, csv, "CSV files"},
+		{"--decimal", o.CSV.Decimal != "", csv, "CSV files"},
+		{"--encoding", o.Encoding != "", []fileFamily{csvFiles, libsvmFiles}, "text files: CSV and libsvm"},
+		{"--label-columns", len(o.Labels.Columns) > 0, csv, "CSV files"},
+		{"--label-prefix", len(o.Labels.Prefixes) > 0, csv, "CSV files"},
+		{"--header", o.CSV.Header != dataset.HeaderAuto, csv, "CSV files"},
+		{"--categories", len(o.CSV.Categories) > 0, csv, "CSV files"},
+		{"--row-names", o.CSV.RowNames != "", csv, "CSV files"},
+		{"--features-variable", o.Arrays.FeaturesVariable != "", variables, ".mat and .npz files"},
+		{"--labels-variable", o.Arrays.LabelsVariable != "", variables, ".mat and .npz files"},
+		{"--images", o.CSV.Images != "", csv, "CSV files"},
+		{"--values", o.Beside.Values != "", besides, "CSV, .mat and .npz files"},
+		{"--intervals", len(o.Beside.Intervals) > 0, besides, "CSV, .mat and .npz files"},
+		{"--groups", o.Beside.Groups != "", besides, "CSV, .mat and .npz files"},
+		{"--zero-based", o.Libsvm.ZeroBased, []fileFamily{libsvmFiles}, "libsvm files"},
+		{"--labels-file", o.Arrays.LabelsFile != "", []fileFamily{npyFiles}, ".npy files"},
+	} {
+		if option.given && !slices.Contains(option.of, k.family) {
+			return fmt.Errorf("%s can only be used with %s", option.flag, option.what)
+		}
+	}
+	return nil
+}
+
+// FormatOf returns the kind of a data file without its compression: "csv", "libsvm", "mat", "npz" or "npy".
+func FormatOf(path string, o OpenOptions) (string, error) {
+	o.Called = cmp.Or(o.Called, CalledOf(path))
+	kind, err := kindOf(path, &o)
+	if err != nil {
+		return "", err
+	}
+	return familyNames[kind.family], nil
+}
+
+// CalledOf returns how messages call what Open reads.
+func CalledOf(path string) string {
+	if IsNamedArrays(path) {
+		return NamedArrays
+	}
+	return path
+}
+
+// oneWay is a way that one flag chooses.
+func oneWay(flag, value, format string, args ...any) dataset.Way {
+	f := dataset.Flag{Name: flag, Value: value}
+	if strings.HasPrefix(flag, "--label-") || flag == "--drop" { // they take lists
+		f = dataset.ListFlag(flag, value)
+	}
+	return dataset.Way{What: fmt.Sprintf(format, args...), Flags: []dataset.Flag{f}}
+}
+
+// Bounds of data files. They keep the memory that a file takes, and the time, in proportion to its
+// size: a packed file may hold a thousand times as much as it has bytes.
+const (
+	// maxLine bounds a line of a libsvm file and a record of a CSV file, in bytes.
+	maxLine = 32 * dataset.MaxColumns
+	// maxArrays bounds the arrays of a .npz file.
+	maxArrays = 1 << 12
+	// A packed file may unpack to freeUnpacked bytes, or to maxRatio times its size if that is more.
+	freeUnpacked = 64 << 20
+	maxRatio     = 200
+)
+
+// expansionError says that what, a file or an array of one, unpacks to too many bytes; advice says
+// what to do.
+func expansionError(what, advice string) error {
+	return dataset.Errorf(dataset.ErrFormat, "%s decompresses to more than %d times the size of the file and to more than %s; %s",
+		what, maxRatio, units.Format(freeUnpacked), advice)
+}
+
+// unpacking reads what a packed file unpacks to, up to left bytes.
+type unpacking struct {
+	in   io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (u *unpacking) Read(p []byte) (int, error) {
+	n, err := u.in.Read(p)
+	if u.left -= int64(n); u.left < 0 {
+		return 0, expansionError("the file", "decompress the file with gunzip first")
+	}
+	return n, err
+}
+
+// tempFile makes a temporary file for up to size bytes in the folder that TMPDIR names, and
+// removes its name: the system deletes the file when it is closed or the program ends.
+func tempFile(size int64) (*os.File, error) {
+	if err := files.CheckSpace(os.TempDir(), size); err != nil {
+		return nil, err
+	}
+	return tempdir.File("columns")
+}
+
+// openSized opens a file, and returns its size.
+func openSized(path string) (*os.File, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// emptyFile is what errors say of a file with nothing in it.
+const emptyFile = "the file is empty"
+
+// errFound ends a scan.
+var errFound = errors.New("found")
+
+// closers is a Reader that closes several things, in order.
+type closers struct {
+	io.Reader
+	all []io.Closer
+}
+
+// Close closes everything.
+func (c *closers) Close() (err error) {
+	for _, one := range c.all {
+		err = errors.Join(err, one.Close())
+	}
+	return err
+}
+
+// oneColumn refuses several columns where a row has one age or class.
+func oneColumn(o *OpenOptions, name string, columns int) error {
+	if o.Labels.Single() && columns != 1 {
+		return fmt.Errorf("%q has %d columns; labels of kind %q need one column, which must be named", name, columns, o.Labels.Kind)
+	}
+	return nil
+}
+
+// NamedArrays is how messages call arrays that a JSON object names.
+const NamedArrays = "the arrays"
+
+// IsNamedArrays reports whether Open takes a text for a JSON object with the .npy files of a dataset:
+// it begins with {.
+func IsNamedArrays(text string) bool { return strings.HasPrefix(text, "{") }

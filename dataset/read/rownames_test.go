@@ -41,7 +41,7 @@ func TestNameColumnsOfFlags(t *testing.T) {
 		t.Errorf("as a category: %v", err)
 	}
 	_, err = Open(datasettest.WriteFile(t, "y.csv", "name,class\n1,x\n2,y\n"), OpenOptions{Labels: class})
-	datasettest.MustContain(t, err, `column 0, "name"`, "--feature-columns name makes it a feature")
+	datasettest.MustContain(t, err, `column 0, "name"`, "--feature-columns lists the features")
 }
 
 // TestHeadersThatAreNumbers: a note says which column a number in a flag names if it is the header of another one.

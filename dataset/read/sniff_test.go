@@ -384,35 +384,3 @@ func TestMissingWords(t *testing.T) {
 		t.Error("nan is a number")
 	}
 }
-
-// Commas of columns that are not read as numbers do not show that the decimal separator is a comma.
-func TestCommasOfOtherColumns(t *testing.T) {
-	for file, o := range map[string]OpenOptions{
-		"tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n": {Drop: []string{"tags"}},
-		"3,7;1.5;0;1\n1,2;2.5;1;0\n":                         {Drop: []string{"0"}, Labels: LabelOptions{Columns: []string{"2:3"}}, CSV: CSVOptions{Header: dataset.HeaderNo}},
-		"x;tags;label_a;label_b\n1.5;3,7;0;1\n2.5;a;1;0\n":   {CSV: CSVOptions{RowNames: "tags"}},
-		"x;tags;label_a;label_b\n1.5;3,7;0;1\n2.5;1,2;1;0\n": {FeatureColumns: []string{"x"}},
-		"1.5;3,7;0;1\n2.5;1,2;1;0\n":                         {FeatureColumns: []string{"0"}, Labels: LabelOptions{Columns: []string{"2:3"}}, CSV: CSVOptions{Header: dataset.HeaderNo}},
-		"tags;x;kind\n3,7;1.5;a\n1,2;2.5;b\n":                {FeatureColumns: []string{"x"}, Labels: LabelOptions{Kind: dataset.Class, Columns: []string{"kind"}}},
-		"tags;x\n3,7;1.5\n1,2;2.5\n":                         {FeatureColumns: []string{"x"}, NoLabels: true},
-	} {
-		src, err := OpenBytes(t, "a.csv", []byte(file), o)
-		if err != nil {
-			t.Errorf("%q: %v", file, err)
-			continue
-		}
-		if rows, err := datasettest.TryCollect(src); err != nil || rows[0].Values[0] != 1.5 {
-			t.Errorf("%q: %+v, %v", file, rows, err)
-		}
-	}
-	_, err := OpenBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;1.5;0;1\n1,2;2.5;1;0\n"), OpenOptions{})
-	datasettest.MustBe(t, err, dataset.ErrAmbiguous)
-
-	// A column that is not read decides nothing, also if no other has a mark.
-	for _, o := range []OpenOptions{{FeatureColumns: []string{"x"}}, {Drop: []string{"tags"}}} {
-		src, err := OpenBytes(t, "a.csv", []byte("tags;x;label_a;label_b\n3,7;15;0;1\n1,2;25;1;0\n"), o)
-		if err != nil || !strings.Contains(src.Info().Notes[0].String(), "a point before decimals") {
-			t.Errorf("%+v: %q, %v", o, src.Info().Notes, err)
-		}
-	}
-}

@@ -254,11 +254,9 @@ func TestSplitColumnsByName(t *testing.T) {
 	for content, want := range map[string][]uint16{
 		"row,train\n0,1\n1,1\n2,0\n":               {0, 0, 1},
 		"row,is_train\n0,True\n1,1\n2,False\n":     {0, 0, 1},
-		"row,In sample\n0,1\n1,1\n2,0\n":           {0, 0, 1},
 		"row,train\n0,train\n1,train\n2,test\n":    {0, 0, 1},
 		"row,train1,train2\n0,1,0\n1,1,1\n2,0,1\n": {2, 0, 1},
 		"row,test\n0,1\n1,0\n2,0\n":                {1, 0, 0},
-		"row,out_of_sample\n0,1\n1,0\n2,0\n":       {1, 0, 0},
 		"row,split\n0,1\n1,0\n2,0\n":               {1, 0, 0},
 		"row,strain\n0,1\n1,0\n2,0\n":              {1, 0, 0},
 		"row,val\n0,test\n1,train\n2,train\n":      {1, 0, 0},

@@ -3,18 +3,14 @@ package read
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/flate"
 	"compress/gzip"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/coppice-ldl/coppice/dataset"
@@ -22,6 +18,7 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // openText opens a text file as UTF-8 with line feeds: it unpacks gzip, decodes the text as decode does, and turns lone
@@ -155,12 +152,6 @@ func decode(in *bufio.Reader, name string) (*bufio.Reader, error) {
 	case name == encodingUTF16:
 		return nil, dataset.Errorf(dataset.ErrFormat, "the file is UTF-16 without a byte order mark: give its byte order with {encoding=utf-16le} or {encoding=utf-16be}")
 	}
-	switch name {
-	case encodingUTF16LE:
-		return bufio.NewReaderSize(&utf16Reader{in: in, order: binary.LittleEndian}, 1<<16), nil
-	case encodingUTF16BE:
-		return bufio.NewReaderSize(&utf16Reader{in: in, order: binary.BigEndian}, 1<<16), nil
-	}
 	e := charset(name)
 	if e == nil {
 		return nil, fmt.Errorf("encoding %q is unknown", name)
@@ -248,8 +239,13 @@ func ParseEncoding(name string) (string, error) {
 
 // charset returns the encoding of a name; nil: there is none.
 func charset(name string) encoding.Encoding {
-	if name == "iso-8859-1" { // of the WHATWG it is windows-1252
+	switch name {
+	case "iso-8859-1": // of the WHATWG it is windows-1252
 		return charmap.ISO8859_1
+	case encodingUTF16LE:
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	case encodingUTF16BE:
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	}
 	e, err := htmlindex.Get(name)
 	if name, known := htmlindex.Name(e); err != nil || known != nil || name == "replacement" || name == "x-user-defined" {
@@ -258,23 +254,13 @@ func charset(name string) encoding.Encoding {
 	return e
 }
 
-// The encodings that text which is not UTF-8 most often has.
-const (
-	encodingWindows  = "windows-1252"
-	encodingShiftJIS = "shift_jis"
-	encodingGBK      = "gbk"
-)
-
-// likelyEncodings lists the encodings, of those above, in which bytes are text, the likeliest first.
+// likelyEncodings lists the encodings, of those that text which is not UTF-8 most often has, in which bytes are text.
 func likelyEncodings(text []byte) (names []string) {
-	odd := map[string]float64{}
-	for _, name := range []string{encodingWindows, encodingShiftJIS, encodingGBK} {
-		if decoded, ok := decoded(text, name); ok {
-			odd[name] = oddity(decoded, name)
+	for _, name := range []string{"windows-1252", "shift_jis", "gbk"} {
+		if _, ok := decoded(text, name); ok {
 			names = append(names, name)
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(odd[a], odd[b]) })
 	return names
 }
 
@@ -284,73 +270,12 @@ func decoded(text []byte, name string) (s string, ok bool) {
 	b, err := charset(name).NewDecoder().Bytes(text)
 	s = string(b)
 	return s, err == nil && !strings.ContainsFunc(s, func(r rune) bool {
-		return r == utf8.RuneError || r == 0 || r >= 0x80 && r < 0xa0 || unicode.Is(unicode.Co, r)
+		return r == utf8.RuneError || r == 0 || r >= 0x80 && r < 0xa0 || r >= 0xe000 && r < 0xf900
 	})
-}
-
-// oddity returns how unlikely the characters beyond ASCII are in text of an encoding, from 0 to 1: the mean over these
-// characters. A character that hardly stands there counts 1, a rare character counts a part of 1.
-func oddity(text, name string) float64 {
-	before, sum, n := ' ', 0.0, 0
-	east := name != encodingWindows
-	for i, r := range text {
-		if r >= utf8.RuneSelf {
-			n++
-			after, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
-			switch {
-			case east && (asciiLetter(before) || asciiLetter(after)):
-				sum++
-			case east && !common(r, name):
-				sum += .5
-			case east:
-			case strings.ContainsRune("\u0192\u201a", r), unicode.IsUpper(r) && unicode.IsLower(before), before >= utf8.RuneSelf && !unicode.IsLetter(r):
-				sum++
-			case before >= utf8.RuneSelf:
-				sum += .25
-			}
-		}
-		before = r
-	}
-	return sum / float64(max(n, 1))
-}
-
-func asciiLetter(r rune) bool { return r < utf8.RuneSelf && unicode.IsLetter(r) }
-
-// common reports whether a Japanese or Chinese encoding has a character for everyday text: kana, marks,
-// and the ideographs of its first level.
-func common(r rune, name string) bool {
-	b, err := charset(name).NewEncoder().Bytes([]byte(string(r)))
-	switch {
-	case err != nil || len(b) != 2:
-		return false
-	case name == encodingShiftJIS:
-		return b[0] >= 0x81 && b[0] <= 0x83 || b[0] >= 0x88 && b[0] <= 0x97
-	}
-	return b[1] >= 0xa1 && (b[0] >= 0xa1 && b[0] <= 0xa3 || b[0] >= 0xb0 && b[0] <= 0xd7)
 }
 
 // encodingWay is the way to read a file in an encoding.
 func encodingWay(name string) dataset.Way { return oneWay("--encoding", name, "the text is %s", name) }
-
-// EncodingWays lists the ways to read a text file that is not UTF-8, the likeliest first: the encodings in which all of it is
-// text.
-func EncodingWays(path string) (ways []dataset.Way) {
-	start, whole := textStart(path, 1<<16)
-	if !whole { // the last character may be cut
-		start = start[:bytes.LastIndexByte(start, '\n')+1]
-	}
-	for _, name := range likelyEncodings(start) {
-		in, file, err := openText(path, name)
-		if err != nil {
-			continue
-		}
-		if _, err = io.Copy(io.Discard, in); err == nil {
-			ways = append(ways, encodingWay(name))
-		}
-		file.Close()
-	}
-	return ways
-}
 
 // markOf returns the encoding whose byte order mark a file begins with; empty: none.
 func markOf(start []byte) string {
@@ -395,66 +320,6 @@ func (r *wholeText) Read(p []byte) (int, error) {
 	r.line += bytes.Count(p[:n], []byte("\n"))
 	r.last = append(r.last[:0], text[max(0, len(text)-2):]...)
 	return n, err
-}
-
-// utf16Reader turns UTF-16 into UTF-8. A half pair or an odd last byte is an error.
-type utf16Reader struct {
-	in    io.Reader
-	order binary.ByteOrder
-	raw   [1 << 12]byte
-	kept  int // bytes at the start of raw that wait for more
-	out   []byte
-	buf   []byte // whose end out is
-	err   error
-}
-
-// Read implements io.Reader.
-func (r *utf16Reader) Read(p []byte) (int, error) {
-	for len(r.out) == 0 && r.err == nil {
-		r.fill()
-	}
-	n := copy(p, r.out)
-	r.out = r.out[n:]
-	if n == 0 {
-		return 0, r.err
-	}
-	return n, nil
-}
-
-// fill decodes the next bytes.
-func (r *utf16Reader) fill() {
-	n, err := r.in.Read(r.raw[r.kept:])
-	n += r.kept
-	used, broken := r.decode(r.raw[:n])
-	r.kept = copy(r.raw[:], r.raw[used:n])
-	switch {
-	case broken || errors.Is(err, io.EOF) && r.kept > 0:
-		r.err = fmt.Errorf("the UTF-16 text is damaged: %w", dataset.ErrFormat)
-	case err != nil:
-		r.err = err
-	}
-}
-
-// decode sets out to the text of b, without an incomplete character at its end, and returns
-// the number of bytes used.
-func (r *utf16Reader) decode(b []byte) (used int, broken bool) {
-	r.buf = r.buf[:0]
-	for len(b)-used >= 2 && !broken {
-		c, size := rune(r.order.Uint16(b[used:])), 2
-		if utf16.IsSurrogate(c) {
-			if len(b)-used < 4 {
-				break
-			}
-			c, size = utf16.DecodeRune(c, rune(r.order.Uint16(b[used+2:]))), 4
-			broken = c == utf8.RuneError
-		}
-		if !broken {
-			r.buf = utf8.AppendRune(r.buf, c)
-			used += size
-		}
-	}
-	r.out = r.buf
-	return used, broken
 }
 
 // textStart returns the first bytes of a text file, unpacked; whole is true if that is all of the file.

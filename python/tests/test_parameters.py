@@ -165,7 +165,7 @@ def test_results_that_say_nothing(tmp_path: pathlib.Path) -> None:
     (tmp_path / "holes.csv").write_text("a,b,label_p,label_q\n" + "1,NA,0.5,0.5\n2,3,0.4,0.6\n" * 10)
     with pytest.warns(UserWarning, match='give missing="mean" to the estimator, too'):
         assert np.isnan(datasets.load(tmp_path / "holes.csv", missing="mean").X).any()
-    with pytest.warns(UserWarning, match="is 1152921504606847000 in every sample, rounded to float32"):
+    with pytest.warns(UserWarning, match="11 different values of feature .* are rounded to 1 number in float32"):
         SABFGS().fit(np.c_[X, 2.0**60 + (np.arange(40) * 7 % 11) * 4096.0], D)
     with pytest.raises(InputError, match="'NA' means a missing value, and cannot be the name of a class"):
         SABFGS(labels="class").fit(X, np.array(["NA", "DE"] * 20))
@@ -214,8 +214,7 @@ def test_no_mistake_in_the_spec() -> None:
 def test_names_of_wide_frames() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(np.zeros((3, 20_000)), columns=[f"gene_{i}" for i in range(20_000)])
-    with pytest.warns(UserWarning, match="features are constant"):
-        model = SABFGS(iterations=1).fit(frame, D[:3])
+    model = SABFGS(iterations=1).fit(frame, D[:3])
     with pytest.raises(InputError, match=r"unseen at fit time:\n- other\nFeature names seen at fit time, yet now missing:\n- gene_7\n"):
         model.predict(frame.rename(columns={"gene_7": "other"}))
     with pytest.raises(InputError, match="several columns have the name 'gene_8'"):
