@@ -1,9 +1,6 @@
 package experiment
 
 import (
-	"slices"
-	"time"
-
 	"github.com/coppice-ldl/coppice/experiment/result"
 )
 
@@ -23,37 +20,15 @@ type Layout struct {
 	Numerics int `json:"numerics,omitempty"`
 	// Text is the text of the spec.
 	Text string `json:"spec_text,omitempty"`
-	// Inputs are the files that the plans were made from. nil: the plans were made from datasets on a cluster.
+	// Inputs says where the files are that the plans were made from. nil: the plans were made from datasets on a cluster.
 	Inputs *Inputs `json:"inputs,omitempty"`
 }
 
-// Inputs are the files that an experiment was planned from.
+// Inputs says where the files are that an experiment was planned from.
 type Inputs struct {
 	// Data is the absolute path of the folder of the files; empty: the spec's folder.
-	Data string  `json:"data,omitempty"`
-	Spec string  `json:"spec,omitempty"` // the absolute path of the spec's folder
-	Sets []Input `json:"sets"`           // of the table's datasets
-}
-
-// Input is what the files of a dataset were.
-type Input struct {
-	Files []File `json:"files"`
-	// Division is the SHA-256 of the folds and the type of the labels, which the dataset's digest leaves out.
-	Division string `json:"division,omitempty"`
-}
-
-// File is what tells without reading it that a file was not written since.
-type File struct {
-	Path     string    `json:"path"` // as in the spec
-	Bytes    int64     `json:"bytes"`
-	Modified time.Time `json:"modified"`
-}
-
-// Written reports whether one of the files of the input was written since, or others were added.
-func (in *Input) Written(now []File) bool {
-	return !slices.EqualFunc(in.Files, now, func(a, b File) bool {
-		return a.Path == b.Path && a.Bytes == b.Bytes && a.Modified.Equal(b.Modified)
-	})
+	Data string `json:"data,omitempty"`
+	Spec string `json:"spec,omitempty"` // the absolute path of the spec's folder
 }
 
 // Has returns the keys of the layout's runs.

@@ -65,46 +65,6 @@ func runs(n int) string {
 	return units.Count(n) + " runs"
 }
 
-// maxSame bounds the methods that a note says to be the same as another one.
-const maxSame = 5
-
-// SameNotes names the methods and datasets that are others under a second name, and the folds that repeats have again.
-func SameNotes(t *result.Table) (list []string) {
-	same := make(map[string][]string) // the other names of a method
-	for i := range t.Methods {
-		if r := &t.Methods[i]; r.Same != "" {
-			same[r.Same] = append(same[r.Same], r.Name)
-		}
-	}
-	for i := range t.Methods {
-		others := same[t.Methods[i].Name]
-		if len(others) == 0 {
-			continue
-		}
-		text := fmt.Sprintf("methods %q", t.Methods[i].Name)
-		for _, other := range others[:min(len(others), maxSame)] {
-			text += fmt.Sprintf(" = %q", other)
-		}
-		if n := len(others) - maxSame; n > 0 {
-			text += fmt.Sprintf(" = %s", units.Plural(n, "other"))
-		}
-		list = append(list, text+": they have the same hyperparameters on every dataset, and the report lists them as one method")
-	}
-	for i := range t.Datasets {
-		d := &t.Datasets[i]
-		if d.Same != "" {
-			list = append(list, fmt.Sprintf("datasets %s and %s have the same samples, labels and folds: ranks count them once", d.Name, d.Same))
-		}
-		if d.SameData != "" {
-			list = append(list, fmt.Sprintf("datasets %s and %s have the same samples, labels and folds, but different kinds of labels: ranks count them once for each measure with the same values on both", d.Name, d.SameData))
-		}
-		if len(d.Divisions) > 0 {
-			list = append(list, fmt.Sprintf("dataset %s: all repeats have the same folds; the report averages the results of equal folds, so repeats add no evidence to the tests", d.Name))
-		}
-	}
-	return list
-}
-
 // UnmeasuredNotes names the methods that have none of the measures of a table, such as methods that predict numbers if all
 // measures are of distributions.
 func UnmeasuredNotes(t *result.Table) (list []string) {

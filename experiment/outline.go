@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash"
@@ -208,32 +207,11 @@ func (o *Outline) markSame(l *Layout) {
 		}
 	}
 	t.Datasets = slices.Clone(t.Datasets)
-	data := make(map[string]int) // the first dataset of each content and folds
 	for i := range t.Datasets {
-		d := &t.Datasets[i]
 		if first, ok := sets.before(i); ok {
-			d.Same = t.Datasets[first].Name
-			continue
-		}
-		if o.Sets[i].Job == nil {
-			continue
-		}
-		own := d.Digest + " " + o.Sets[i].folds()
-		if first, ok := data[own]; ok {
-			d.SameData = t.Datasets[first].Name
-		} else {
-			data[own] = i
+			t.Datasets[i].Same = t.Datasets[first].Name
 		}
 	}
-}
-
-// folds returns the same text for sets with the same folds and repeats. The set has a job.
-func (s *Set) folds() string {
-	split := s.Job.Split
-	if split.Overlap {
-		split.Assigned = "" // only which rows are tested counts, and how many repeats there are
-	}
-	return string(marshalled(&Set{Repeats: s.Repeats, Tested: s.Tested, Only: s.Only, Job: &round.Job{Seed: s.Job.Seed, Split: split}}))
 }
 
 // settingsOf returns the same text for methods that train the same models on a dataset: those with the same algorithm and
@@ -455,15 +433,4 @@ func (c *complete) values(resolved, preset string) map[string]string {
 // NewLayout puts the plans of a spec together; skipped are the names of datasets without.
 func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
 	return NewOutline(s, plans, skipped).Layout()
-}
-
-// NewInput makes the input of a plan.
-func NewInput(p *Plan, files []File) Input {
-	in := Input{Files: files}
-	if p.Job != nil {
-		set := Set{Repeats: p.Repeats, Job: p.Job, Tested: p.Tested, Only: p.OnlyFolds}
-		sum := sha256.Sum256(append([]byte(set.folds()), marshalled(p.Manifest.LabelType)...))
-		in.Division = hex.EncodeToString(sum[:])
-	}
-	return in
 }

@@ -55,7 +55,7 @@ func (r *Run) Check() (*protocol.ExperimentPlan, error) {
 		}
 	}
 	p := r.plan(before.Layout, before.Records)
-	p.Notes = experiment.SameNotes(r.Layout.Table)
+	p.Notes = r.Layout.Table.SameNotes()
 	return p, nil
 }
 
@@ -94,7 +94,7 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 	if n := l.Strange(records); n > 0 {
 		r.Note(fmt.Sprintf("%s in %s not used: their runs are not in this spec, or another arithmetic version computed them", units.Plural(n, "record"), r.Folder))
 	}
-	r.notes(experiment.SameNotes(l.Table))
+	r.notes(l.Table.SameNotes())
 	p := r.plan(before, records)
 	if p.NeedsConsent() {
 		if err := r.Agree(p); err != nil {

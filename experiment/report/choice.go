@@ -2,11 +2,9 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
-	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
@@ -21,7 +19,7 @@ func choicesOf(g *grid) (list []Choice) {
 			c.Candidates = append(c.Candidates, Candidate{Name: name})
 		}
 		for d := range g.table.Datasets {
-			if g.scoredBefore(d, method) {
+			if g.table.Datasets[d].Same != "" {
 				continue
 			}
 			if ratios := c.scored(g, d, method); ratios != nil {
@@ -37,22 +35,6 @@ func choicesOf(g *grid) (list []Choice) {
 		}
 	}
 	return list
-}
-
-// scoredBefore reports whether a dataset has the name of an earlier dataset as its second name, or whether an earlier dataset
-// has the same samples, labels, folds, and scores of the candidates of a method.
-func (g *grid) scoredBefore(d, method int) bool {
-	if g.table.Datasets[d].Same != "" {
-		return true
-	}
-	for before := range d {
-		if g.table.Datasets[before].Same == "" && sameData(g.table.Datasets, before, d) && maps.EqualFunc(g.done[before][method], g.done[d][method], func(a, b *result.Run) bool {
-			return slices.EqualFunc(a.CandidateKL, b.CandidateKL, statistics.Equal)
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 // scored returns the ratio of each candidate on a dataset: the mean score of its runs over the mean
@@ -127,7 +109,7 @@ func (c *Choice) logs(candidate int) (list []float64) {
 	return list
 }
 
-// addChoices adds the tables of each method that chooses its settings: the ratios of its candidates, and the criterion.
+// addChoices adds a table of the candidates of each method that chooses its settings.
 func (d *document) addChoices(choices []Choice) {
 	if len(choices) == 0 {
 		return
@@ -137,9 +119,6 @@ func (d *document) addChoices(choices []Choice) {
 		"A candidate's difference from the best has a standard error over datasets. The rule chooses the simplest candidate within one standard error of the best."))
 	for i := range choices {
 		c := &choices[i]
-		for from := 0; from < len(c.Datasets); from += columns {
-			d.add(c.ratios(from, min(from+columns, len(c.Datasets))))
-		}
 		best, chosen := &c.Candidates[c.Best], &c.Candidates[c.Chosen]
 		rule := fmt.Sprintf("%s: the best candidate is %s. The simplest candidate within one standard error is %s.", c.Method, best.Name, chosen.Name)
 		if c.Best == c.Chosen {
@@ -167,31 +146,4 @@ func (d *document) addChoices(choices []Choice) {
 		}
 		d.add(criterion, paragraph(rule))
 	}
-}
-
-func (c *Choice) ratios(from, to int) table {
-	t := table{caption: c.Method + ": K-L of candidates, divided by the K-L of the mean baseline", header: append([]string{"candidate"}, c.Datasets[from:to]...)}
-	if from > 0 {
-		t.caption += ", continued"
-	}
-	for _, x := range c.Candidates {
-		t.lines = append(t.lines, line{cells: plain(x.Name)})
-	}
-	for d := from; d < to; d++ {
-		var ratios []number
-		for _, x := range c.Candidates {
-			ratios = append(ratios, x.Ratios[d])
-		}
-		places := statistics.Places(floatsOf(ratios), false)
-		for i := range places {
-			if places[i] == 2 { // the table marks the best alone
-				places[i] = 0
-			}
-		}
-		f := format{4, 1}.apart(ratios, places)
-		for i, v := range ratios {
-			t.lines[i].cells = append(t.lines[i].cells, cell{text: f.text(v), place: places[i]})
-		}
-	}
-	return t
 }

@@ -118,22 +118,6 @@ func (g *grid) observed(dataset int, all bool, of func(place) float64) (values [
 	return values
 }
 
-// drawn reports whether a value of a method on a dataset differs between folds of one division: then the
-// method draws numbers at random.
-func (g *grid) drawn(dataset, method int) bool {
-	for _, folds := range g.divided[dataset] {
-		for m := range g.table.Measures {
-			for _, p := range folds[1:] {
-				first, own := g.done[dataset][method][folds[0]], g.done[dataset][method][p]
-				if first != nil && own != nil && !statistics.Equal(first.Values[m], own.Values[m]) && !math.IsNaN(own.Values[m]) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // finiteOf leaves out what is not finite.
 func finiteOf(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
@@ -149,12 +133,6 @@ func (g *grid) ratio(dataset, method int) float64 {
 		return 1 / float64(max(1, d.Folds-1))
 	}
 	return float64(tested) / float64(others)
-}
-
-// sameData reports whether two datasets of a table have the same samples, labels and folds.
-func sameData(sets []result.Dataset, a, b int) bool {
-	first := func(d int) string { return cmp.Or(sets[d].SameData, sets[d].Name) }
-	return first(a) == first(b)
 }
 
 // runs are the done runs of a method on a dataset, by repeat and fold.

@@ -70,7 +70,7 @@ func TestHyperparametersOfDatasets(t *testing.T) {
 	contains(t, written(t, table, "table", Options{}), []string{"The hyperparameters of the runs are not recorded."}, "other hyperparameters")
 }
 
-// TestHyperparametersOfManyMethods: more methods than columns are lines. A method that is the same as another one is no line,
+// TestHyperparametersOfManyMethods: more methods than columns stand in several tables. A method that is the same as another one has no column,
 // members are listed by name, and candidates are counted.
 func TestHyperparametersOfManyMethods(t *testing.T) {
 	table := &result.Table{Name: "many", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Rows: 10, Features: 2, Labels: 3, Folds: 2}}}
@@ -94,13 +94,14 @@ func TestHyperparametersOfManyMethods(t *testing.T) {
 	}
 	_, text, _ := strings.Cut(b.String(), "ensemble: hyperparameters\n")
 	text, _, _ = strings.Cut(text, "\nMissing")
-	want := `method   members
----------------------------------
-m0       rf, ldlf (set)
-m1       aa-knn (paper: rf, ldlf)
-m2       2 candidates
-m3       rf, ldlf
-m4 = m5  rf, ldlf
+	want := `hyperparameter  m0              m1                        m2            m3
+--------------------------------------------------------------------------------
+members         rf, ldlf (set)  aa-knn (paper: rf, ldlf)  2 candidates  rf, ldlf
+
+ensemble: hyperparameters, continued
+hyperparameter  m4 = m5
+------------------------
+members         rf, ldlf
 
 ensemble, other hyperparameters: folds=5.
 `

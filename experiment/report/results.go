@@ -111,18 +111,6 @@ func (g *grid) unbeaten() (list []Unbeaten) {
 	return list
 }
 
-// leastWilcoxon is the least p-value of Wilcoxon's exact test of n values: the p-value if all differences have the same sign. It
-// is NaN if there are no values.
-func leastWilcoxon(n int) number {
-	if n == 0 {
-		return number(math.NaN())
-	}
-	return number(math.Ldexp(1, 1-n))
-}
-
-// observations is the number of values of a method that has all folds.
-func (r *Result) observations() int { return r.Lines[0].Wanted }
-
 // setPlaces sets the places of the best and the second best among the methods that are compared. It returns the first of the
 // best methods, or -1 if no method is compared.
 func (r *Result) setPlaces(higher bool) int {
@@ -149,7 +137,6 @@ func (s *Summary) result(g *grid, d, m int) Result {
 		r.Lines = append(r.Lines, l)
 	}
 	r.NotMeasured = g.anyDone(d) && r.MeanPredictor.Folds == 0 && !slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Folds > 0 })
-	r.LeastWilcoxon = leastWilcoxon(r.observations())
 	higher := higherIsBetter(s.Measures[m])
 	if best := r.setPlaces(higher); best >= 0 {
 		r.compare(g, d, m, best)

@@ -69,25 +69,20 @@ func (d *document) addTimes(s *Summary) {
 		return
 	}
 	d.add(heading("Times"))
-	for from := 0; from < len(s.Datasets); from += columns {
-		to := min(from+columns, len(s.Datasets))
-		t := table{caption: "Computing time in seconds: the mean of a run by dataset, and the sum over all runs", header: []string{"method"}}
-		for _, set := range s.Datasets[from:to] {
-			t.header = append(t.header, set.Name)
-		}
-		t.header = append(t.header, "all runs")
-		for _, row := range s.listed() {
-			l, total := line{cells: plain(s.title(row))}, number(0)
-			for i, own := range s.Times[row*len(s.Datasets) : (row+1)*len(s.Datasets)] {
-				if total += own.Total; i >= from && i < to {
-					l.cells = append(l.cells, cell{text: fixed(own.Total/number(own.Runs), 2)})
-				}
-			}
-			l.cells = append(l.cells, cell{text: fixed(total, 1)})
-			t.lines = append(t.lines, l)
-		}
-		d.add(t)
+	t := table{caption: "Computing time in seconds: the sum over all runs, and the mean of a run by dataset", header: []string{"method", "all runs"}}
+	for _, set := range s.Datasets {
+		t.header = append(t.header, set.Name)
 	}
+	for _, row := range s.listed() {
+		l, total := line{cells: plain(s.title(row), "")}, number(0)
+		for _, own := range s.Times[row*len(s.Datasets) : (row+1)*len(s.Datasets)] {
+			total += own.Total
+			l.cells = append(l.cells, cell{text: fixed(own.Total/number(own.Runs), 2)})
+		}
+		l.cells[1].text = fixed(total, 1)
+		t.lines = append(t.lines, l)
+	}
+	d.addWide(t)
 }
 
 // addProblems names the runs without measures.

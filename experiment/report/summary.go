@@ -1,13 +1,12 @@
 package report
 
 import (
-	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Summary is all that a report says. In JSON, it is the report, together with the other types of this file.
@@ -29,13 +28,14 @@ type Summary struct {
 	Rankings []Ranking  `json:"rankings"`
 	Drawn
 	Choices []Choice `json:"choices,omitempty"` // of methods that choose their settings
-	// Hyperparameters has a list of Used in JSON; empty: not recorded.
-	Hyperparameters hyperparameters    `json:"hyperparameters,omitempty"`
+	// Hyperparameters are by algorithm, and then by method; empty: not recorded.
+	Hyperparameters []Used             `json:"hyperparameters,omitempty"`
 	Times           []Time             `json:"times,omitempty"` // by method, then by dataset
 	Published       []result.Published `json:"published,omitempty"`
 	Runs            Runs               `json:"runs"`
 
-	options Options
+	options         Options
+	hyperparameters []result.Hyperparameters // by algorithm, as Hyperparameters
 }
 
 // Drawn is what only figures show.
@@ -55,8 +55,6 @@ type Result struct {
 	NotMeasured   bool   `json:"not_measured,omitempty"`
 	MeanPredictor Figure `json:"mean_baseline"`
 	Lines         []Line `json:"lines"` // by method
-	// LeastWilcoxon is the least p that Wilcoxon's test of so many values can give; null if there is no value.
-	LeastWilcoxon number `json:"least_wilcoxon_p"`
 }
 
 // Figure is a mean over folds, repeats included, with the deviation over these. Folds that test the same
@@ -232,43 +230,6 @@ type Used struct {
 	Paper map[string]string `json:"paper,omitempty"`
 }
 
-// hyperparameters are the hyperparameters of all methods, by algorithm. Their JSON is a list of Used.
-type hyperparameters []usedBy
-
-// usedBy has the hyperparameters of the methods of an algorithm.
-type usedBy struct {
-	algorithm string
-	names     []string // in the order of the algorithm's settings
-	methods   []int    // the methods, in the order of the table
-	// at has the hyperparameters of each of the methods by dataset; nil: the method does not support the dataset.
-	at [][]*Used
-}
-
-// MarshalJSON implements json.Marshaler. Datasets with the same hyperparameters of a method are listed together.
-func (h hyperparameters) MarshalJSON() ([]byte, error) {
-	list := []Used{}
-	for _, of := range h {
-		for _, sets := range of.at {
-			first := len(list)
-			for _, u := range sets {
-				if u == nil {
-					continue
-				}
-				same := slices.IndexFunc(list[first:], func(o Used) bool { return maps.Equal(o.Values, u.Values) && maps.Equal(o.Paper, u.Paper) })
-				if same >= 0 {
-					o := &list[first+same]
-					o.Datasets = append(o.Datasets, u.Datasets...)
-					continue
-				}
-				own := *u
-				own.Datasets = slices.Clone(u.Datasets)
-				list = append(list, own)
-			}
-		}
-	}
-	return json.Marshal(list)
-}
-
 // Runs counts the runs by their state, and names those without measures.
 type Runs struct {
 	All     int `json:"all"`
@@ -325,7 +286,7 @@ func (s *Summary) title(method int) string {
 	if text := strings.Join(names, " = "); len(names) == 1 || len(text) <= mostNames {
 		return text
 	}
-	return names[0] + " = " + count(len(names)-1, "other", "others")
+	return names[0] + " = " + units.Plural(len(names)-1, "other")
 }
 
 // mostNames bounds the length of the names of one method, in letters.

@@ -114,7 +114,7 @@ func TestManyFigures(t *testing.T) {
 	if len(names) != len(figures) || !names["02-Movie-rf-by-trees-kl"] || !names["03-set-0-rf-by-trees-kl"] {
 		t.Errorf("%v", names)
 	}
-	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures || !strings.Contains(page, "2 more figures are not shown") {
+	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures || !strings.Contains(page, "Not shown: 2 more figures.") {
 		t.Errorf("the page has %d figures", strings.Count(page, "<svg"))
 	}
 }

@@ -57,9 +57,6 @@ type Dataset struct {
 	Divisions []int `json:"divisions,omitempty"`
 	// Same is the name of an earlier dataset with the same runs: it is this one under another name.
 	Same string `json:"same_as,omitempty"`
-	// SameData is the name of the first earlier dataset with the same rows, degrees of labels and folds,
-	// if the labels are of another type, such as on a scale.
-	SameData string `json:"same_data_as,omitempty"`
 	// Axis says what the labels are, if runs have predictions.
 	Axis *Labels `json:"label_axis,omitempty"`
 	// Classes are the names of the labels if these are classes, at most MaxConfusion, and have names.

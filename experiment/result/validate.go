@@ -62,9 +62,6 @@ func (t *Table) checkDatasets() error {
 		if d.Same != "" && !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.Same && of.Same == "" }) {
 			return fmt.Errorf("dataset %q is marked as the same as %q, but no earlier dataset has that name", d.Name, d.Same)
 		}
-		if d.SameData != "" && (d.Same != "" || !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.SameData && of.Same == "" && of.SameData == "" })) {
-			return fmt.Errorf("dataset %q is marked as having the data of %q, but no earlier dataset has that name", d.Name, d.SameData)
-		}
 	}
 	for i := range t.Methods {
 		r := &t.Methods[i]

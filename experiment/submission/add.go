@@ -234,7 +234,7 @@ func notes(s *experiment.Spec, before, l *experiment.Layout, known *knownRuns) (
 	if before != nil {
 		list = append(list, experiment.OtherNote(s, before, "experiment "+s.Name)...)
 	}
-	list = append(list, experiment.SameNotes(l.Table)...)
+	list = append(list, l.Table.SameNotes()...)
 	lacking := 0
 	for _, key := range l.Keys {
 		if known.lacking[key] {
