@@ -62,15 +62,3 @@ func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
 	}
 	return ended
 }
-
-// Again lists the runs that have ended, but under another key: with another content of the dataset, or other settings, folds or
-// numerics. before has the keys of runs that have ended, by name. ended reports whether the run with a key has ended.
-func (l *Layout) Again(before map[result.Name]string, ended func(key string) bool) (list []result.Name) {
-	for i := range l.Table.Runs {
-		name := l.Table.NameOf(&l.Table.Runs[i])
-		if was, ok := before[name]; ok && l.Keys[i] != "" && was != l.Keys[i] && !ended(l.Keys[i]) {
-			list = append(list, name)
-		}
-	}
-	return list
-}

@@ -9,39 +9,81 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// OtherNote says that a place has the results of another spec with the name of s; before is their layout.
-func OtherNote(s *Spec, before *Layout, place string) []string {
-	if kinship, _ := s.Compare(before); kinship != OtherSpec {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s had results of another spec with the same name, %s. Reports now use this spec. The results of the other spec are kept, and used if it is run again", place, before.Table.Spec.File)}
+// Known says which runs a place has, by their keys.
+type Known struct {
+	Place   string          // a folder, or an experiment on a cluster
+	Kept    map[string]bool // true if the run has a result, or will have one, and is not repeated
+	Again   map[string]bool // true if the run has ended and is repeated
+	Lacking map[string]bool // true if the run is kept and has ended without the data that the spec records
+	// Names has the keys of runs that have ended, by name. Numerics is the arithmetic version that computed them; 0: not known.
+	Names    map[result.Name]string
+	Numerics int
 }
 
-// Orphans are the runs of an earlier layout that have results, or will have them, and that a new layout does not have.
-type Orphans struct {
-	Count int
-	List  []string // by dataset and method, at most maxOrphans
+// Plan says what a spec with the layout adds to a place, without its new runs. before is the layout of the last run or
+// submission, or nil.
+func (l *Layout) Plan(s *Spec, before *Layout, known *Known) *protocol.ExperimentPlan {
+	p := &protocol.ExperimentPlan{Name: s.Name, Jobs: []protocol.JobInfo{}}
+	keeps := l.Has()
+	for key := range keeps {
+		if known.Kept[key] {
+			p.Kept++
+		}
+	}
+	type pair struct{ dataset, method int }
+	refused := make(map[pair]bool)
+	lacking := 0
+	var again []string // runs that have ended under another key, because their data, settings, folds or arithmetic are others
+	for i := range l.Table.Runs {
+		c, key, name := &l.Table.Runs[i], l.Keys[i], l.Table.NameOf(&l.Table.Runs[i])
+		if at := (pair{c.Dataset, c.Method}); c.State == result.Failed && !refused[at] {
+			refused[at] = true
+			p.Refused = append(p.Refused, fmt.Sprintf("%s, %s: %s", name.Dataset, name.Method, c.Error))
+		}
+		if key != "" && known.Lacking[key] {
+			lacking++
+		}
+		if was, ok := known.Names[name]; ok && key != "" && was != key && !known.Kept[key] {
+			again = append(again, name.String())
+		}
+	}
+	if before != nil {
+		var kinship Kinship
+		if kinship, p.Changes = s.Compare(before); kinship == OtherSpec {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s had results of another spec with the same name, %s. Reports now use this spec. The results of the other spec are kept, and used if it is run again", known.Place, before.Table.Spec.File))
+		}
+		p.Orphaned, p.Orphans = before.orphans(func(key string) bool { return !keeps[key] && (known.Kept[key] || known.Again[key]) })
+	}
+	p.Notes = append(p.Notes, l.Table.SameNotes()...)
+	if lacking > 0 {
+		p.Notes = append(p.Notes, runs(lacking)+" ended without the data that are recorded now; --record-again repeats them")
+	}
+	if len(again) > 0 {
+		why := "their data, settings, folds or seed have changed"
+		if known.Numerics != 0 && known.Numerics != round.Numerics {
+			why = fmt.Sprintf("they were computed by arithmetic version %d, and this program has arithmetic version %d", known.Numerics, round.Numerics)
+		}
+		p.Notes = append(p.Notes, fmt.Sprintf("%s repeated, because %s: %s", runsAre(len(again)), why, someOf(again)))
+	}
+	return p
 }
 
 // maxOrphans bounds the lines that list orphans.
 const maxOrphans = 1000
 
-// OrphansOf returns the orphans of a layout that replaces an earlier one, or nil; has reports whether a run has a result or
-// will have one.
-func (l *Layout) OrphansOf(before *Layout, has func(key string) bool) (o Orphans) {
-	if before == nil {
-		return o
-	}
-	keeps := l.Has()
+// orphans counts the runs that a new layout does not have although they have results, or will have them, and lists them by dataset
+// and method.
+func (l *Layout) orphans(is func(key string) bool) (count int, list []string) {
 	counts, order := make(map[result.Name]int), []result.Name(nil) // by dataset and method
-	for i, key := range before.Keys {
-		if key == "" || keeps[key] || !has(key) {
+	for i, key := range l.Keys {
+		if key == "" || !is(key) {
 			continue
 		}
-		o.Count++
-		of := before.Table.NameOf(&before.Table.Runs[i])
+		count++
+		of := l.Table.NameOf(&l.Table.Runs[i])
 		of.Repeat, of.Fold = 0, 0
 		if counts[of]++; counts[of] == 1 {
 			order = append(order, of)
@@ -49,21 +91,16 @@ func (l *Layout) OrphansOf(before *Layout, has func(key string) bool) (o Orphans
 	}
 	for i, of := range order {
 		if i == maxOrphans {
-			o.List = append(o.List, fmt.Sprintf("%s more methods", units.Count(len(order)-i)))
+			list = append(list, fmt.Sprintf("%s more methods", units.Count(len(order)-i)))
 			break
 		}
-		o.List = append(o.List, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Method, runs(counts[of])))
+		list = append(list, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Method, runs(counts[of])))
 	}
-	return o
+	return count, list
 }
 
 // runs counts runs.
-func runs(n int) string {
-	if n == 1 {
-		return "1 run"
-	}
-	return units.Count(n) + " runs"
-}
+func runs(n int) string { return units.Plural(n, "run") }
 
 // UnmeasuredNotes names the methods that have none of the measures of a table, such as methods that predict numbers if all
 // measures are of distributions.
@@ -82,36 +119,16 @@ func UnmeasuredNotes(t *result.Table) (list []string) {
 	return list
 }
 
-// LackingNote says how many runs have ended without the data that is recorded.
-func LackingNote(n int) []string {
-	switch n {
-	case 0:
-		return nil
-	case 1:
-		return []string{"1 run ended without the data that are recorded now; --record-again repeats them"}
-	}
-	return []string{units.Count(n) + " runs ended without the data that are recorded now; --record-again repeats them"}
-}
-
-// AgainNote names the runs that are repeated although they have ended. was is the arithmetic version that computed
-// them, or 0 if it is not known.
-func AgainNote(again []result.Name, was int) []string {
-	if len(again) == 0 {
-		return nil
-	}
-	why := "their data, settings, folds or seed have changed"
-	if was != 0 && was != round.Numerics {
-		why = fmt.Sprintf("they were computed by arithmetic version %d, and this program has arithmetic version %d", was, round.Numerics)
-	}
-	return []string{fmt.Sprintf("%s repeated, because %s: %s", runsAre(len(again)), why, someOf(again))}
-}
-
 // LeftOutNote names the runs that have ended and are not in a report.
 func LeftOutNote(list []result.Name) []string {
 	if len(list) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s left out, because the last submission of the experiment does not contain them: %s", runsAre(len(list)), someOf(list))}
+	var names []string
+	for _, name := range list {
+		names = append(names, name.String())
+	}
+	return []string{fmt.Sprintf("%s left out, because the last submission of the experiment does not contain them: %s", runsAre(len(list)), someOf(names))}
 }
 
 // runsAre counts runs at the beginning of a sentence.
@@ -126,13 +143,9 @@ func runsAre(n int) string {
 const maxNamed = 10
 
 // someOf names the first runs of a list.
-func someOf(list []result.Name) string {
-	var text []string
-	for _, name := range list[:min(len(list), maxNamed)] {
-		text = append(text, name.String())
+func someOf(names []string) string {
+	if n := len(names) - maxNamed; n > 0 {
+		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %s more", units.Count(n)))
 	}
-	if n := len(list) - maxNamed; n > 0 {
-		text = append(text, fmt.Sprintf("and %s more", units.Count(n)))
-	}
-	return strings.Join(text, "; ")
+	return strings.Join(names, "; ")
 }

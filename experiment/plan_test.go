@@ -340,7 +340,7 @@ func TestFill(t *testing.T) {
 	table := l.Fill(map[string]*Record{
 		l.Keys[1]: {Key: l.Keys[1], Seconds: 4, Outcome: o},
 		l.Keys[2]: {Key: l.Keys[2], Outcome: &pipeline.Outcome{Error: "why"}},
-	}, map[string]bool{l.Keys[3]: true})
+	})
 	if err := table.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -348,10 +348,10 @@ func TestFill(t *testing.T) {
 	if c.Method != 0 || c.Fold != 1 || c.Seconds != 4 || c.Digest != "d" || c.Rows != 30 || !slices.Equal(c.Values, []float64{2, 1}) || !slices.Equal(c.Mean, []float64{0, 3}) {
 		t.Errorf("%+v", c)
 	}
-	if table.Runs[2].Error != "why" || table.Runs[3].State != result.Running || l.Table.Runs[1].State != result.Missing {
+	if table.Runs[2].Error != "why" || table.Runs[3].State != result.Missing || l.Table.Runs[1].State != result.Missing {
 		t.Errorf("%+v", table.Runs)
 	}
-	if n := Count(table); n != (Counts{1, 1, 1, 1}) || l.Strange(map[string]*Record{"x": nil, l.Keys[0]: nil}) != 1 {
+	if n := Count(table); n != (Counts{Done: 1, Failed: 1, Missing: 2}) || l.Strange(map[string]*Record{"x": nil, l.Keys[0]: nil}) != 1 {
 		t.Errorf("%+v", n)
 	}
 	if round.Numerics != p.Job.Numerics {
@@ -486,7 +486,7 @@ func TestScores(t *testing.T) {
 		o.MeanPredictor[0].Mean, o.Clipped.MeanPredictor.Ten[0].Mean = 4, 5
 		return o
 	}
-	table := l.Fill(map[string]*Record{l.Keys[0]: {Outcome: outcome(3)}, l.Keys[1]: {Outcome: outcome(2)}}, nil)
+	table := l.Fill(map[string]*Record{l.Keys[0]: {Outcome: outcome(3)}, l.Keys[1]: {Outcome: outcome(2)}})
 	if want := []string{"default", "k=3", "k=5"}; !slices.Equal(table.Methods[0].Candidates, want) || !slices.Equal(table.Runs[0].CandidateKL, kl) || table.Runs[1].CandidateKL != nil {
 		t.Errorf("%+v", table)
 	}

@@ -8,16 +8,14 @@ import (
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
-// Fill returns the table with the records of runs that have ended. running has the keys of the runs that are computed now.
-func (l *Layout) Fill(records map[string]*Record, running map[string]bool) *result.Table {
+// Fill returns the table with the records of runs that have ended.
+func (l *Layout) Fill(records map[string]*Record) *result.Table {
 	t := *l.Table
 	t.Runs = append([]result.Run{}, l.Table.Runs...)
 	for i := range t.Runs {
 		key := l.Keys[i]
 		if r, ok := records[key]; ok && key != "" {
 			l.fill(&t.Runs[i], r)
-		} else if running[key] {
-			t.Runs[i].State = result.Running
 		}
 	}
 	return &t

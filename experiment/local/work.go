@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/experiment"
+	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
@@ -13,25 +14,23 @@ import (
 type work struct {
 	planned *experiment.Plan
 	Data    *local.Data
-	Runs    []experiment.Run // of Plan, to be run
-	// Ended is what earlier runs have of each method of the spec, and Kept are their records.
-	Ended map[int]experiment.Ended
-	Kept  []*experiment.Record
+	Runs    []experiment.Run         // of Plan, to be run
+	Ended   map[int]experiment.Ended // what earlier runs have of each method of the spec
 }
 
-// newWork returns what there is to do of a dataset: the runs without a record. A record does not count if again returns true
-// for it.
-func newWork(p *experiment.Plan, data *local.Data, records map[string]*experiment.Record, again func(*experiment.Record) bool) (*work, error) {
-	runs, err := p.Runs()
+// work returns what there is to do of a dataset: the runs without a record, and the runs that are repeated. planned are the keys of
+// runs that equal methods and datasets have; work adds to it.
+func (r *Run) work(s *datasets.Set, records map[string]*experiment.Record, planned map[string]bool) (*work, error) {
+	runs, err := s.Plan.Runs()
 	if err != nil {
 		return nil, err
 	}
-	w := &work{planned: p, Data: data, Ended: make(map[int]experiment.Ended)}
+	w := &work{planned: s.Plan, Data: s.Data, Ended: make(map[int]experiment.Ended)}
 	for _, run := range runs {
-		if r := records[run.Key]; r != nil && !again(r) {
-			w.Kept = append(w.Kept, r)
-			w.Ended[run.Method] = w.Ended[run.Method].Plus(r)
-		} else {
+		if has := records[run.Key]; has != nil && !r.repeats(has) {
+			w.Ended[run.Method] = w.Ended[run.Method].Plus(has)
+		} else if !planned[run.Key] {
+			planned[run.Key] = true
 			w.Runs = append(w.Runs, run)
 		}
 	}

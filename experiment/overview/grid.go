@@ -16,13 +16,14 @@ import (
 type Grid struct {
 	methods, datasets []string
 
-	mu sync.Mutex
-	at [][]experiment.Counts // by method, then by dataset
+	mu   sync.Mutex
+	at   [][]experiment.Counts    // by method, then by dataset
+	runs map[string][]*result.Run // by key
 }
 
-// GridOf counts the runs of a table.
-func GridOf(t *result.Table) *Grid {
-	g := &Grid{}
+// GridOf counts the runs of a table, which the grid keeps. keys are the keys of the runs.
+func GridOf(t *result.Table, keys []string) *Grid {
+	g := &Grid{runs: make(map[string][]*result.Run)}
 	for i := range t.Datasets {
 		g.datasets = append(g.datasets, t.Datasets[i].Name)
 	}
@@ -33,26 +34,32 @@ func GridOf(t *result.Table) *Grid {
 	for i := range t.Runs {
 		c := &t.Runs[i]
 		g.at[c.Method][c.Dataset].Add(c.State)
+		if keys[i] != "" {
+			g.runs[keys[i]] = append(g.runs[keys[i]], c)
+		}
 	}
 	return g
 }
 
-// Move moves a run from one state to another.
-func (g *Grid) Move(method, dataset int, from, to string) {
+// Set sets the state of the runs with a key.
+func (g *Grid) Set(key, state string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := &g.at[method][dataset]
-	switch from {
-	case result.Missing:
-		n.Missing--
-	case result.Running:
-		n.Running--
-	case result.Failed:
-		n.Failed--
-	case result.Done:
-		n.Done--
+	for _, c := range g.runs[key] {
+		n := &g.at[c.Method][c.Dataset]
+		switch c.State {
+		case result.Missing:
+			n.Missing--
+		case result.Running:
+			n.Running--
+		case result.Failed:
+			n.Failed--
+		case result.Done:
+			n.Done--
+		}
+		n.Add(state)
+		c.State = state
 	}
-	n.Add(to)
 }
 
 // The smallest terminal that shows a grid, and the room for names in it.

@@ -24,7 +24,8 @@ type Grid struct {
 	ended map[runOfJob]protocol.CellState // what is known of runs, whether they are in the grid or not
 	of    string                          // the jobs and the outline that the grid is of
 	next  time.Time                       // the next reading
-	runs  map[runOfJob][]*result.Run      // places of the table that a run of a job fills
+	keys  map[runOfJob]string             // of runs of the jobs
+	done  map[string]bool                 // true if a run with the key has ended well
 	grid  *overview.Grid                  // nil: it was not read
 }
 
@@ -67,24 +68,17 @@ func (g *Grid) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := l.Fill(nil, nil)
-	at := make(map[string][]*result.Run, len(t.Runs))
-	for i := range t.Runs {
-		if key := l.Keys[i]; key != "" {
-			at[key] = append(at[key], &t.Runs[i])
-		}
-	}
-	of := make(map[runOfJob][]*result.Run)
+	keys := make(map[runOfJob]string)
 	for _, j := range e.Jobs {
 		runs, err := j.Runs()
 		if err != nil {
 			return err
 		}
 		for run := range runs {
-			of[runOfJob{j.ID, run}] = at[runs[run].Key]
+			keys[runOfJob{j.ID, run}] = runs[run].Key
 		}
 	}
-	g.runs, g.grid = of, overview.GridOf(t)
+	g.keys, g.done, g.grid = keys, make(map[string]bool), overview.GridOf(l.Table, l.Keys)
 	for run, c := range g.ended {
 		g.take(run, c)
 	}
@@ -93,15 +87,13 @@ func (g *Grid) read(ctx context.Context) error {
 
 // take notes in the grid how a run has ended. A failed run counts as failed until it has ended well in another job.
 func (g *Grid) take(run runOfJob, c protocol.CellState) {
-	state := result.Done
-	if c.Failed {
-		state = result.Failed
-	}
-	for _, cell := range g.runs[run] {
-		if !c.NotRun && cell.State != result.Done {
-			g.grid.Move(cell.Method, cell.Dataset, cell.State, state)
-			cell.State = state
-		}
+	switch key, known := g.keys[run]; {
+	case !known || c.NotRun || g.done[key]:
+	case c.Failed:
+		g.grid.Set(key, result.Failed)
+	default:
+		g.grid.Set(key, result.Done)
+		g.done[key] = true
 	}
 }
 

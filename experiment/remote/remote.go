@@ -4,7 +4,6 @@ package remote
 import (
 	"context"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -67,27 +66,15 @@ func Read(ctx context.Context, cl *client.Client, name string, o Options) (*Expe
 			digests[list[i].Name] = list[i].Digest
 		}
 		sets := e.Sets(t, func(name string) string { return digests[name] })
-		l.AddCommands(t, experiment.Sources{Sets: sets, Flags: o.Flags, File: func(path string) string { return fileOf(t, o.Spec, path) }})
+		folder := "" // of the files of folds
+		if t.Spec != nil && t.Spec.Data != "" {
+			folder = t.Spec.Data
+		} else if o.Spec != "" {
+			folder = filepath.Dir(o.Spec)
+		}
+		l.AddCommands(t, experiment.Sources{Sets: sets, Flags: o.Flags, File: experiment.FileIn(folder)})
 	}
 	return &Experiment{t, l, state.Of(jobs).State, experiment.LeftOutNote(leftOut)}, nil
-}
-
-// fileOf returns the path of a file of a spec as a command names it, or an empty text if it is not known. The spec is known
-// by its file, or the folder of its data from the submission.
-func fileOf(t *result.Table, spec, path string) string {
-	switch {
-	case filepath.IsAbs(path):
-	case t.Spec != nil && t.Spec.Data != "":
-		path = filepath.Join(t.Spec.Data, path)
-	case spec != "":
-		path = filepath.Join(filepath.Dir(spec), path)
-	default:
-		return ""
-	}
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-	return experiment.ShownPath(path)
 }
 
 // source reads what a cluster has.

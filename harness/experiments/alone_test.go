@@ -123,7 +123,7 @@ func TestRunsAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		table := content.Layout.Fill(content.Records, nil)
+		table := content.Layout.Fill(content.Records)
 		checkAlone(t, table, commands.Alone)
 		// What is printed is the same, by the name of the spec and by the folder, which does not lie next to the spec.
 		moved := filepath.Join(t.TempDir(), "moved")
