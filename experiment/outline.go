@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"hash"
 	"maps"
 	"slices"
 	"strconv"
@@ -119,8 +118,9 @@ func (o *Outline) Layout() (*Layout, error) {
 			l.addMethod(Place{Dataset: d, Method: method}, set, keys)
 		}
 	}
-	o.markSame(l)
-	t.Hyperparameters = o.hyperparameters()
+	all := make(completed)
+	o.markSame(l, all)
+	t.Hyperparameters = o.hyperparameters(all)
 	return l, l.Table.Validate()
 }
 
@@ -182,36 +182,49 @@ func (l *Layout) addMethod(at Place, set *Set, keys map[Place]string) {
 
 // markSame marks methods and datasets in the table of the outline's layout: a method if an earlier method has the same settings on
 // every dataset, and a dataset if the runs of an earlier dataset have the same keys.
-func (o *Outline) markSame(l *Layout) {
+func (o *Outline) markSame(l *Layout, all completed) {
 	t := l.Table
-	methods, sets := newSameKeys(len(t.Methods)), newSameKeys(len(t.Datasets))
-	all := make(map[string]*complete) // by algorithm
+	methods, sets := make(sums, len(t.Methods)), make(sums, len(t.Datasets))
 	for d := range o.Sets {
-		set := &o.Sets[d]
-		for i, method := range set.Methods {
-			r := &set.Job.Cells.Rows[i]
-			if all[r.Algorithm] == nil {
-				all[r.Algorithm] = newComplete(r.Algorithm)
-			}
-			methods.add(method, Place{Dataset: d}, settingsOf(r, all[r.Algorithm].values(string(r.Params), t.Methods[method].Preset)))
+		for i, method := range o.Sets[d].Methods {
+			r := &o.Sets[d].Job.Cells.Rows[i]
+			methods.add(method, strconv.Itoa(d)+" "+settingsOf(r, all.values(r.Algorithm, r.Params, t.Methods[method].Preset)))
 		}
 	}
 	for i := range t.Runs {
-		c := &t.Runs[i]
-		sets.add(c.Dataset, Place{0, c.Method, c.Repeat, c.Fold}, l.Keys[i])
+		if c := &t.Runs[i]; l.Keys[i] != "" {
+			sets.add(c.Dataset, fmt.Sprint(c.Method, c.Repeat, c.Fold, l.Keys[i]))
+		}
 	}
-	t.Methods = slices.Clone(t.Methods)
-	for i := range t.Methods {
-		if first, ok := methods.before(i); ok {
+	t.Methods, t.Datasets = slices.Clone(t.Methods), slices.Clone(t.Datasets)
+	for i, first := range methods.first() {
+		if first < i {
 			t.Methods[i].Same = t.Methods[first].Name
 		}
 	}
-	t.Datasets = slices.Clone(t.Datasets)
-	for i := range t.Datasets {
-		if first, ok := sets.before(i); ok {
+	for i, first := range sets.first() {
+		if first < i {
 			t.Datasets[i].Same = t.Datasets[first].Name
 		}
 	}
+}
+
+// sums are SHA-256 sums of the texts that were added of each method, or of each dataset; zero: none.
+type sums [][sha256.Size]byte
+
+func (s sums) add(i int, text string) { s[i] = sha256.Sum256(append(s[i][:], text...)) }
+
+// first returns for each sum the number of the first one that is the same. It is the own number if nothing was added.
+func (s sums) first() []int {
+	at, list := make(map[[sha256.Size]byte]int), make([]int, len(s))
+	for i, sum := range s {
+		first, ok := at[sum]
+		if !ok || sum == [sha256.Size]byte{} {
+			at[sum], first = i, i
+		}
+		list[i] = first
+	}
+	return list
 }
 
 // settingsOf returns the same text for methods that train the same models on a dataset: those with the same algorithm and
@@ -270,43 +283,8 @@ func plainNumbers(value any) any {
 	return value
 }
 
-// sameKeys finds methods, or datasets, with the same keys of runs.
-type sameKeys struct {
-	sums  []hash.Hash    // of the keys
-	any   []bool         // true if there is a key: not all runs were refused
-	first map[string]int // by sum
-	buf   []byte
-}
-
-func newSameKeys(n int) *sameKeys {
-	s := &sameKeys{any: make([]bool, n), first: make(map[string]int)}
-	for range n {
-		s.sums = append(s.sums, sha256.New())
-	}
-	return s
-}
-
-func (s *sameKeys) add(i int, at Place, key string) {
-	b := s.buf[:0]
-	for _, n := range [...]int{at.Dataset, at.Method, at.Repeat, at.Fold} {
-		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
-	}
-	s.buf = append(append(b, key...), '\n')
-	s.sums[i].Write(s.buf)
-	s.any[i] = s.any[i] || key != ""
-}
-
-// before returns the first one with the keys of i; false: there is none before i. It is asked from 0 on.
-func (s *sameKeys) before(i int) (first int, ok bool) {
-	sum := string(s.sums[i].Sum(nil))
-	if first, ok = s.first[sum]; !ok {
-		s.first[sum] = i
-	}
-	return first, ok && s.any[i]
-}
-
 // hyperparameters returns what result.Table.Hyperparameters has; nil: the outline does not record them.
-func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
+func (o *Outline) hyperparameters(all completed) (list []result.Hyperparameters) {
 	byMethod := make([]map[int]*round.CellRow, len(o.Sets)) // by dataset
 	for d := range o.Sets {
 		set := &o.Sets[d]
@@ -321,29 +299,29 @@ func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
 			byMethod[d][method] = &set.Job.Cells.Rows[i]
 		}
 	}
-	at, all := make(map[string]int), []*complete(nil) // by algorithm: the place in both lists
+	at := make(map[string]int) // in list, by algorithm
 	for method := range o.Table.Methods {
 		for d := range o.Sets {
 			own := byMethod[d][method]
 			if own == nil {
 				continue
 			}
+			values := all.values(own.Algorithm, own.Params, o.Table.Methods[method].Preset)
+			a, err := registry.Find(own.Algorithm)
+			if values == nil || err != nil {
+				return nil
+			}
 			i, ok := at[own.Algorithm]
 			if !ok {
-				c := newComplete(own.Algorithm)
 				i = len(list)
-				at[own.Algorithm], all = i, append(all, c)
-				list = append(list, result.Hyperparameters{Algorithm: own.Algorithm, Names: settingNames(c.settings)})
-			}
-			values := all[i].values(string(own.Params), o.Table.Methods[method].Preset)
-			if values == nil {
-				return nil
+				at[own.Algorithm] = i
+				list = append(list, result.Hyperparameters{Algorithm: own.Algorithm, Names: settingNames(a.Params())})
 			}
 			addMethod(&list[i], method, d, values)
 		}
 	}
 	for i := range list {
-		list[i].Paper = o.paper(all[i], list[i].Algorithm)
+		list[i].Paper = o.paper(all, list[i].Algorithm)
 		share(&list[i])
 	}
 	return list
@@ -361,13 +339,13 @@ func addMethod(h *result.Hyperparameters, method, dataset int, values map[string
 }
 
 // paper returns the hyperparameters of the preset paper of an algorithm.
-func (o *Outline) paper(c *complete, algorithm string) (list []result.ValuesOn) {
+func (o *Outline) paper(all completed, algorithm string) (list []result.ValuesOn) {
 	for d := range o.Sets {
 		params, ok := o.Sets[d].Paper[algorithm]
 		if !ok {
 			continue
 		}
-		values := c.values(string(params), "paper")
+		values := all.values(algorithm, params, "paper")
 		if values == nil {
 			continue
 		}
@@ -399,34 +377,25 @@ func share(h *result.Hyperparameters) {
 	}
 }
 
-// complete lists all hyperparameters of jobs of an algorithm. Many jobs have the same.
-type complete struct {
-	settings []param.Param
-	known    map[[2]string]map[string]string // by resolved settings and preset
-}
-
-func newComplete(algorithm string) *complete {
-	c := &complete{known: make(map[[2]string]map[string]string)}
-	if a, err := registry.Find(algorithm); err == nil {
-		c.settings = a.Params()
-	}
-	return c
-}
+// completed has all hyperparameters of jobs, by algorithm, resolved settings and preset. Many jobs have the same.
+type completed map[[3]string]map[string]string
 
 // values returns the value of each hyperparameter; nil: the algorithm is not known, or resolved is not a JSON object.
-func (c *complete) values(resolved, preset string) map[string]string {
-	key := [2]string{resolved, preset}
-	if values, ok := c.known[key]; ok {
+func (c completed) values(algorithm string, resolved []byte, preset string) map[string]string {
+	key := [3]string{algorithm, string(resolved), preset}
+	values, ok := c[key]
+	if ok {
 		return values
 	}
-	var values map[string]string
-	for _, p := range spec.Complete(c.settings, []byte(resolved), preset) {
-		if values == nil {
-			values = make(map[string]string, len(c.settings))
+	if a, err := registry.Find(algorithm); err == nil {
+		for _, p := range spec.Complete(a.Params(), resolved, preset) {
+			if values == nil {
+				values = make(map[string]string)
+			}
+			values[p.Key] = p.Value
 		}
-		values[p.Key] = p.Value
 	}
-	c.known[key] = values
+	c[key] = values
 	return values
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // Fill returns the table with the records of runs that have ended.
@@ -23,29 +22,6 @@ func (l *Layout) Fill(records map[string]*Record) *result.Table {
 
 // fill sets what a record says of a run.
 func (l *Layout) fill(c *result.Run, r *Record) {
-	fill(c, r, l.Table.Measures, measures.Clip(l.Clip))
-	fillRecorded(c, r.Outcome, &l.Record)
-	fillScores(c, r.Outcome, len(l.Table.Methods[c.Method].Candidates))
-}
-
-// fillScores sets the K-L of the candidates of a run that chose among n.
-func fillScores(c *result.Run, o *pipeline.Outcome, n int) {
-	c.CandidateKL = nil
-	if o.Mixture == nil || n == 0 || len(o.Mixture.Members) != n {
-		return
-	}
-	var scores []float64
-	for _, m := range o.Mixture.Members {
-		if m.OutOfFoldKL == nil {
-			return
-		}
-		scores = append(scores, *m.OutOfFoldKL)
-	}
-	c.CandidateKL, c.MeanKL = scores, value("kl", o.MeanPredictor, nil)
-}
-
-// fill sets what a record says of a run.
-func fill(c *result.Run, r *Record, names []string, clip measures.Clip) {
 	o := r.Outcome
 	c.Seconds = r.Seconds
 	if o.Error != "" {
@@ -57,16 +33,36 @@ func fill(c *result.Run, r *Record, names []string, clip measures.Clip) {
 	if o.Added != nil {
 		model, baseline = o.Added.Model, o.Added.Baseline()
 	}
-	fillBeside(c, model)
+	switch { // what figures show of numbers or classes
+	case model == nil:
+	case model.Scale != nil:
+		c.Scores = model.Scale.Expected.Scores
+	case model.Number != nil:
+		c.Scores = model.Number.Number.Scores
+	case model.Classes != nil && len(model.Classes.Confusion) <= result.MaxConfusion:
+		c.Confusion = model.Classes.Confusion
+	}
 	ofModel, ofMean := o.Measures, o.MeanPredictor
-	if clip != measures.NoClip && o.Clipped != nil {
+	if measures.Clip(l.Clip) != measures.NoClip && o.Clipped != nil {
 		ofModel, model = clipped(o.Clipped.Model, model)
 		ofMean, baseline = clipped(o.Clipped.MeanPredictor, baseline)
 	}
-	c.Values, c.Mean = make([]float64, 0, len(names)), make([]float64, 0, len(names))
-	for _, name := range names {
+	c.Values, c.Mean = make([]float64, 0, len(l.Table.Measures)), make([]float64, 0, len(l.Table.Measures))
+	for _, name := range l.Table.Measures {
 		c.Values = append(c.Values, value(name, ofModel, model))
 		c.Mean = append(c.Mean, value(name, ofMean, baseline))
+	}
+	fillRecorded(c, o, &l.Record)
+	if n := len(l.Table.Methods[c.Method].Candidates); n > 0 && o.Mixture != nil && len(o.Mixture.Members) == n {
+		var scores []float64
+		for _, m := range o.Mixture.Members {
+			if m.OutOfFoldKL != nil {
+				scores = append(scores, *m.OutOfFoldKL)
+			}
+		}
+		if len(scores) == n {
+			c.CandidateKL, c.MeanKL = scores, value("kl", o.MeanPredictor, nil)
+		}
 	}
 }
 
@@ -78,19 +74,6 @@ func clipped(c *measures.Clipped, a *measures.Added) (measures.Report, *measures
 	}
 	of.Distribution = c.More
 	return c.Ten, of
-}
-
-// fillBeside sets what figures show of a model's numbers or classes.
-func fillBeside(c *result.Run, a *measures.Added) {
-	switch {
-	case a == nil:
-	case a.Scale != nil:
-		c.Scores = a.Scale.Expected.Scores
-	case a.Number != nil:
-		c.Scores = a.Number.Number.Scores
-	case a.Classes != nil && len(a.Classes.Confusion) <= result.MaxConfusion:
-		c.Confusion = a.Classes.Confusion
-	}
 }
 
 // value returns a mean, or NaN if the model has no such measure.

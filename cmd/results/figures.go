@@ -81,7 +81,7 @@ func WriteFigures(a *cli.App, dir string, all []Figure) error {
 		a.Note("%s: there is nothing to draw", dir)
 		return nil
 	}
-	drawn, boxed := make(map[string][]byte), []rune(nil)
+	drawn := make(map[string][]byte)
 	var names []string
 	for _, f := range all {
 		var svg, png bytes.Buffer
@@ -91,7 +91,6 @@ func WriteFigures(a *cli.App, dir string, all []Figure) error {
 		if err := f.PNG(&png); err != nil {
 			return err
 		}
-		boxed = append(boxed, f.Boxed()...)
 		drawn[f.Name+".svg"], drawn[f.Name+".png"] = svg.Bytes(), png.Bytes()
 		names = append(names, f.Name+".svg", f.Name+".png")
 	}
@@ -104,27 +103,7 @@ func WriteFigures(a *cli.App, dir string, all []Figure) error {
 		}
 	}
 	a.Note("%s in %s, each as .svg and .png", units.Plural(len(all), "figure"), dir)
-	noteBoxed(a, boxed)
 	return nil
-}
-
-// mostBoxed is the maximum number of characters that a note names.
-const mostBoxed = 20
-
-// noteBoxed names the characters that the font of PNG files lacks.
-func noteBoxed(a *cli.App, boxed []rune) {
-	slices.Sort(boxed)
-	if boxed = slices.Compact(boxed); len(boxed) == 0 {
-		return
-	}
-	var names []string
-	for _, r := range boxed[:min(len(boxed), mostBoxed)] {
-		names = append(names, fmt.Sprintf("%c (U+%04X)", r, r))
-	}
-	if n := len(boxed) - mostBoxed; n > 0 {
-		names = append(names, fmt.Sprintf("and %d more", n))
-	}
-	a.Note("the font of the .png files lacks %s: the .png files show boxes with the codes of these characters; the .svg files show the characters", strings.Join(names, ", "))
 }
 
 // SetBeside sets the measures beyond the usual ten. a may be nil.

@@ -13,9 +13,7 @@ import (
 	"io"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
-	"unicode"
 
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
@@ -76,39 +74,12 @@ func anyFont(element string) string {
 	return fmt.Sprintf(`%s,Arimo,Arial,Helvetica,sans-serif%s textLength="%.5g" lengthAdjust="spacingAndGlyphs">%s</text>`, m[1], m[2], width.Points(), m[4])
 }
 
-// PNG writes the figure as a PNG image with 300 dots per inch. See Boxed.
+// PNG writes the figure as a PNG image with 300 dots per inch. Letters that the font lacks are boxes with their numbers.
 func (f *Figure) PNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch))
 	f.draw(draw.New(bitmap{c}))
 	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
 	return err
-}
-
-// collector is a canvas that collects the missing letters of its texts.
-type collector struct {
-	vg.CanvasSizer
-	lacks map[rune]bool
-}
-
-// FillString implements vg.Canvas.
-func (c collector) FillString(face font.Face, at vg.Point, txt string) {
-	for _, p := range pieces(face, printable.Line(txt)) {
-		if p.lacks != 0 && !unicode.IsSpace(p.lacks) {
-			c.lacks[p.lacks] = true
-		}
-	}
-}
-
-// Boxed returns the letters of the figure that the font lacks, sorted by number. A PNG shows them as boxes with their
-// numbers, and an SVG has the letters.
-func (f *Figure) Boxed() (letters []rune) {
-	c := collector{vgsvg.New(f.width, f.height), make(map[rune]bool)}
-	f.draw(draw.New(c))
-	for r := range c.lacks {
-		letters = append(letters, r)
-	}
-	slices.Sort(letters)
-	return letters
 }
 
 // Element returns the figure as an element of an HTML page: the SVG without the head of the document.

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// ErrTable is what errors of Validate and Decode wrap.
+// ErrTable is what errors of Validate wrap.
 var ErrTable = errors.New("the table of the experiment is not valid")
 
 // Validate returns an error, which names the field at fault, if a name is missing or stands
