@@ -40,8 +40,6 @@ type Set struct {
 	Tested []string `json:"tested,omitempty"`
 	// Only lists the folds of each repeat that are run; empty: all.
 	Only []int `json:"only,omitempty"`
-	// Paper is as in a Plan; nil: not recorded.
-	Paper map[string]json.RawMessage `json:"paper,omitzero"`
 }
 
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
@@ -71,7 +69,7 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
 		})
-		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Methods, p.Tested, p.OnlyFolds, p.Paper})
+		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Methods, p.Tested, p.OnlyFolds})
 		for _, f := range s.Published {
 			if f.Dataset == p.Dataset.Name {
 				o.Table.Published = append(o.Table.Published, f.Published)
@@ -283,16 +281,13 @@ func plainNumbers(value any) any {
 	return value
 }
 
-// hyperparameters returns what result.Table.Hyperparameters has; nil: the outline does not record them.
+// hyperparameters returns what result.Table.Hyperparameters has; nil: an algorithm is not known.
 func (o *Outline) hyperparameters(all completed) (list []result.Hyperparameters) {
 	byMethod := make([]map[int]*round.CellRow, len(o.Sets)) // by dataset
 	for d := range o.Sets {
 		set := &o.Sets[d]
 		if set.Job == nil {
 			continue
-		}
-		if set.Paper == nil {
-			return nil
 		}
 		byMethod[d] = make(map[int]*round.CellRow)
 		for i, method := range set.Methods {
@@ -301,80 +296,36 @@ func (o *Outline) hyperparameters(all completed) (list []result.Hyperparameters)
 	}
 	at := make(map[string]int) // in list, by algorithm
 	for method := range o.Table.Methods {
+		r, own := &o.Table.Methods[method], []result.MethodValues(nil)
 		for d := range o.Sets {
-			own := byMethod[d][method]
-			if own == nil {
+			row := byMethod[d][method]
+			if row == nil {
 				continue
 			}
-			values := all.values(own.Algorithm, own.Params, o.Table.Methods[method].Preset)
-			a, err := registry.Find(own.Algorithm)
-			if values == nil || err != nil {
+			values := all.values(r.Algorithm, row.Params, r.Preset)
+			if values == nil {
 				return nil
 			}
-			i, ok := at[own.Algorithm]
-			if !ok {
-				i = len(list)
-				at[own.Algorithm] = i
-				list = append(list, result.Hyperparameters{Algorithm: own.Algorithm, Names: settingNames(a.Params())})
+			k := slices.IndexFunc(own, func(m result.MethodValues) bool { return maps.Equal(m.Values, values) })
+			if k < 0 {
+				k = len(own)
+				own = append(own, result.MethodValues{Method: method, Values: values})
 			}
-			addMethod(&list[i], method, d, values)
+			own[k].Datasets = append(own[k].Datasets, d)
 		}
-	}
-	for i := range list {
-		list[i].Paper = o.paper(all, list[i].Algorithm)
-		share(&list[i])
-	}
-	return list
-}
-
-// addMethod adds the values of a method on a dataset. The methods come one after another.
-func addMethod(h *result.Hyperparameters, method, dataset int, values map[string]string) {
-	for i := len(h.Methods) - 1; i >= 0 && h.Methods[i].Method == method; i-- {
-		if m := &h.Methods[i]; maps.Equal(m.Values, values) {
-			m.Datasets = append(m.Datasets, dataset)
-			return
+		a, err := registry.Find(r.Algorithm)
+		if len(own) == 0 || err != nil {
+			continue
 		}
-	}
-	h.Methods = append(h.Methods, result.MethodValues{Method: method, ValuesOn: result.ValuesOn{Datasets: []int{dataset}, Values: values}})
-}
-
-// paper returns the hyperparameters of the preset paper of an algorithm.
-func (o *Outline) paper(all completed, algorithm string) (list []result.ValuesOn) {
-	for d := range o.Sets {
-		params, ok := o.Sets[d].Paper[algorithm]
+		i, ok := at[r.Algorithm]
 		if !ok {
-			continue
+			i = len(list)
+			at[r.Algorithm] = i
+			list = append(list, result.Hyperparameters{Algorithm: r.Algorithm, Names: settingNames(a.Params())})
 		}
-		values := all.values(algorithm, params, "paper")
-		if values == nil {
-			continue
-		}
-		if i := slices.IndexFunc(list, func(v result.ValuesOn) bool { return maps.Equal(v.Values, values) }); i >= 0 {
-			list[i].Datasets = append(list[i].Datasets, d)
-		} else {
-			list = append(list, result.ValuesOn{Datasets: []int{d}, Values: values})
-		}
+		list[i].Methods = append(list[i].Methods, own...)
 	}
 	return list
-}
-
-// share moves the values that all methods have on all datasets to h.Shared.
-func share(h *result.Hyperparameters) {
-	h.Shared = maps.Clone(h.Methods[0].Values)
-	for _, m := range h.Methods[1:] {
-		maps.DeleteFunc(h.Shared, func(name, value string) bool { return m.Values[name] != value })
-	}
-	for i := range h.Methods {
-		m := &h.Methods[i]
-		m.Values = maps.Clone(m.Values) // methods may have the same map
-		maps.DeleteFunc(m.Values, func(name, _ string) bool { _, shared := h.Shared[name]; return shared })
-		if len(m.Values) == 0 {
-			m.Values = nil // as in a table that was read
-		}
-	}
-	if len(h.Shared) == 0 {
-		h.Shared = nil
-	}
 }
 
 // completed has all hyperparameters of jobs, by algorithm, resolved settings and preset. Many jobs have the same.

@@ -46,8 +46,6 @@ type Plan struct {
 	// list tests, if the splits overlap.
 	Assigned []uint16
 	Tested   []string
-	// Paper has, by algorithm, the resolved settings of its preset paper, if the preset goes with the dataset.
-	Paper map[string]json.RawMessage
 	// Repeats and Folds are the same for each method.
 	Repeats, Folds int
 	// Divisions numbers the folds of all repeats as result.Dataset.Divisions does.
@@ -70,7 +68,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
-	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Paper: make(map[string]json.RawMessage), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
+	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
 	if s.overlapping(&d.Folds) {
 		p.Folds = d.Folds.Scheme.Folds
 	}
@@ -93,12 +91,6 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 		if err != nil {
 			p.Refused[i] = err.Error()
 			continue
-		}
-		if !slices.ContainsFunc(cells.Rows, func(r round.CellRow) bool { return r.Algorithm == row.Algorithm }) {
-			paper := Method{Algorithm: row.Algorithm, Settings: map[string]string{"preset": "paper"}}
-			if r, err := s.resolve(&paper, split, data.Manifest); err == nil {
-				p.Paper[row.Algorithm] = r.Params
-			}
 		}
 		row.Only = p.runsOfMethod()
 		cells.Rows, p.Methods = append(cells.Rows, *row), append(p.Methods, i)

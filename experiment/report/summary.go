@@ -226,8 +226,6 @@ type Used struct {
 	Preset    string            `json:"preset"`
 	Datasets  []string          `json:"datasets"`
 	Values    map[string]string `json:"values"`
-	// Paper has the values of the preset paper that differ from Values.
-	Paper map[string]string `json:"paper,omitempty"`
 }
 
 // Runs counts the runs by their state, and names those without measures.

@@ -154,24 +154,15 @@ type Hyperparameters struct {
 	Algorithm string `json:"algorithm"`
 	// Names lists the hyperparameters in the order of the algorithm's settings.
 	Names []string `json:"names"`
-	// Shared has the hyperparameters with the same value for all methods on all datasets.
-	Shared map[string]string `json:"shared,omitempty"`
-	// Methods has the other hyperparameters of each method, each dataset once.
+	// Methods has the hyperparameters of each method, each dataset once.
 	Methods []MethodValues `json:"methods"`
-	// Paper has all hyperparameters of the preset paper on the datasets that support it.
-	Paper []ValuesOn `json:"paper,omitempty"`
 }
 
-// MethodValues are values of a method.
+// MethodValues are the values that a method has on some datasets.
 type MethodValues struct {
-	Method int `json:"method"` // index into Table.Methods
-	ValuesOn
-}
-
-// ValuesOn are values of hyperparameters on some datasets.
-type ValuesOn struct {
+	Method   int               `json:"method"`   // index into Table.Methods
 	Datasets []int             `json:"datasets"` // indexes into Table.Datasets
-	Values   map[string]string `json:"values,omitempty"`
+	Values   map[string]string `json:"values"`
 }
 
 // Published is a figure that a paper prints, to stand beside the table's own. Method may be a

@@ -21,8 +21,8 @@ func table() *Table {
 			{Method: 1, Repeat: 2, State: Running},
 		},
 		Hyperparameters: []Hyperparameters{{
-			Algorithm: "ldlf", Names: []string{"trees", "depth"}, Shared: map[string]string{"depth": "7"},
-			Methods: []MethodValues{{0, ValuesOn{[]int{0}, map[string]string{"trees": "5"}}}}, Paper: []ValuesOn{{[]int{0}, map[string]string{"trees": "50", "depth": "7"}}},
+			Algorithm: "ldlf", Names: []string{"trees", "depth"},
+			Methods: []MethodValues{{0, []int{0}, map[string]string{"trees": "5", "depth": "7"}}},
 		}},
 		Published: []Published{{Dataset: "Movie", Method: "a paper's own", Measure: "kl", Value: .08, Deviation: .01, Source: "Table 1"}},
 	}
@@ -44,9 +44,9 @@ func TestValidate(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Table){
 		"hyperparameters of ldlf: there is no method 2":                          func(t *Table) { t.Hyperparameters[0].Methods[0].Method = 2 },
-		"hyperparameters of ldlf: there is no dataset 1":                         func(t *Table) { t.Hyperparameters[0].Paper[0].Datasets[0] = 1 },
-		"hyperparameters of ldlf: a list has 1 values, want 2":                   func(t *Table) { t.Hyperparameters[0].Shared = nil },
-		`hyperparameters of ldlf: "leaves" is not in the list of names`:          func(t *Table) { t.Hyperparameters[0].Shared = map[string]string{"leaves": "1"} },
+		"hyperparameters of ldlf: there is no dataset 1":                         func(t *Table) { t.Hyperparameters[0].Methods[0].Datasets[0] = 1 },
+		"hyperparameters of ldlf: a list has 1 values, want 2":                   func(t *Table) { delete(t.Hyperparameters[0].Methods[0].Values, "depth") },
+		`hyperparameters of ldlf: "leaves" is not in the list of names`:          func(t *Table) { t.Hyperparameters[0].Methods[0].Values = map[string]string{"trees": "5", "leaves": "1"} },
 		`hyperparameters of method "forest" on dataset "Movie" are listed twice`: func(t *Table) { h := &t.Hyperparameters[0]; h.Methods = append(h.Methods, h.Methods[0]) },
 		"score 1 is 1.5":      func(t *Table) { t.Runs[0].Scores[1] = 1.5 },
 		"line 1 has 1 fields": func(t *Table) { t.Runs[0].Confusion[1] = []uint64{2} },

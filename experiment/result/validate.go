@@ -200,43 +200,23 @@ func (t *Table) checkHyperparameters() error {
 			if m.Method < 0 || m.Method >= len(t.Methods) {
 				return fmt.Errorf("hyperparameters of %s: there is no method %d, counted from 0: the table has %d methods", h.Algorithm, m.Method, len(t.Methods))
 			}
-			if err := h.check(&m.ValuesOn, len(t.Datasets), len(h.Names)-len(h.Shared)); err != nil {
-				return err
-			}
 			for _, d := range m.Datasets {
+				if d < 0 || d >= len(t.Datasets) {
+					return fmt.Errorf("hyperparameters of %s: there is no dataset %d, counted from 0: the table has %d datasets", h.Algorithm, d, len(t.Datasets))
+				}
 				if seen[at{m.Method, d}] {
 					return fmt.Errorf("hyperparameters of method %q on dataset %q are listed twice", t.Methods[m.Method].Name, t.Datasets[d].Name)
 				}
 				seen[at{m.Method, d}] = true
 			}
-		}
-		for k := range h.Paper {
-			if err := h.check(&h.Paper[k], len(t.Datasets), len(h.Names)); err != nil {
-				return err
+			if len(m.Values) != len(h.Names) {
+				return fmt.Errorf("hyperparameters of %s: a list has %d values, want %d", h.Algorithm, len(m.Values), len(h.Names))
 			}
-		}
-		for name := range h.Shared {
-			if !slices.Contains(h.Names, name) {
-				return fmt.Errorf("hyperparameters of %s: %q is not in the list of names", h.Algorithm, name)
+			for name := range m.Values {
+				if !slices.Contains(h.Names, name) {
+					return fmt.Errorf("hyperparameters of %s: %q is not in the list of names", h.Algorithm, name)
+				}
 			}
-		}
-	}
-	return nil
-}
-
-// check returns an error if values are of a dataset that does not exist, or do not have so many of the names.
-func (h *Hyperparameters) check(v *ValuesOn, datasets, values int) error {
-	for _, d := range v.Datasets {
-		if d < 0 || d >= datasets {
-			return fmt.Errorf("hyperparameters of %s: there is no dataset %d, counted from 0: the table has %d datasets", h.Algorithm, d, datasets)
-		}
-	}
-	if len(v.Values) != values {
-		return fmt.Errorf("hyperparameters of %s: a list has %d values, want %d", h.Algorithm, len(v.Values), values)
-	}
-	for name := range v.Values {
-		if !slices.Contains(h.Names, name) {
-			return fmt.Errorf("hyperparameters of %s: %q is not in the list of names", h.Algorithm, name)
 		}
 	}
 	return nil
