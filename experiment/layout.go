@@ -1,7 +1,19 @@
 package experiment
 
 import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/yamltree"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
 // Layout is the table of an experiment without results, and the key of each of its runs: all
@@ -61,4 +73,243 @@ func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
 		}
 	}
 	return ended
+}
+
+// Fill returns the table with the records of runs that have ended.
+func (l *Layout) Fill(records map[string]*Record) *result.Table {
+	t := *l.Table
+	t.Runs = append([]result.Run{}, l.Table.Runs...)
+	for i := range t.Runs {
+		key := l.Keys[i]
+		if r, ok := records[key]; ok && key != "" {
+			l.fill(&t.Runs[i], r)
+		}
+	}
+	return &t
+}
+
+// fill sets what a record says of a run.
+func (l *Layout) fill(c *result.Run, r *Record) {
+	o := r.Outcome
+	c.Seconds = r.Seconds
+	if o.Error != "" {
+		c.State, c.Error, c.Attempts = result.Failed, o.Error, r.Attempts
+		return
+	}
+	c.State, c.Digest, c.Rows, c.Against = result.Done, o.ModelDigest, o.Rows.Test, o.Against
+	var model, baseline *measures.Added
+	if o.Added != nil {
+		model, baseline = o.Added.Model, o.Added.Baseline()
+	}
+	switch { // what figures show of numbers or classes
+	case model == nil:
+	case model.Scale != nil:
+		c.Scores = model.Scale.Expected.Scores
+	case model.Number != nil:
+		c.Scores = model.Number.Number.Scores
+	case model.Classes != nil && len(model.Classes.Confusion) <= result.MaxConfusion:
+		c.Confusion = model.Classes.Confusion
+	}
+	ofModel, ofMean := o.Measures, o.MeanPredictor
+	if measures.Clip(l.Clip) != measures.NoClip && o.Clipped != nil {
+		ofModel, model = clipped(o.Clipped.Model, model)
+		ofMean, baseline = clipped(o.Clipped.MeanPredictor, baseline)
+	}
+	c.Values, c.Mean = make([]float64, 0, len(l.Table.Measures)), make([]float64, 0, len(l.Table.Measures))
+	for _, name := range l.Table.Measures {
+		c.Values = append(c.Values, value(name, ofModel, model))
+		c.Mean = append(c.Mean, value(name, ofMean, baseline))
+	}
+	fillRecorded(c, o, &l.Record)
+	if n := len(l.Table.Methods[c.Method].Candidates); n > 0 && o.Mixture != nil && len(o.Mixture.Members) == n {
+		var scores []float64
+		for _, m := range o.Mixture.Members {
+			if m.OutOfFoldKL != nil {
+				scores = append(scores, *m.OutOfFoldKL)
+			}
+		}
+		if len(scores) == n {
+			c.CandidateKL, c.MeanKL = scores, value("kl", o.MeanPredictor, nil)
+		}
+	}
+}
+
+// clipped returns the measures of clipped degrees. Measures of classes and numbers are not clipped.
+func clipped(c *measures.Clipped, a *measures.Added) (measures.Report, *measures.Added) {
+	of := new(measures.Added)
+	if a != nil {
+		*of = *a
+	}
+	of.Distribution = c.More
+	return c.Ten, of
+}
+
+// value returns a mean, or NaN if the model has no such measure.
+func value(name string, r measures.Report, a *measures.Added) float64 {
+	v, ok := measures.Value(name, r, a)
+	if !ok {
+		return math.NaN()
+	}
+	return v.Mean
+}
+
+// Counts are how many runs of a table have which state.
+type Counts struct {
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+	Running int `json:"running"`
+	Missing int `json:"missing"`
+}
+
+// Add counts one more run.
+func (n *Counts) Add(state string) {
+	switch state {
+	case result.Done:
+		n.Done++
+	case result.Failed:
+		n.Failed++
+	case result.Running:
+		n.Running++
+	default:
+		n.Missing++
+	}
+}
+
+// Count counts the runs of a table.
+func Count(t *result.Table) (n Counts) {
+	for i := range t.Runs {
+		n.Add(t.Runs[i].State)
+	}
+	return n
+}
+
+// Filling fills the table of a layout with one record after the other. It does not keep the outcomes, which take several
+// times as much memory as the table.
+type Filling struct {
+	layout *Layout
+	runs   map[string][]int32 // the numbers of the runs with a key
+	filled map[string]filled  // of the runs that have a record
+}
+
+// Filling returns the table of the layout, which it fills: there is no copy.
+func (l *Layout) Filling() *Filling {
+	f := &Filling{layout: l, runs: make(map[string][]int32, len(l.Keys)), filled: make(map[string]filled)}
+	for i, key := range l.Keys {
+		if key != "" {
+			f.runs[key] = append(f.runs[key], int32(i))
+		}
+	}
+	return f
+}
+
+// Put fills the runs of the table that have the key of a record, unless an earlier record with the key is as good: see
+// BetterThan. counts is false then, and has is false if no run has the key.
+func (f *Filling) Put(r *Record) (counts, has bool) {
+	runs, has := f.runs[r.Key]
+	before, again := f.filled[r.Key]
+	if counts = !again || r.content().betterThan(before.content); counts {
+		before.content = r.content()
+	}
+	before.attempts++
+	f.filled[r.Key] = before
+	for _, i := range runs {
+		c := &f.layout.Table.Runs[i]
+		if counts {
+			*c = result.Run{Dataset: c.Dataset, Method: c.Method, Repeat: c.Repeat, Fold: c.Fold, State: result.Missing}
+			f.layout.fill(c, r)
+		}
+		if c.State == result.Failed {
+			c.Attempts = before.attempts
+		}
+	}
+	return counts, has
+}
+
+// filled is the record that fills the runs with a key, and how many records had the key.
+type filled struct {
+	content
+	attempts int
+}
+
+// Recorded says what is recorded of each run beside its outcome.
+type Recorded struct {
+	Curve       bool `json:"curve,omitempty"`       // the learning curve
+	Predictions bool `json:"predictions,omitempty"` // what it predicts of some test rows
+
+	At yamltree.Place `json:"-"`
+}
+
+// The words of Recorded.
+const (
+	recordCurve       = "curve"
+	recordPredictions = "predictions"
+)
+
+var recordWords = []string{recordCurve, recordPredictions}
+
+// add takes a word; the error says that it is none, or that it stands there twice.
+func (r *Recorded) add(word string) error {
+	of := map[string]*bool{recordCurve: &r.Curve, recordPredictions: &r.Predictions}[word]
+	switch {
+	case of == nil:
+		return fmt.Errorf("cannot record %q%s; want %s", word, param.Suggest(word, recordWords), strings.Join(recordWords, " or "))
+	case *of:
+		return fmt.Errorf("%s is listed twice", word)
+	}
+	*of = true
+	return nil
+}
+
+// Any reports whether anything is recorded.
+func (r *Recorded) Any() bool { return r.Curve || r.Predictions }
+
+// In reports whether a job of runs keeps what is recorded.
+func (r *Recorded) In(c *round.Cells) bool {
+	return (c.Curves || !r.Curve) && (c.PredictedRows > 0 || !r.Predictions)
+}
+
+// set has a job of runs keep what is recorded.
+func (r *Recorded) set(c *round.Cells) {
+	c.Curves, c.PredictedRows = r.Curve, 0
+	if r.Predictions {
+		c.PredictedRows = round.MaxPredictedRows
+	}
+}
+
+// axisOf says what the labels are. It returns nil if predictions are not recorded.
+func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
+	if !r.Predictions {
+		return nil
+	}
+	l := &result.Labels{Names: m.LabelNames, Classes: m.LabelType.Classes}
+	if scale := m.LabelType.Scale; scale != nil {
+		l.Scale, l.First = true, scale.Low
+	}
+	return l
+}
+
+// fillRecorded sets the learning curve and the predictions of a record, if the experiment records them.
+func fillRecorded(c *result.Run, o *pipeline.Outcome, of *Recorded) {
+	if of.Curve && o.Curve != nil && len(o.Curve.Points()) > 0 {
+		c.Curve = new(result.Curve)
+		for _, p := range o.Curve.Points() {
+			c.Curve.Steps, c.Curve.Training, c.Curve.Validation = append(c.Curve.Steps, p.Step), append(c.Curve.Training, p.Training), append(c.Curve.Validation, p.Validation)
+		}
+		if !slices.ContainsFunc(c.Curve.Validation, func(v float64) bool { return !math.IsNaN(v) }) {
+			c.Curve.Validation = nil
+		}
+		if o.RefitSteps > 0 && o.RefitSteps < o.Steps {
+			c.Curve.BeforeRefit = o.Steps - o.RefitSteps
+		}
+	}
+	if !of.Predictions || len(o.Predictions) == 0 {
+		return
+	}
+	set, err := predictions.Decode(o.Predictions)
+	if err != nil || set.Number { // numbers have no distributions
+		return
+	}
+	for i, row := range set.Row {
+		c.Predictions = append(c.Predictions, result.Predicted{Row: row, True: set.TruthOf(i), Predicted: set.PredictedOf(i)})
+	}
 }

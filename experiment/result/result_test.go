@@ -43,10 +43,12 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Table){
-		"hyperparameters of ldlf: there is no method 2":                          func(t *Table) { t.Hyperparameters[0].Methods[0].Method = 2 },
-		"hyperparameters of ldlf: there is no dataset 1":                         func(t *Table) { t.Hyperparameters[0].Methods[0].Datasets[0] = 1 },
-		"hyperparameters of ldlf: a list has 1 values, want 2":                   func(t *Table) { delete(t.Hyperparameters[0].Methods[0].Values, "depth") },
-		`hyperparameters of ldlf: "leaves" is not in the list of names`:          func(t *Table) { t.Hyperparameters[0].Methods[0].Values = map[string]string{"trees": "5", "leaves": "1"} },
+		"hyperparameters of ldlf: there is no method 2":        func(t *Table) { t.Hyperparameters[0].Methods[0].Method = 2 },
+		"hyperparameters of ldlf: there is no dataset 1":       func(t *Table) { t.Hyperparameters[0].Methods[0].Datasets[0] = 1 },
+		"hyperparameters of ldlf: a list has 1 values, want 2": func(t *Table) { delete(t.Hyperparameters[0].Methods[0].Values, "depth") },
+		`hyperparameters of ldlf: "leaves" is not in the list of names`: func(t *Table) {
+			t.Hyperparameters[0].Methods[0].Values = map[string]string{"trees": "5", "leaves": "1"}
+		},
 		`hyperparameters of method "forest" on dataset "Movie" are listed twice`: func(t *Table) { h := &t.Hyperparameters[0]; h.Methods = append(h.Methods, h.Methods[0]) },
 		"score 1 is 1.5":      func(t *Table) { t.Runs[0].Scores[1] = 1.5 },
 		"line 1 has 1 fields": func(t *Table) { t.Runs[0].Confusion[1] = []uint64{2} },
