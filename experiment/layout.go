@@ -53,17 +53,6 @@ func (l *Layout) Has() map[string]bool {
 	return known
 }
 
-// Strange counts the records that are of no run of the layout.
-func (l *Layout) Strange(records map[string]*Record) int {
-	known, n := l.Has(), 0
-	for key := range records {
-		if !known[key] {
-			n++
-		}
-	}
-	return n
-}
-
 // Ended returns the keys of the runs that have a record, by name.
 func (l *Layout) Ended(records map[string]*Record) map[result.Name]string {
 	ended := make(map[result.Name]string)

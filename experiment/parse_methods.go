@@ -397,17 +397,10 @@ func between(way string, low, high float64, whole bool) func(u float64) string {
 // chooseKeys are the keys of choose: one of the first two says which samples score the candidates.
 var chooseKeys = []string{"inner", "validation", "measure"}
 
-// choice says how the runs of a method choose their settings. Each inner fold scores the candidates; with validation, only
-// the first one does.
-type choice struct {
-	folds      string
-	validation bool
-}
-
 // choose adds a method that chooses among points in each run, by samples that the candidates are not trained on: an ensemble in
 // which the best member has all the weight.
 func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]param.Pair) {
-	c := s.choice(e)
+	innerFolds, weights := s.choice(e)
 	if len(points) < 2 {
 		s.fail(e.at, "choose: the method has only one candidate; list values of its settings with the key grid, or draw them with the key search")
 	}
@@ -415,11 +408,8 @@ func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]par
 	for _, point := range points {
 		items = append(items, param.Item{Name: r.Algorithm, Set: slices.Concat(settings, point)})
 	}
-	members, weights := param.FormatItems(items), "best"
+	members := param.FormatItems(items)
 	s.check("ensemble", e, "members", members)
-	if c.validation {
-		weights = "validated"
-	}
 	for _, point := range points {
 		candidate := "default"
 		if len(point) > 0 {
@@ -431,18 +421,21 @@ func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]par
 		r.Name = methodName(r.Algorithm, settings) + ", chosen of " + strconv.Itoa(len(points))
 	}
 	r.Algorithm = "ensemble"
-	s.addMethod(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights}, {Key: "inner_folds", Value: c.folds}})
+	s.addMethod(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights}, {Key: "inner_folds", Value: innerFolds}})
 }
 
-func (s *parser) choice(e entry) choice {
-	c, given := choice{folds: "5"}, ""
+// choice reads how the runs of a method choose their settings. Each inner fold scores the candidates; with the weights validated, only
+// the first one does.
+func (s *parser) choice(e entry) (folds, weights string) {
+	folds, weights = "5", "best"
+	given := ""
 	for _, x := range s.mapping(e.value, "choose", chooseKeys) {
 		switch x.key {
 		case "inner":
-			c.folds = s.text(x)
-			s.check("ensemble", entry{key: x.key, at: x.at, valueAt: x.valueAt}, "inner_folds", c.folds)
+			folds = s.text(x)
+			s.check("ensemble", x, "inner_folds", folds)
 		case "validation":
-			c.folds, c.validation = strconv.Itoa(s.part(x)), true
+			folds, weights = strconv.Itoa(s.part(x)), "validated"
 		case "measure":
 			if s.text(x) != "kl" {
 				s.fail(x.valueAt, "choose: settings can be chosen only by the measure kl, got %q", s.text(x))
@@ -454,7 +447,7 @@ func (s *parser) choice(e entry) choice {
 		}
 		given = x.key
 	}
-	return c
+	return folds, weights
 }
 
 // The training samples are divided into leastParts to mostParts parts. One part scores the candidates.

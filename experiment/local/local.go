@@ -85,9 +85,6 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	l, records, before := r.Layout, folder.Records(), folder.Layout()
 	r.notes(damagedNote(r.Folder, folder.Damaged, "their runs are repeated"))
-	if n := l.Strange(records); n > 0 {
-		r.Note(fmt.Sprintf("%s in %s not used: their runs are not in this spec, or another arithmetic version computed them", units.Plural(n, "record"), r.Folder))
-	}
 	p := r.plan(before, records)
 	r.notes(p.Notes)
 	p.Notes = nil // the user has read them

@@ -21,20 +21,20 @@ type Grid struct {
 	runs map[string][]*result.Run // by key
 }
 
-// GridOf counts the runs of a table, which the grid keeps. keys are the keys of the runs.
+// GridOf counts the runs of a table, which the grid keeps. keys are the keys of the runs; nil: no run changes its state.
 func GridOf(t *result.Table, keys []string) *Grid {
 	g := &Grid{runs: make(map[string][]*result.Run)}
 	for i := range t.Datasets {
-		g.datasets = append(g.datasets, t.Datasets[i].Name)
+		g.datasets = append(g.datasets, printable.Line(t.Datasets[i].Name))
 	}
 	for i := range t.Methods {
-		g.methods = append(g.methods, t.Methods[i].Name)
+		g.methods = append(g.methods, printable.Line(t.Methods[i].Name))
 		g.at = append(g.at, make([]experiment.Counts, len(t.Datasets)))
 	}
 	for i := range t.Runs {
 		c := &t.Runs[i]
 		g.at[c.Method][c.Dataset].Add(c.State)
-		if keys[i] != "" {
+		if keys != nil && keys[i] != "" {
 			g.runs[keys[i]] = append(g.runs[keys[i]], c)
 		}
 	}
