@@ -51,12 +51,6 @@ func (f *FigureFile) Draw(of *figures.Figure) error {
 	return f.Commit()
 }
 
-// Figure is a figure with the name of its files.
-type Figure struct {
-	Name string
-	*figures.Figure
-}
-
 // CheckFigures refuses, before anything is computed, a folder for figures that is a file, has no parent folder, or
 // cannot be written.
 func CheckFigures(flag, dir string) error {
@@ -76,7 +70,7 @@ func CheckFigures(flag, dir string) error {
 }
 
 // WriteFigures writes each figure as SVG and as PNG. All figures are drawn before the first is written.
-func WriteFigures(a *cli.App, dir string, all []Figure) error {
+func WriteFigures(a *cli.App, dir string, all []figures.Named) error {
 	if len(all) == 0 {
 		a.Note("%s: there is nothing to draw", dir)
 		return nil
@@ -143,15 +137,6 @@ func evaluatedOf(title string, added *pipeline.Added, encoded []byte) (*plots.Ev
 	return e, nil
 }
 
-// Figures draws the figures of an evaluation.
-func Figures(e *plots.Evaluated) (all []Figure, err error) {
-	figures, err := e.Figures()
-	for _, f := range figures {
-		all = append(all, Figure{f.Name, f.Figure})
-	}
-	return all, err
-}
-
 // DrawResult draws the learning curve and the figures of the held-out samples. An empty dir draws nothing.
 func DrawResult(a *cli.App, dir string, r *Result, o *pipeline.Outcome) error {
 	if dir == "" {
@@ -161,7 +146,7 @@ func DrawResult(a *cli.App, dir string, r *Result, o *pipeline.Outcome) error {
 	if err != nil {
 		return err
 	}
-	all, err := Figures(e)
+	all, err := e.Figures()
 	if err != nil {
 		return err
 	}
@@ -170,7 +155,7 @@ func DrawResult(a *cli.App, dir string, r *Result, o *pipeline.Outcome) error {
 		if err != nil {
 			return err
 		}
-		all = append(all, Figure{"learning-curve", f})
+		all = append(all, figures.Named{Name: "learning-curve", Figure: f})
 	}
 	return WriteFigures(a, dir, all)
 }

@@ -155,9 +155,12 @@ const (
 	mapColumns = 4             // pictures of a map
 )
 
-// Figure returns the figure. An error wraps ErrData: there are no maps or more than 4, the area is empty, or a map has
-// a wrong number of points.
+// Figure returns the figure; nil if m is nil. An error wraps ErrData: there are no maps or more than 4, the area is empty, or a
+// map has a wrong number of points.
 func (m *ColourMap) Figure() (*Figure, error) {
+	if m == nil {
+		return nil, nil
+	}
 	if len(m.Maps) == 0 || len(m.Maps) > 4 || m.Columns < 2 || m.Lines < 2 || !(m.FromX < m.ToX) || !(m.FromY < m.ToY) {
 		return nil, fmt.Errorf("want 1 to 4 colour maps of at least 2 x 2 points and an area above 0, got %d of %d x %d: %w", len(m.Maps), m.Columns, m.Lines, ErrData)
 	}

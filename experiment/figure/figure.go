@@ -46,6 +46,12 @@ type Figure struct {
 	draw          func(draw.Canvas)
 }
 
+// Named is a figure with the name of its file.
+type Named struct {
+	Name string
+	*Figure
+}
+
 // SVG writes the figure as an SVG document. If the reader lacks Liberation Sans, texts have another font without serifs, but
 // the same width.
 func (f *Figure) SVG(w io.Writer) error {

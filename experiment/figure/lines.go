@@ -81,16 +81,13 @@ func (l *Lines) check(s *Series) error {
 	return nil
 }
 
-// LabelUnit is the unit of numbers without a known unit.
-const LabelUnit = "label units"
-
 // CumulativeScores returns a figure of the percentages of rows with errors of at most 0, 1, 2 and so on. Each list of
 // scores has fractions from 0 to 1.
-func CumulativeScores(title, unit string, names []string, scores [][]float64) (*Figure, error) {
+func CumulativeScores(title string, names []string, scores [][]float64) (*Figure, error) {
 	if len(names) != len(scores) {
 		return nil, fmt.Errorf("want as many names as lists of scores, got %d names and %d lists: %w", len(names), len(scores), ErrData)
 	}
-	l := Lines{Title: title, X: Axis{Name: "largest error", Unit: unit}, Y: Axis{Name: "samples", Unit: "%"}}
+	l := Lines{Title: title, X: Axis{Name: "largest error", Unit: "label units"}, Y: Axis{Name: "samples", Unit: "%"}}
 	for i, list := range scores {
 		s := Series{Name: names[i]}
 		for most, share := range list {

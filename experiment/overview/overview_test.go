@@ -43,7 +43,7 @@ failed: 日本, r` + "\x1b" + `f (1 run): no scale
 
 done/all              a      日本
 aa-knn        1234/1234    0/1 +1
-r\x1bf            0/2 !2    0/1 !1
+r\x1bf           0/2 !2    0/1 !1
 
 to see the measures: coppice experiment report e
 `

@@ -15,12 +15,6 @@ import (
 	"github.com/coppice-ldl/coppice/experiment/figure"
 )
 
-// Named is a figure with the name of its file.
-type Named struct {
-	Name   string
-	Figure *figure.Figure
-}
-
 // Evaluated has predictions, and measures of them that figures show.
 type Evaluated struct {
 	Title      string // title of each figure
@@ -35,19 +29,17 @@ type Evaluated struct {
 
 // Figures draws the figures that suit the labels: predicted and true distributions, the cumulative score of numbers, the
 // confusion matrix of classes, and a colour map.
-func (e *Evaluated) Figures() (all []Named, err error) {
+func (e *Evaluated) Figures() (all []figure.Named, err error) {
 	for _, kind := range []struct {
 		name string
 		draw func() (*figure.Figure, error)
-	}{
-		{"distributions", e.distributions}, {"cumulative-score", e.scores}, {"confusion", e.confusion}, {"colours", e.colours},
-	} {
+	}{{"distributions", e.distributions}, {"cumulative-score", e.scores}, {"confusion", e.confusion}, {"colours", e.Map.Figure}} {
 		f, err := kind.draw()
 		if err != nil {
 			return nil, fmt.Errorf("figure %s: %w", kind.name, err)
 		}
 		if f != nil {
-			all = append(all, Named{kind.name, f})
+			all = append(all, figure.Named{Name: kind.name, Figure: f})
 		}
 	}
 	return all, nil
@@ -77,7 +69,7 @@ func (e *Evaluated) scores() (*figure.Figure, error) {
 			add(e.BaselineName+", median", &b.Scale.Median)
 		}
 	}
-	return figure.CumulativeScores(e.Title, figure.LabelUnit, names, scores)
+	return figure.CumulativeScores(e.Title, names, scores)
 }
 
 // confusion draws the confusion matrix. It returns nil if the labels are not classes, or if there are too many. Classes
@@ -91,13 +83,6 @@ func (e *Evaluated) confusion() (*figure.Figure, error) {
 		names = append(names, fmt.Sprint(i))
 	}
 	return (&figure.Confusion{Title: e.Title, Classes: names, Counts: e.Model.Classes.Confusion}).Figure()
-}
-
-func (e *Evaluated) colours() (*figure.Figure, error) {
-	if e.Map == nil {
-		return nil, nil
-	}
-	return e.Map.Figure()
 }
 
 // distributions draws some rows, from the best to the worst prediction. It returns nil if there are no rows.
@@ -135,14 +120,11 @@ func wide(values []float32) []float64 {
 // mostFolds is the maximum number of folds in a figure.
 const mostFolds = 10
 
-// wideLosses is the factor between the least and the greatest loss above which their axis is logarithmic.
-const wideLosses = 5
-
 // Curve draws a learning curve: the training loss and the validation loss by step, if they exist. For a job with folds,
 // points is empty, and each fold has a line. The line shows the validation loss, or the training loss if no fold has a
 // validation loss. The axis has no unit, because losses depend on the algorithm. An error wraps figure.ErrData.
 func Curve(title string, points []curve.Point, folds [][]curve.Point) (*figure.Figure, error) {
-	lines := figure.Lines{Title: title, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: "loss"}}
+	lines := figure.Lines{Title: title, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: "loss", Wide: figure.WideLosses}}
 	training := func(p *curve.Point) float64 { return p.Training }
 	validation := func(p *curve.Point) float64 { return p.Validation }
 	add := func(name string, points []curve.Point, of func(*curve.Point) float64) {
@@ -172,7 +154,6 @@ func Curve(title string, points []curve.Point, folds [][]curve.Point) (*figure.F
 	if len(lines.Series) == 0 {
 		return nil, fmt.Errorf("the learning curve has no losses: %w", figure.ErrData)
 	}
-	lines.Y.Log = isWide(lines.Series)
 	return lines.Figure()
 }
 
@@ -185,17 +166,6 @@ func seriesOf(name string, points []curve.Point, of func(*curve.Point) float64) 
 		}
 	}
 	return s
-}
-
-// isWide reports whether the axis of the losses should be logarithmic.
-func isWide(list []figure.Series) bool {
-	least, greatest := math.Inf(1), math.Inf(-1)
-	for _, s := range list {
-		for _, v := range s.Y {
-			least, greatest = min(least, v), max(greatest, v)
-		}
-	}
-	return least > 0 && greatest > wideLosses*least
 }
 
 // Rows are rows with their true and predicted distributions.

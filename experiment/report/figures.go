@@ -100,17 +100,13 @@ func meanLine(lines []lossLine) (steps []uint64, losses []number) {
 	return steps, losses
 }
 
-// wideLosses is the factor between losses beyond which their axis is logarithmic.
-const wideLosses = 5
-
 // learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure. An axis is logarithmic
 // if some methods would not be seen on a linear axis next to others.
 func learningFigures(curves []Learned) (all []Picture) {
 	for _, p := range partsOf(curves, func(a, b *Learned) bool { return a.Dataset == b.Dataset && a.Loss == b.Loss }) {
 		dataset, loss := p.items[0].Dataset, p.items[0].Loss
-		lines := figure.Lines{Title: dataset + p.text, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: loss + " loss, K-L", Unit: "nats"}}
+		lines := figure.Lines{Title: dataset + p.text, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: loss + " loss, K-L", Unit: "nats", Wide: figure.WideLosses}}
 		first, shortest, longest := math.Inf(1), math.Inf(1), 0.0
-		least, greatest := math.Inf(1), math.Inf(-1)
 		for _, l := range p.items {
 			s := figure.Series{Name: l.Method, Y: floatsOf(l.Losses)}
 			if l.Folds < l.Wanted {
@@ -121,11 +117,9 @@ func learningFigures(curves []Learned) (all []Picture) {
 			}
 			last := s.X[len(s.X)-1]
 			first, shortest, longest = min(first, s.X[0]), min(shortest, last), max(longest, last)
-			least, greatest = min(least, slices.Min(s.Y)), max(greatest, slices.Max(s.Y))
 			lines.Series = append(lines.Series, s)
 		}
 		lines.X.Log = first > 0 && longest > wideSweep*shortest
-		lines.Y.Log = least > 0 && greatest > wideLosses*least
 		all = append(all, Picture{
 			Name: dataset + "-" + loss + "-loss",
 			Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, averaged over folds, up to the last step that all folds of a method reach. Each algorithm defines its own step.",
@@ -338,7 +332,7 @@ func scoreFigures(scored []Scored) (all []Picture) {
 		all = append(all, Picture{
 			Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + p.text + ": the fraction of test samples whose predicted number is off by at most the error shown, averaged over folds. A predicted distribution counts by its expected number.",
 			draw: func() (*figure.Figure, error) {
-				return figure.CumulativeScores(dataset+p.text, figure.LabelUnit, names, scores)
+				return figure.CumulativeScores(dataset+p.text, names, scores)
 			},
 		})
 	}
