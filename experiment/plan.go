@@ -2,9 +2,7 @@ package experiment
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,6 +80,14 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if n := len(p.OnlyFolds); n > 0 && p.OnlyFolds[n-1] >= p.Folds {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: the key \"only\" lists fold %d, but folds are numbered 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
 	}
+	var only []int // the folds of all repeats that are run, as in round.CellRow.Only
+	if len(p.OnlyFolds) > 0 {
+		for repeat := range p.Repeats {
+			for _, fold := range p.OnlyFolds {
+				only = append(only, repeat*p.Folds+fold)
+			}
+		}
+	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}
 	for i := range s.Methods {
 		if ctx.Err() != nil {
@@ -92,7 +98,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			p.Refused[i] = err.Error()
 			continue
 		}
-		row.Only = p.runsOfMethod()
+		row.Only = only
 		cells.Rows, p.Methods = append(cells.Rows, *row), append(p.Methods, i)
 	}
 	if len(cells.Rows) == 0 {
@@ -131,7 +137,13 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 			if err != nil {
 				return nil, err
 			}
-			tested = append(tested, testedRows(own)...)
+			numbers := make([][]byte, own.Folds) // of the rows that each fold tests
+			for row, fold := range own.Assigned {
+				numbers[fold] = binary.AppendUvarint(numbers[fold], uint64(row))
+			}
+			for _, b := range numbers {
+				tested = append(tested, string(b))
+			}
 		}
 	}
 	at, repeated := make(map[string]int), false
@@ -148,32 +160,6 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 		return nil, nil
 	}
 	return list, nil
-}
-
-// testedRows lists which rows each fold of a list tests.
-func testedRows(l *dataset.SplitList) []string {
-	rows := make([][]byte, l.Folds)
-	for row, fold := range l.Assigned {
-		rows[fold] = binary.AppendUvarint(rows[fold], uint64(row))
-	}
-	list := make([]string, l.Folds)
-	for i, b := range rows {
-		list[i] = string(b)
-	}
-	return list
-}
-
-// runsOfMethod lists the folds of all repeats that are run, as round.CellRow.Only does.
-func (p *Plan) runsOfMethod() (list []int) {
-	if len(p.OnlyFolds) == 0 {
-		return nil
-	}
-	for repeat := range p.Repeats {
-		for _, fold := range p.OnlyFolds {
-			list = append(list, repeat*p.Folds+fold)
-		}
-	}
-	return list
 }
 
 // resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds.
@@ -229,9 +215,7 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	if s.overlapping(f) {
 		list = folds.Joined(lists, rows.Count)
 	}
-	blob := dataset.EncodeFolds(list.Assigned)
-	sum := sha256.Sum256(blob)
-	split.Folds, split.Overlap, split.Assigned = list.Folds, list.Overlap, hex.EncodeToString(sum[:])
+	split.Folds, split.Overlap, split.Assigned = list.Folds, list.Overlap, hexSum(dataset.EncodeFolds(list.Assigned))
 	if list.Folds < 2 && !list.Overlap {
 		return nil, nil, errors.New("want at least two folds, got one")
 	}
@@ -288,29 +272,19 @@ func testedBy(s dataset.Split, assigned []uint16, rows int) (list []string, err 
 		return nil, nil
 	}
 	for s.Fold = range s.Folds {
-		digest, err := testRows(s, assigned, rows)
+		roles, err := s.Assign(rows, assigned)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, digest)
+		b := make([]byte, rows)
+		for i, r := range roles {
+			if r == dataset.Test {
+				b[i] = 1
+			}
+		}
+		list = append(list, hexSum(b))
 	}
 	return list, nil
-}
-
-// testRows returns the SHA-256 of the samples that a split tests.
-func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
-	roles, err := s.Assign(rows, assigned)
-	if err != nil {
-		return "", err
-	}
-	b := make([]byte, rows)
-	for i, r := range roles {
-		if r == dataset.Test {
-			b[i] = 1
-		}
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // Only returns the job of the runs for which want returns true, and for each of its methods the index in Spec.Methods. It returns

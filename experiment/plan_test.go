@@ -381,8 +381,8 @@ func TestSomeRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tested, err := testRows(j.Split, p.Assigned, 60)
-		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested, &p.Job.Cells.Labels) {
+		tested, err := testedBy(p.Job.Split, p.Assigned, 60)
+		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested[j.Split.Fold], &p.Job.Cells.Labels) {
 			t.Errorf("run %d: %+v, error %v", i, c, err)
 		}
 	}

@@ -40,22 +40,20 @@ func keyText(child *round.Job, tested string, labels *dataset.LabelType) []byte 
 
 func hexSum(b []byte) string {
 	sum := sha256.Sum256(b)
-	var text [2 * sha256.Size]byte
-	hex.Encode(text[:], sum[:])
-	return string(text[:])
+	return hex.EncodeToString(sum[:])
 }
 
 // methodKeys makes the keys of the runs of one method. There may be very many runs, and their texts differ in the seeds,
 // the fold and what is tested alone. So a text with marks in these places is made once.
 type methodKeys struct {
 	labels      *dataset.LabelType
-	first, rest *markedText // of the runs of fold 0, which the text leaves out, and of the other folds; nil: not made yet
+	first, rest markedText // of the runs of fold 0, which the text leaves out, and of the other folds; nil: not made yet
 	buf         []byte
 }
 
-// markedText is the text of a key without its variable parts. If parts is empty, the text has a mark in another place,
+// markedText is the text of a key without its variable parts. If it has only one part, the text has a mark in another place,
 // so it cannot be used.
-type markedText struct{ parts [][]byte }
+type markedText [][]byte
 
 // The marks: values that no run has.
 const (
@@ -77,11 +75,11 @@ func (k *methodKeys) of(child *round.Job, tested string) string {
 	if *text == nil {
 		*text = newMarkedText(child, k.labels)
 	}
-	parts, plain := (*text).parts, true
+	parts, plain := *text, true
 	if overlap { // JSON writes another text in another way
 		_, plain = digests.Parse(tested)
 	}
-	if len(parts) == 0 || !plain {
+	if len(parts) == 1 || !plain {
 		return keyOf(child, tested, k.labels)
 	}
 	b := append(k.buf[:0], parts[0]...)
@@ -101,7 +99,7 @@ func (k *methodKeys) of(child *round.Job, tested string) string {
 	return hexSum(b)
 }
 
-func newMarkedText(child *round.Job, labels *dataset.LabelType) *markedText {
+func newMarkedText(child *round.Job, labels *dataset.LabelType) (text markedText) {
 	c := *child
 	c.Seed, c.Split.Seed = markedSeed, markedSplitSeed
 	marks := []string{strconv.FormatUint(markedSeed, 10), strconv.FormatUint(markedSplitSeed, 10)}
@@ -113,16 +111,14 @@ func newMarkedText(child *round.Job, labels *dataset.LabelType) *markedText {
 		marks = append(marks, strconv.Itoa(markedFold))
 	}
 	rest := keyText(&c, markedTested, labels)
-	text := new(markedText)
 	for _, mark := range marks {
 		before, after, ok := bytes.Cut(rest, []byte(mark))
 		if !ok || bytes.Contains(after, []byte(mark)) {
-			return new(markedText)
+			return markedText{nil}
 		}
-		text.parts, rest = append(text.parts, before), after
+		text, rest = append(text, before), after
 	}
-	text.parts = append(text.parts, rest)
-	return text
+	return append(text, rest)
 }
 
 // marshalled is the JSON of what was made here.

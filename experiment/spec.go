@@ -5,8 +5,6 @@ package experiment
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -172,8 +170,7 @@ func (s *Spec) identity() *result.Spec {
 	if s.Source == "" {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(s.Source))
-	return &result.Spec{File: filepath.Base(s.file), Digest: hex.EncodeToString(sum[:]), Data: s.Data}
+	return &result.Spec{File: filepath.Base(s.file), Digest: hexSum([]byte(s.Source)), Data: s.Data}
 }
 
 // Errors are the mistakes in a spec, and what is wrong with the data that it names. Each is about a place in the spec's

@@ -289,22 +289,13 @@ func (e *keysError) Formed() (errtext.Code, errtext.Text) {
 	return code, errtext.Within(e.error.Error(), e.error).Keys(func(key string) bool { return slices.Contains(experiment.ReadingKeys, key) })
 }
 
-var (
-	readingFlag  = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*`)
-	readingValue = regexp.MustCompile(`(--(?:thousands|decimal|delimiter)) ([.,;|']|" ")(\s|$)`)
-	readingWord  = regexp.MustCompile(`(--(?:header|labels|missing)) (yes|no|auto|drop|mean|median|class|age|counts|\d+)\b`)
-)
+// readingFlag finds flags in texts that are not formed.
+var readingFlag = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*`)
 
-// Error writes the error with keys: thousands: "," for --thousands , and label_columns for --label-columns. A text of the error may
-// have flags that are no places.
+// Error writes the error with keys: thousands: "," for --thousands , and label_columns for --label-columns.
 func (e *keysError) Error() string {
 	_, formed := e.Formed()
-	text := readingValue.ReplaceAllStringFunc(formed.String(), func(match string) string {
-		m := readingValue.FindStringSubmatch(match)
-		return fmt.Sprintf("%s: %q%s", m[1], strings.Trim(m[2], `"`), m[3])
-	})
-	text = readingWord.ReplaceAllString(text, "$1: $2")
-	return readingFlag.ReplaceAllStringFunc(text, func(flag string) string {
+	return readingFlag.ReplaceAllStringFunc(formed.String(), func(flag string) string {
 		if key := strings.ReplaceAll(flag[2:], "-", "_"); slices.Contains(experiment.ReadingKeys, key) {
 			return key
 		}

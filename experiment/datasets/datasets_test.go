@@ -135,17 +135,8 @@ func TestLoadMistakes(t *testing.T) {
 	check(r.WithMistakes(ended, err, true), ":3:11: ")
 }
 
-// TestKeysError: flags become keys, with values as in YAML, and other words stay.
+// TestKeysError: flags become keys, with values as in YAML.
 func TestKeysError(t *testing.T) {
-	for text, want := range map[string]string{
-		`--thousands , reads 12345, --decimal . reads`: `thousands: "," reads 12345, decimal: "." reads`,
-		`give --labels age or --labels-file FILE`:      `give labels: age or labels_file FILE`,
-		`--server is no key; --header no`:              `--server is no key; header: no`,
-	} {
-		if got := (&keysError{errors.New(text)}).Error(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
 	formed := &keysError{errtext.Errorf(errtext.WrongOption, "{sigma} needs {labels=age}, {decimal=,} or {label-columns=a b}; see {server}")}
 	if got, want := formed.Error(), `sigma needs labels: age, decimal: "," or label_columns: "a b"; see --server`; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -121,10 +121,7 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 			if _, is := number[c.Method]; !is {
 				e := w.Ended[c.Method]
 				g := &group{work: w, method: c.Method}
-				g.runs = state.Runs{Method: strconv.Itoa(c.Method), Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
-				if s.Methods != nil {
-					g.runs.Method = s.Methods[c.Method]
-				}
+				g.runs = state.Runs{Method: s.Methods[c.Method], Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
 				if e.Seconds > 0 {
 					g.begun = e.Runs > 0
 					g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Runs, e.Well, e.WellSeconds
@@ -261,9 +258,7 @@ func (s *session) start(r *run) {
 	ctx, stop := context.WithCancel(s.ctx)
 	r.began, r.stop = time.Now(), stop
 	s.computing = append(s.computing, r)
-	if s.Begin != nil {
-		s.Begin(r.work, r.planned)
-	}
+	s.Begin(r.work, r.planned)
 	go func() {
 		defer stop()
 		o, err := s.compute(ctx, r)
@@ -325,9 +320,7 @@ func (s *session) take(e *event) {
 		if of.Ended++; e.err == nil {
 			<-s.room
 		}
-		if s.Drop != nil {
-			s.Drop(r.work, r.planned)
-		}
+		s.Drop(r.work, r.planned)
 		s.changed = true
 		s.step(schedule.Event{Kind: schedule.Woken}) // another run may begin
 	case e.err != nil: // the run has not ended, and its time is not known
@@ -350,9 +343,6 @@ func (r *run) result() schedule.Result {
 // show tells Show how far the run is. It takes a time that grows with the number of groups.
 func (s *session) show() {
 	s.changed = false
-	if s.Show == nil {
-		return
-	}
 	runs, firsts := s.count(time.Now())
 	s.status.Running = len(s.computing)
 	s.status.Estimate = state.EstimateOf(runs, s.Lanes)
@@ -430,20 +420,19 @@ func (s Status) Line() string {
 
 // sessionOptions says how runs are run; none of them changes a result.
 type sessionOptions struct {
-	Lanes int // runs at a time
-	// Methods, if set, names the methods of the spec in the estimate.
-	Methods []string
+	Lanes   int      // runs at a time
+	Methods []string // names of the methods of the spec
 	// Budgets has the budget of each method of the spec; nil: the method has none. A run does not begin if nothing is left of its
 	// budget, and is stopped soon after it has taken all of it.
 	Budgets []*budget
-	// Begin, if set, is told of each run that begins, one at a time.
+	// Begin is told of each run that begins, one at a time.
 	Begin func(w *work, c *experiment.Run)
-	// Drop, if set, is told of each run that its budget ended, as Begin is.
+	// Drop is told of each run that its budget ended, as Begin is.
 	Drop func(w *work, c *experiment.Run)
 	// Put is given the record of each run that ended, one at a time, while others are computed. An error of Put ends the
 	// run. A run counts once Put has returned.
 	Put func(w *work, c *experiment.Run, r *experiment.Record) error
-	// Show, if set, is told how far the runs are soon after a run ends, each second, and at the end.
+	// Show is told how far the runs are soon after a run ends, each second, and at the end.
 	Show func(Status)
 }
 

@@ -178,14 +178,7 @@ func WilcoxonApproximate(d []float64) Test {
 	return Test{s.statistic(), math.Erfc(math.Abs(z) / math.Sqrt2)}
 }
 
-// Ranks returns the rank of each value, from 1 for the least; values that are Equal have the mean of
-// their ranks.
-func Ranks(values []float64) []float64 {
-	ranks, _ := ranked(values)
-	return ranks
-}
-
-// ranked returns the ranks of values, and Σ t³ - t over the numbers t of values that tie.
+// ranked returns the ranks of values, from 1 for the least, and Σ t³ - t over the numbers t of values that tie.
 func ranked(values []float64) (ranks []float64, cubes float64) {
 	values = Merged(values)
 	order := make([]int, len(values))

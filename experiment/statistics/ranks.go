@@ -18,7 +18,8 @@ func AverageRanks(values [][]float64, higherIsBetter bool) []float64 {
 		if mean == nil {
 			mean = make([]float64, len(row))
 		}
-		for i, r := range Ranks(directed(row, higherIsBetter)) {
+		ranks, _ := ranked(directed(row, higherIsBetter))
+		for i, r := range ranks {
 			mean[i] += r // exact: halves
 		}
 	}
