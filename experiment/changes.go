@@ -75,12 +75,6 @@ func (s *Spec) changesFrom(before *Spec) (list []string) {
 		r.At, r.Budget = yamltree.Place{}, nil // a budget decides which runs are run, and none of their results
 		return r
 	})...)
-	published := func(of *Spec) (all []result.Published) {
-		for _, p := range of.Published {
-			all = append(all, p.Published)
-		}
-		return all
-	}
 	for _, key := range []struct {
 		name string
 		same bool
@@ -89,7 +83,7 @@ func (s *Spec) changesFrom(before *Spec) (list []string) {
 		{"measures", slices.Equal(s.Measures, before.Measures)},
 		{"clip", s.Clip == before.Clip},
 		{"missing", s.SkipMissing == before.SkipMissing},
-		{"published", slices.Equal(published(s), published(before))},
+		{"published", slices.EqualFunc(s.Published, before.Published, func(a, b Published) bool { return a.Published == b.Published })},
 		{"record", s.Record.Curve == before.Record.Curve && s.Record.Predictions == before.Record.Predictions},
 	} {
 		if !key.same {

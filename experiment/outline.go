@@ -104,16 +104,8 @@ func (o *Outline) Layout() (*Layout, error) {
 	t.Runs = make([]result.Run, 0, runs)
 	l := &Layout{Table: &t, Keys: make([]string, 0, runs), Skipped: o.Skipped, Clip: o.Clip, Record: o.Record, Numerics: round.Numerics, Text: o.Text}
 	for d := range o.Sets {
-		set := &o.Sets[d]
-		keys, err := set.keys(d, len(t.Methods))
-		if err != nil {
+		if err := l.addRuns(d, &o.Sets[d]); err != nil {
 			return nil, fmt.Errorf("dataset %s: %w", t.Datasets[d].Name, err)
-		}
-		if set.Job != nil {
-			l.Numerics = set.Job.Numerics
-		}
-		for method := range t.Methods {
-			l.addMethod(Place{Dataset: d, Method: method}, set, keys)
 		}
 	}
 	all := make(completed)
@@ -136,46 +128,45 @@ func (o *Outline) check() (runs int, err error) {
 	return runs, nil
 }
 
-// keys returns the keys of the runs of dataset d, in a table of so many methods.
-func (s *Set) keys(d, methods int) (map[Place]string, error) {
-	if s.Job == nil {
-		if len(s.Methods) > 0 {
-			return nil, fmt.Errorf("%w: the outline lists methods of a dataset, but no job of it", ErrFolder)
-		}
-		return nil, nil
+// addRuns adds the runs of dataset d: by method, by repeat, then by fold.
+func (l *Layout) addRuns(d int, set *Set) error {
+	methods, folds := len(l.Table.Methods), max(0, l.Table.Datasets[d].Folds)
+	keys := make(map[Place]string)
+	if set.Job == nil && len(set.Methods) > 0 {
+		return fmt.Errorf("%w: the outline lists methods of a dataset, but no job of it", ErrFolder)
 	}
-	for _, method := range s.Methods {
+	for _, method := range set.Methods {
 		if method < 0 || method >= methods {
-			return nil, fmt.Errorf("%w: there is no method %d, counted from 0: the table has %d methods", ErrFolder, method, methods)
+			return fmt.Errorf("%w: there is no method %d, counted from 0: the table has %d methods", ErrFolder, method, methods)
 		}
 	}
-	runs, err := RunsOf(s.Job, s.Tested, s.Methods)
-	if err != nil {
-		return nil, err
+	if set.Job != nil {
+		runs, err := RunsOf(set.Job, set.Tested, set.Methods)
+		if err != nil {
+			return err
+		}
+		for _, c := range runs {
+			keys[Place{d, c.Method, c.Repeat, c.Fold}] = c.Key
+		}
+		l.Numerics = set.Job.Numerics
 	}
-	keys := make(map[Place]string, len(runs))
-	for _, c := range runs {
-		keys[Place{d, c.Method, c.Repeat, c.Fold}] = c.Key
-	}
-	return keys, nil
-}
-
-// addMethod adds the runs of a method on a dataset: by repeat, then by fold.
-func (l *Layout) addMethod(at Place, set *Set, keys map[Place]string) {
-	why, refused := set.Refused[at.Method]
-	for at.Repeat = range max(0, set.Repeats) {
-		for at.Fold = range max(0, l.Table.Datasets[at.Dataset].Folds) {
-			if len(set.Only) > 0 && !slices.Contains(set.Only, at.Fold) {
-				continue
+	for method := range methods {
+		why, refused := set.Refused[method]
+		for repeat := range max(0, set.Repeats) {
+			for fold := range folds {
+				if len(set.Only) > 0 && !slices.Contains(set.Only, fold) {
+					continue
+				}
+				c := result.Run{Dataset: d, Method: method, Repeat: repeat, Fold: fold, State: result.Missing}
+				if refused {
+					c.State, c.Error = result.Failed, why
+				}
+				l.Table.Runs = append(l.Table.Runs, c)
+				l.Keys = append(l.Keys, keys[Place{d, method, repeat, fold}])
 			}
-			c := result.Run{Dataset: at.Dataset, Method: at.Method, Repeat: at.Repeat, Fold: at.Fold, State: result.Missing}
-			if refused {
-				c.State, c.Error = result.Failed, why
-			}
-			l.Table.Runs = append(l.Table.Runs, c)
-			l.Keys = append(l.Keys, keys[at])
 		}
 	}
+	return nil
 }
 
 // markSame marks methods and datasets in the table of the outline's layout: a method if an earlier method has the same settings on

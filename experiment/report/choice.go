@@ -67,31 +67,23 @@ func (c *Choice) scored(g *grid, d, method int) []float64 {
 	return ratios
 }
 
-// decide computes the means, and what is chosen.
+// decide computes the means and what is chosen: the candidate with the least mean of logarithms is best, and the first candidate
+// within one standard error of it is chosen. Candidates are sorted, the simplest first.
 func (c *Choice) decide() {
-	c.Best, c.Chosen = c.choose()
-	for i := range c.Candidates {
-		x := &c.Candidates[i]
-		x.Log = number(statistics.MomentsOf(c.logs(i)).Mean)
-		above, deviation := c.above(i, c.Best)
-		x.Above, x.Error = number(above), number(deviation)
-	}
-}
-
-// choose returns the candidate with the least mean of logarithms, and the first candidate within one standard error of it.
-// Candidates are sorted, the simplest first.
-func (c *Choice) choose() (best, chosen int) {
 	var means []float64
 	for i := range c.Candidates {
 		means = append(means, statistics.MomentsOf(c.logs(i)).Mean)
 	}
-	best = max(0, slices.Index(statistics.Places(means, false), 1))
+	c.Best = max(0, slices.Index(statistics.Places(means, false), 1))
+	c.Chosen = -1
 	for i := range c.Candidates {
-		if above, deviation := c.above(i, best); statistics.Equal(means[i], means[best]) || above <= deviation {
-			return best, i
+		above, deviation := c.above(i, c.Best)
+		if c.Chosen < 0 && (i == c.Best || statistics.Equal(means[i], means[c.Best]) || above <= deviation) {
+			c.Chosen = i
 		}
+		x := &c.Candidates[i]
+		x.Log, x.Above, x.Error = number(means[i]), number(above), number(deviation)
 	}
-	return best, best
 }
 
 // above returns the mean over datasets of the difference of two candidates' logarithms, and its
