@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -166,11 +167,7 @@ func decodeLayout(b []byte) (*Layout, error) {
 func (f *Folder) Records() map[string]*Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	records := make(map[string]*Record, len(f.have))
-	for key, r := range f.have {
-		records[key] = r
-	}
-	return records
+	return maps.Clone(f.have)
 }
 
 // Put records a run. If it has a model, Put writes the file models/DIGEST.model. Both are on the

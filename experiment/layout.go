@@ -150,24 +150,28 @@ type Counts struct {
 	Missing int `json:"missing"`
 }
 
-// Add counts one more run.
-func (n *Counts) Add(state string) {
+// Of returns the number of runs with a state.
+func (n *Counts) Of(state string) *int {
 	switch state {
 	case result.Done:
-		n.Done++
+		return &n.Done
 	case result.Failed:
-		n.Failed++
+		return &n.Failed
 	case result.Running:
-		n.Running++
-	default:
-		n.Missing++
+		return &n.Running
 	}
+	return &n.Missing
+}
+
+// Plus returns the sums of two counts.
+func (n Counts) Plus(m Counts) Counts {
+	return Counts{n.Done + m.Done, n.Failed + m.Failed, n.Running + m.Running, n.Missing + m.Missing}
 }
 
 // Count counts the runs of a table.
 func Count(t *result.Table) (n Counts) {
 	for i := range t.Runs {
-		n.Add(t.Runs[i].State)
+		*n.Of(t.Runs[i].State)++
 	}
 	return n
 }

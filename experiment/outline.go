@@ -91,9 +91,6 @@ func DecodeOutline(b []byte) (*Outline, error) {
 	return o, nil
 }
 
-// Place says which run of the table a run is. Dataset and Method are numbers in the table.
-type Place struct{ Dataset, Method, Repeat, Fold int }
-
 // Layout returns the layout of the experiment.
 func (o *Outline) Layout() (*Layout, error) {
 	runs, err := o.check()
@@ -131,7 +128,7 @@ func (o *Outline) check() (runs int, err error) {
 // addRuns adds the runs of dataset d: by method, by repeat, then by fold.
 func (l *Layout) addRuns(d int, set *Set) error {
 	methods, folds := len(l.Table.Methods), max(0, l.Table.Datasets[d].Folds)
-	keys := make(map[Place]string)
+	keys := make(map[[3]int]string) // by method, repeat and fold
 	if set.Job == nil && len(set.Methods) > 0 {
 		return fmt.Errorf("%w: the outline lists methods of a dataset, but no job of it", ErrFolder)
 	}
@@ -146,7 +143,7 @@ func (l *Layout) addRuns(d int, set *Set) error {
 			return err
 		}
 		for _, c := range runs {
-			keys[Place{d, c.Method, c.Repeat, c.Fold}] = c.Key
+			keys[[3]int{c.Method, c.Repeat, c.Fold}] = c.Key
 		}
 		l.Numerics = set.Job.Numerics
 	}
@@ -162,7 +159,7 @@ func (l *Layout) addRuns(d int, set *Set) error {
 					c.State, c.Error = result.Failed, why
 				}
 				l.Table.Runs = append(l.Table.Runs, c)
-				l.Keys = append(l.Keys, keys[Place{d, method, repeat, fold}])
+				l.Keys = append(l.Keys, keys[[3]int{method, repeat, fold}])
 			}
 		}
 	}

@@ -440,16 +440,16 @@ func TestOnlySomeFolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys := make(map[Place]string)
+		keys := make(map[[3]int]string)
 		for _, c := range want {
-			keys[Place{0, c.Method, c.Repeat, c.Fold}] = c.Key
+			keys[[3]int{c.Method, c.Repeat, c.Fold}] = c.Key
 		}
 		l, err := NewLayout(s, []*Plan{some}, nil)
 		if err != nil || len(l.Table.Runs) != 2*2*2 {
 			t.Fatalf("%s: %d runs, error %v", way, len(l.Table.Runs), err)
 		}
 		for i, c := range l.Table.Runs {
-			if (c.Fold != 0 && c.Fold != 2) || l.Keys[i] == "" || l.Keys[i] != keys[Place{0, c.Method, c.Repeat, c.Fold}] {
+			if (c.Fold != 0 && c.Fold != 2) || l.Keys[i] == "" || l.Keys[i] != keys[[3]int{c.Method, c.Repeat, c.Fold}] {
 				t.Errorf("%s: %+v with the key %q", way, c, l.Keys[i])
 			}
 		}

@@ -33,7 +33,7 @@ func GridOf(t *result.Table, keys []string) *Grid {
 	}
 	for i := range t.Runs {
 		c := &t.Runs[i]
-		g.at[c.Method][c.Dataset].Add(c.State)
+		*g.at[c.Method][c.Dataset].Of(c.State)++
 		if keys != nil && keys[i] != "" {
 			g.runs[keys[i]] = append(g.runs[keys[i]], c)
 		}
@@ -47,17 +47,8 @@ func (g *Grid) Set(key, state string) {
 	defer g.mu.Unlock()
 	for _, c := range g.runs[key] {
 		n := &g.at[c.Method][c.Dataset]
-		switch c.State {
-		case result.Missing:
-			n.Missing--
-		case result.Running:
-			n.Running--
-		case result.Failed:
-			n.Failed--
-		case result.Done:
-			n.Done--
-		}
-		n.Add(state)
+		*n.Of(c.State)--
+		*n.Of(state)++
 		c.State = state
 	}
 }
@@ -126,7 +117,10 @@ func (g *Grid) shownMethods(most int) (list []line) {
 
 // urgency orders methods if there is no room for all: 0 is shown first.
 func (g *Grid) urgency(method int) int {
-	sum := addUp(g.at[method])
+	var sum experiment.Counts
+	for _, n := range g.at[method] {
+		sum = sum.Plus(n)
+	}
 	switch {
 	case sum.Running > 0:
 		return 0
@@ -136,14 +130,6 @@ func (g *Grid) urgency(method int) int {
 		return 2
 	}
 	return 3
-}
-
-// addUp adds counts.
-func addUp(list []experiment.Counts) (sum experiment.Counts) {
-	for _, n := range list {
-		sum.Done, sum.Failed, sum.Running, sum.Missing = sum.Done+n.Done, sum.Failed+n.Failed, sum.Running+n.Running, sum.Missing+n.Missing
-	}
-	return sum
 }
 
 // column is a column of the grid: a dataset, or the sum of the datasets without room.
@@ -156,7 +142,7 @@ type column struct {
 func (c *column) of(g *Grid, methods []int) (sum experiment.Counts) {
 	for _, method := range methods {
 		for _, d := range c.datasets {
-			sum = addUp([]experiment.Counts{sum, g.at[method][d]})
+			sum = sum.Plus(g.at[method][d])
 		}
 	}
 	return sum
@@ -172,24 +158,20 @@ func (g *Grid) columns(methods []line, width int) (list []column) {
 		}
 		return c
 	}
-	used := 0
+	all, used := make([]int, len(g.datasets)), 0
+	for d := range all {
+		all[d] = d
+	}
 	for d, name := range g.datasets {
-		c := sized(name, []int{d})
-		rest := sized(fmt.Sprintf("%d more", len(g.datasets)-d), numbersFrom(d, len(g.datasets)))
-		after := sized(fmt.Sprintf("%d more", len(g.datasets)-d-1), numbersFrom(d+1, len(g.datasets)))
+		c := sized(name, all[d:d+1])
+		rest := sized(fmt.Sprintf("%d more", len(g.datasets)-d), all[d:])
+		after := sized(fmt.Sprintf("%d more", len(g.datasets)-d-1), all[d+1:])
 		last := d == len(g.datasets)-1
 		if used+2+c.width > width || !last && used+4+c.width+after.width > width {
 			return append(list, rest)
 		}
 		list = append(list, c)
 		used += 2 + c.width
-	}
-	return list
-}
-
-func numbersFrom(from, to int) (list []int) {
-	for i := from; i < to; i++ {
-		list = append(list, i)
 	}
 	return list
 }

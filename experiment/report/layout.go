@@ -249,7 +249,7 @@ func runsOf(t *result.Table, history bool) Runs {
 		case result.Failed:
 			n.Failed++
 			if len(n.Failures) < mostNamed {
-				f := Failure{Run: t.RunName(c), Error: c.Error}
+				f := Failure{Run: t.NameOf(c).String(), Error: c.Error}
 				if history {
 					f.Attempts, f.Command, f.NoCommand = c.Attempts, c.Command, c.NoCommand
 				}
@@ -266,7 +266,7 @@ func runsOf(t *result.Table, history bool) Runs {
 			budget = "; the budget is " + b
 		}
 		if len(n.Gaps) < mostNamed {
-			n.Gaps = append(n.Gaps, t.RunName(c)+" ("+c.State+budget+")")
+			n.Gaps = append(n.Gaps, t.NameOf(c).String()+" ("+c.State+budget+")")
 		}
 	}
 	return n

@@ -207,9 +207,6 @@ func (n Name) String() string {
 	return text
 }
 
-// RunName names a run of a valid table in errors and reports.
-func (t *Table) RunName(c *Run) string { return t.NameOf(c).String() }
-
 // maxSame bounds the methods that a note says to be the same as another one.
 const maxSame = 5
 

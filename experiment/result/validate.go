@@ -86,7 +86,7 @@ func (t *Table) checkRuns() error {
 		}
 		p := place{c.Dataset, c.Method, c.Repeat, c.Fold}
 		if first, twice := seen[p]; twice {
-			return fmt.Errorf("run %d is listed twice, first as run %d: %s", i, first, t.RunName(c))
+			return fmt.Errorf("run %d is listed twice, first as run %d: %s", i, first, t.NameOf(c).String())
 		}
 		seen[p] = i
 	}

@@ -7,7 +7,6 @@
 package statistics
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -181,11 +180,7 @@ func WilcoxonApproximate(d []float64) Test {
 // ranked returns the ranks of values, from 1 for the least, and Σ t³ - t over the numbers t of values that tie.
 func ranked(values []float64) (ranks []float64, cubes float64) {
 	values = Merged(values)
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	order := ascending(values)
 	ranks = make([]float64, len(values))
 	for from := 0; from < len(order); {
 		to := from + 1

@@ -1,7 +1,6 @@
 package statistics
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -66,15 +65,8 @@ func Cliques(sorted []float64, difference float64) []Clique {
 // smallest, counted from 0, times m - i, at least the adjusted ones below it, at most 1. NaN
 // stays, and counts as no comparison.
 func Holm(p []float64) []float64 {
-	var order []int
-	adjusted := slices.Clone(p)
-	for i, v := range p {
-		if !math.IsNaN(v) {
-			order = append(order, i)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
-	most := 0.0
+	order := slices.DeleteFunc(ascending(p), func(i int) bool { return math.IsNaN(p[i]) })
+	adjusted, most := slices.Clone(p), 0.0
 	for rank, i := range order {
 		most = max(most, min(1, float64(len(order)-rank)*p[i]))
 		adjusted[i] = most

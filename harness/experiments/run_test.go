@@ -264,7 +264,7 @@ func TestExperimentOnCluster(t *testing.T) {
 	timed := decodedTable(t, cmdtest.Works(t, on("experiment", "report", "e", "-o", "json")...))
 	for _, c := range timed.Runs {
 		if (c.Seconds > 0) != (c.State == tables.Done) {
-			t.Errorf("%s took %v s", timed.RunName(&c), c.Seconds)
+			t.Errorf("%s took %v s", timed.NameOf(&c).String(), c.Seconds)
 		}
 	}
 	if here, there := cmdtest.Works(t, "experiment", "report", spec, "--no-times"), cmdtest.Works(t, on("experiment", "report", "e", "--no-times")...); here != there {
