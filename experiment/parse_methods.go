@@ -394,8 +394,8 @@ func between(way string, low, high float64, whole bool) func(u float64) string {
 	}
 }
 
-// chooseKeys are the keys of choose: one of the first two says which samples score the candidates.
-var chooseKeys = []string{"inner", "validation", "measure"}
+// chooseKeys are the keys of choose. One of them says which samples score the candidates.
+var chooseKeys = []string{"inner", "validation"}
 
 // choose adds a method that chooses among points in each run, by samples that the candidates are not trained on: an ensemble in
 // which the best member has all the weight.
@@ -436,11 +436,6 @@ func (s *parser) choice(e entry) (folds, weights string) {
 			s.check("ensemble", x, "inner_folds", folds)
 		case "validation":
 			folds, weights = strconv.Itoa(s.part(x)), "validated"
-		case "measure":
-			if s.text(x) != "kl" {
-				s.fail(x.valueAt, "choose: settings can be chosen only by the measure kl, got %q", s.text(x))
-			}
-			continue
 		}
 		if given != "" {
 			s.fail(x.at, "choose: the keys %s and %s exclude each other", x.key, given)

@@ -216,14 +216,11 @@ func (r *Result) compare(g *grid, d, m, best int) {
 		signed = append(signed, p)
 		others, r.Lines[i].Against = append(others, a), a
 	}
-	for i, h := range statistics.Holm(corrected) {
-		others[i].CorrectedT, others[i].CorrectedTHolm = number(corrected[i]), number(h)
-	}
-	for i, h := range statistics.Holm(plain) {
-		others[i].T, others[i].THolm = number(plain[i]), number(h)
-	}
-	for i, h := range statistics.Holm(signed) {
-		others[i].Wilcoxon, others[i].WilcoxonHolm = number(signed[i]), number(h)
+	correctedHolm, plainHolm, signedHolm := statistics.Holm(corrected), statistics.Holm(plain), statistics.Holm(signed)
+	for i, a := range others {
+		a.CorrectedT, a.CorrectedTHolm = number(corrected[i]), number(correctedHolm[i])
+		a.T, a.THolm = number(plain[i]), number(plainHolm[i])
+		a.Wilcoxon, a.WilcoxonHolm = number(signed[i]), number(signedHolm[i])
 	}
 }
 
