@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
@@ -240,17 +239,6 @@ func (f *Folder) Close() error {
 // MaxRecord bounds a line of the records, in bytes.
 const MaxRecord = 16 << 20
 
-// Record is what is known of a run that ended.
-type Record struct {
-	Key     string
-	Seconds float64 // of computing
-	// Attempts is how often the run has ended, in all records of a folder or all jobs of a cluster. It is not recorded.
-	Attempts int
-	// Outcome is the outcome of the run without the model. It has the learning curve and the predictions if these are
-	// recorded.
-	Outcome *pipeline.Outcome
-}
-
 // recordJSON is a Record as files have it, with what is recorded beside the outcome, encoded.
 type recordJSON struct {
 	Key         string            `json:"key"`
@@ -258,43 +246,6 @@ type recordJSON struct {
 	Outcome     *pipeline.Outcome `json:"result"`
 	Curve       []byte            `json:"curve,omitempty"`
 	Predictions []byte            `json:"predictions,omitempty"`
-}
-
-// Lacks reports whether a run that ended well has not what is recorded.
-func (r *Record) Lacks(of *Recorded) bool {
-	return r.Outcome.Error == "" && (of.Curve && r.Outcome.Curve == nil || of.Predictions && len(r.Outcome.Predictions) == 0)
-}
-
-// BetterThan reports whether a record counts instead of an earlier record of the same run: if the earlier one failed or
-// has less.
-func (r *Record) BetterThan(before *Record) bool {
-	return before == nil || r.content().betterThan(before.content())
-}
-
-// content says what a record has of a run.
-type content struct{ failed, curve, predictions bool }
-
-func (r *Record) content() content {
-	return content{r.Outcome.Error != "", r.Outcome.Curve != nil, len(r.Outcome.Predictions) > 0}
-}
-
-func (c content) betterThan(before content) bool {
-	has := func(a, b content) bool { return (a.curve || !b.curve) && (a.predictions || !b.predictions) }
-	return before.failed || !c.failed && has(c, before) && !has(before, c)
-}
-
-// SetRecorded sets the learning curve and the predictions from their encodings, which may be empty.
-func (r *Record) SetRecorded(line, predicted []byte) error {
-	r.Outcome.Predictions = predicted
-	if len(line) == 0 {
-		return nil
-	}
-	c, err := curve.Decode(line)
-	if err != nil {
-		return err
-	}
-	r.Outcome.Curve = c
-	return nil
 }
 
 // readRecords reads records up to the end of the last whole one. A later record of a run replaces an earlier

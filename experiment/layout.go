@@ -1,18 +1,13 @@
 package experiment
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
-	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/internal/yamltree"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 )
 
@@ -150,8 +145,8 @@ type Counts struct {
 	Missing int `json:"missing"`
 }
 
-// Of returns the number of runs with a state.
-func (n *Counts) Of(state string) *int {
+// Number returns the number of runs with a state.
+func (n *Counts) Number(state string) *int {
 	switch state {
 	case result.Done:
 		return &n.Done
@@ -171,9 +166,57 @@ func (n Counts) Plus(m Counts) Counts {
 // Count counts the runs of a table.
 func Count(t *result.Table) (n Counts) {
 	for i := range t.Runs {
-		*n.Of(t.Runs[i].State)++
+		*n.Number(t.Runs[i].State)++
 	}
 	return n
+}
+
+// Record is what is known of a run that ended.
+type Record struct {
+	Key     string
+	Seconds float64 // of computing
+	// Attempts is how often the run has ended, in all records of a folder or all jobs of a cluster. It is not recorded.
+	Attempts int
+	// Outcome is the outcome of the run without the model. It has the learning curve and the predictions if these are
+	// recorded.
+	Outcome *pipeline.Outcome
+}
+
+// Lacks reports whether a run that ended well has not what is recorded.
+func (r *Record) Lacks(of *Recorded) bool {
+	return r.Outcome.Error == "" && (of.Curve && r.Outcome.Curve == nil || of.Predictions && len(r.Outcome.Predictions) == 0)
+}
+
+// BetterThan reports whether a record counts instead of an earlier record of the same run: if the earlier one failed or
+// has less.
+func (r *Record) BetterThan(before *Record) bool {
+	return before == nil || r.content().betterThan(before.content())
+}
+
+// content says what a record has of a run.
+type content struct{ failed, curve, predictions bool }
+
+func (r *Record) content() content {
+	return content{r.Outcome.Error != "", r.Outcome.Curve != nil, len(r.Outcome.Predictions) > 0}
+}
+
+func (c content) betterThan(before content) bool {
+	has := func(a, b content) bool { return (a.curve || !b.curve) && (a.predictions || !b.predictions) }
+	return before.failed || !c.failed && has(c, before) && !has(before, c)
+}
+
+// SetRecorded sets the learning curve and the predictions from their encodings, which may be empty.
+func (r *Record) SetRecorded(line, predicted []byte) error {
+	r.Outcome.Predictions = predicted
+	if len(line) == 0 {
+		return nil
+	}
+	c, err := curve.Decode(line)
+	if err != nil {
+		return err
+	}
+	r.Outcome.Curve = c
+	return nil
 }
 
 // Filling fills the table of a layout with one record after the other. It does not keep the outcomes, which take several
@@ -181,12 +224,12 @@ func Count(t *result.Table) (n Counts) {
 type Filling struct {
 	layout *Layout
 	runs   map[string][]int32 // the numbers of the runs with a key
-	filled map[string]filled  // of the runs that have a record
+	kept   map[string]filled  // of the runs that have a record
 }
 
 // Filling returns the table of the layout, which it fills: there is no copy.
 func (l *Layout) Filling() *Filling {
-	f := &Filling{layout: l, runs: make(map[string][]int32, len(l.Keys)), filled: make(map[string]filled)}
+	f := &Filling{layout: l, runs: make(map[string][]int32, len(l.Keys)), kept: make(map[string]filled)}
 	for i, key := range l.Keys {
 		if key != "" {
 			f.runs[key] = append(f.runs[key], int32(i))
@@ -199,12 +242,12 @@ func (l *Layout) Filling() *Filling {
 // BetterThan. counts is false then, and has is false if no run has the key.
 func (f *Filling) Put(r *Record) (counts, has bool) {
 	runs, has := f.runs[r.Key]
-	before, again := f.filled[r.Key]
+	before, again := f.kept[r.Key]
 	if counts = !again || r.content().betterThan(before.content); counts {
 		before.content = r.content()
 	}
 	before.attempts++
-	f.filled[r.Key] = before
+	f.kept[r.Key] = before
 	for _, i := range runs {
 		c := &f.layout.Table.Runs[i]
 		if counts {
@@ -222,63 +265,6 @@ func (f *Filling) Put(r *Record) (counts, has bool) {
 type filled struct {
 	content
 	attempts int
-}
-
-// Recorded says what is recorded of each run beside its outcome.
-type Recorded struct {
-	Curve       bool `json:"curve,omitempty"`       // the learning curve
-	Predictions bool `json:"predictions,omitempty"` // what it predicts of some test rows
-
-	At yamltree.Place `json:"-"`
-}
-
-// The words of Recorded.
-const (
-	recordCurve       = "curve"
-	recordPredictions = "predictions"
-)
-
-var recordWords = []string{recordCurve, recordPredictions}
-
-// add takes a word; the error says that it is none, or that it stands there twice.
-func (r *Recorded) add(word string) error {
-	of := map[string]*bool{recordCurve: &r.Curve, recordPredictions: &r.Predictions}[word]
-	switch {
-	case of == nil:
-		return fmt.Errorf("cannot record %q%s; want %s", word, param.Suggest(word, recordWords), strings.Join(recordWords, " or "))
-	case *of:
-		return fmt.Errorf("%s is listed twice", word)
-	}
-	*of = true
-	return nil
-}
-
-// Any reports whether anything is recorded.
-func (r *Recorded) Any() bool { return r.Curve || r.Predictions }
-
-// In reports whether a job of runs keeps what is recorded.
-func (r *Recorded) In(c *round.Cells) bool {
-	return (c.Curves || !r.Curve) && (c.PredictedRows > 0 || !r.Predictions)
-}
-
-// set has a job of runs keep what is recorded.
-func (r *Recorded) set(c *round.Cells) {
-	c.Curves, c.PredictedRows = r.Curve, 0
-	if r.Predictions {
-		c.PredictedRows = round.MaxPredictedRows
-	}
-}
-
-// axisOf says what the labels are. It returns nil if predictions are not recorded.
-func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
-	if !r.Predictions {
-		return nil
-	}
-	l := &result.Labels{Names: m.LabelNames, Classes: m.LabelType.Classes}
-	if scale := m.LabelType.Scale; scale != nil {
-		l.Scale, l.First = true, scale.Low
-	}
-	return l
 }
 
 // fillRecorded sets the learning curve and the predictions of a record, if the experiment records them.

@@ -183,12 +183,12 @@ func (o *Outline) markSame(l *Layout, all completed) {
 		}
 	}
 	t.Methods, t.Datasets = slices.Clone(t.Methods), slices.Clone(t.Datasets)
-	for i, first := range methods.first() {
+	for i, first := range methods.firsts() {
 		if first < i {
 			t.Methods[i].Same = t.Methods[first].Name
 		}
 	}
-	for i, first := range sets.first() {
+	for i, first := range sets.firsts() {
 		if first < i {
 			t.Datasets[i].Same = t.Datasets[first].Name
 		}
@@ -200,8 +200,8 @@ type sums [][sha256.Size]byte
 
 func (s sums) add(i int, text string) { s[i] = sha256.Sum256(append(s[i][:], text...)) }
 
-// first returns for each sum the number of the first one that is the same. It is the own number if nothing was added.
-func (s sums) first() []int {
+// firsts returns for each sum the number of the first one that is the same. It is the own number if nothing was added.
+func (s sums) firsts() []int {
 	at, list := make(map[[sha256.Size]byte]int), make([]int, len(s))
 	for i, sum := range s {
 		first, ok := at[sum]

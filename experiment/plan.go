@@ -222,14 +222,6 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	return split, list.Assigned, nil
 }
 
-// Run is a run of a plan.
-type Run struct {
-	Unit   int // of Plan.Job
-	Method int // of Spec.Methods
-	round.Cell
-	Key string
-}
-
 // Runs lists the runs of the plan's job by unit. Keys are the SHA-256 of what decides a run:
 // dataset, type of its labels, algorithm, resolved settings, split, seed and numerics.
 func (p *Plan) Runs() ([]Run, error) {
@@ -237,33 +229,6 @@ func (p *Plan) Runs() ([]Run, error) {
 		return nil, nil
 	}
 	return RunsOf(p.Job, p.Tested, p.Methods)
-}
-
-// RunsOf lists the runs of a job of runs by unit. rows has, for each method of the job, its index in the spec. tested is as in a
-// Plan.
-func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
-	switch {
-	case j.Cells == nil || len(rows) != len(j.Cells.Rows):
-		return nil, fmt.Errorf("%w: the job has no runs, or another number of methods than %d", ErrFolder, len(rows))
-	case j.Split.Overlap && len(tested) != j.Split.Folds:
-		return nil, fmt.Errorf("%w: test samples are listed for %d folds, want %d", ErrFolder, len(tested), j.Split.Folds)
-	}
-	var list []Run
-	keys := make([]methodKeys, len(j.Cells.Rows))
-	err := pipeline.Cells(j, func(unit int, at round.Cell, child *round.Job) error {
-		of := ""
-		if j.Split.Overlap {
-			of = tested[child.Split.Fold]
-		}
-		if list == nil {
-			list = make([]Run, 0, j.Cells.Count())
-		}
-		k := &keys[at.Row]
-		k.labels = &j.Cells.Labels
-		list = append(list, Run{unit, rows[at.Row], at, k.of(child, of)})
-		return nil
-	})
-	return list, err
 }
 
 // testedBy returns the SHA-256 of the samples that each fold tests if folds overlap, or nil.

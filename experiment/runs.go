@@ -2,8 +2,6 @@ package experiment
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -14,8 +12,17 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/digests"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// Run is a run of a plan.
+type Run struct {
+	Unit   int // of Plan.Job
+	Method int // of Spec.Methods
+	round.Cell
+	Key string
+}
 
 // keyOf returns the key of a run: the SHA-256 of its sub-job. tested says which samples the run tests if the splits of the
 // job overlap: more splits in their list do not change a run. Which measures are shown does not either, because each run
@@ -36,11 +43,6 @@ func keyText(child *round.Job, tested string, labels *dataset.LabelType) []byte 
 		b = append(b, marshalled(labels)...)
 	}
 	return b
-}
-
-func hexSum(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // methodKeys makes the keys of the runs of one method. There may be very many runs, and their texts differ in the seeds,
@@ -171,4 +173,31 @@ func (j *ClusterJob) Runs() ([]Run, error) {
 // NameOf returns the name of one of the job's runs.
 func (j *ClusterJob) NameOf(c *Run) result.Name {
 	return result.Name{Dataset: j.Spec.Dataset, Method: j.Spec.Methods[c.Method], Repeat: c.Repeat, Fold: c.Fold}
+}
+
+// RunsOf lists the runs of a job of runs by unit. rows has, for each method of the job, its index in the spec. tested is as in a
+// Plan.
+func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
+	switch {
+	case j.Cells == nil || len(rows) != len(j.Cells.Rows):
+		return nil, fmt.Errorf("%w: the job has no runs, or another number of methods than %d", ErrFolder, len(rows))
+	case j.Split.Overlap && len(tested) != j.Split.Folds:
+		return nil, fmt.Errorf("%w: test samples are listed for %d folds, want %d", ErrFolder, len(tested), j.Split.Folds)
+	}
+	var list []Run
+	keys := make([]methodKeys, len(j.Cells.Rows))
+	err := pipeline.Cells(j, func(unit int, at round.Cell, child *round.Job) error {
+		of := ""
+		if j.Split.Overlap {
+			of = tested[child.Split.Fold]
+		}
+		if list == nil {
+			list = make([]Run, 0, j.Cells.Count())
+		}
+		k := &keys[at.Row]
+		k.labels = &j.Cells.Labels
+		list = append(list, Run{unit, rows[at.Row], at, k.of(child, of)})
+		return nil
+	})
+	return list, err
 }

@@ -5,6 +5,8 @@ package experiment
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,7 +15,9 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -249,3 +253,66 @@ var ErrFolder = errors.New("the folder does not hold an experiment, or a file of
 
 // ErrNoPlan is wrapped by the error of a folder that has runs and no plan.
 var ErrNoPlan = errors.New("plan.json is missing, though cells.log has runs")
+
+// Recorded says what is recorded of each run beside its outcome.
+type Recorded struct {
+	Curve       bool `json:"curve,omitempty"`       // the learning curve
+	Predictions bool `json:"predictions,omitempty"` // what it predicts of some test rows
+
+	At yamltree.Place `json:"-"`
+}
+
+// The words of Recorded.
+const (
+	recordCurve       = "curve"
+	recordPredictions = "predictions"
+)
+
+var recordWords = []string{recordCurve, recordPredictions}
+
+// add takes a word; the error says that it is none, or that it stands there twice.
+func (r *Recorded) add(word string) error {
+	of := map[string]*bool{recordCurve: &r.Curve, recordPredictions: &r.Predictions}[word]
+	switch {
+	case of == nil:
+		return fmt.Errorf("cannot record %q%s; want %s", word, param.Suggest(word, recordWords), strings.Join(recordWords, " or "))
+	case *of:
+		return fmt.Errorf("%s is listed twice", word)
+	}
+	*of = true
+	return nil
+}
+
+// Any reports whether anything is recorded.
+func (r *Recorded) Any() bool { return r.Curve || r.Predictions }
+
+// In reports whether a job of runs keeps what is recorded.
+func (r *Recorded) In(c *round.Cells) bool {
+	return (c.Curves || !r.Curve) && (c.PredictedRows > 0 || !r.Predictions)
+}
+
+// set has a job of runs keep what is recorded.
+func (r *Recorded) set(c *round.Cells) {
+	c.Curves, c.PredictedRows = r.Curve, 0
+	if r.Predictions {
+		c.PredictedRows = round.MaxPredictedRows
+	}
+}
+
+// axisOf says what the labels are. It returns nil if predictions are not recorded.
+func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
+	if !r.Predictions {
+		return nil
+	}
+	l := &result.Labels{Names: m.LabelNames, Classes: m.LabelType.Classes}
+	if scale := m.LabelType.Scale; scale != nil {
+		l.Scale, l.First = true, scale.Low
+	}
+	return l
+}
+
+// hexSum returns a SHA-256 sum.
+func hexSum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

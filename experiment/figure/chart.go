@@ -353,11 +353,6 @@ func (l legend) rows(width vg.Length) (rows []legend) {
 	return rows
 }
 
-// height returns the height of the legend if it has a width.
-func (l legend) height(width vg.Length) vg.Length {
-	return vg.Length(len(l.rows(width))) * legendLine
-}
-
 // drawAbove draws the legend at the top of the canvas and returns the canvas below it.
 func (l legend) drawAbove(c draw.Canvas) draw.Canvas {
 	style := letters(tickSize, draw.XLeft, draw.YCenter)
@@ -435,7 +430,7 @@ const (
 func headHeight(title string, l legend) vg.Length {
 	height := vg.Length(len(titleLines(title))) * titleLine
 	if len(l) > 0 {
-		height += l.height(columnWidth-2*margin) + headGap
+		height += vg.Length(len(l.rows(columnWidth-2*margin)))*legendLine + headGap
 	}
 	return height
 }

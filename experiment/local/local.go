@@ -99,7 +99,7 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 	var works []*work
 	planned := make(map[string]bool)
 	for _, s := range r.Sets {
-		w, err := r.work(s, records, planned)
+		w, err := r.workOn(s, records, planned)
 		if err != nil {
 			return nil, err
 		}
@@ -124,6 +124,25 @@ func (r *Run) notes(list []string) {
 	for _, text := range list {
 		r.Note("note: " + text)
 	}
+}
+
+// workOn returns what there is to do of a dataset: the runs without a record, and the runs that are repeated. planned are the keys of
+// runs that equal methods and datasets have; workOn adds to it.
+func (r *Run) workOn(s *datasets.Set, records map[string]*experiment.Record, planned map[string]bool) (*work, error) {
+	runs, err := s.Plan.Runs()
+	if err != nil {
+		return nil, err
+	}
+	w := &work{planned: s.Plan, Data: s.Data, Ended: make(map[int]experiment.Ended)}
+	for _, run := range runs {
+		if has := records[run.Key]; has != nil && !r.repeats(has) {
+			w.Ended[run.Method] = w.Ended[run.Method].Plus(has)
+		} else if !planned[run.Key] {
+			planned[run.Key] = true
+			w.Runs = append(w.Runs, run)
+		}
+	}
+	return w, nil
 }
 
 // runMissing computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.

@@ -13,7 +13,6 @@ import (
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/state"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
@@ -379,25 +378,6 @@ type work struct {
 	Data    *local.Data
 	Runs    []experiment.Run         // of Plan, to be run
 	Ended   map[int]experiment.Ended // what earlier runs have of each method of the spec
-}
-
-// work returns what there is to do of a dataset: the runs without a record, and the runs that are repeated. planned are the keys of
-// runs that equal methods and datasets have; work adds to it.
-func (r *Run) work(s *datasets.Set, records map[string]*experiment.Record, planned map[string]bool) (*work, error) {
-	runs, err := s.Plan.Runs()
-	if err != nil {
-		return nil, err
-	}
-	w := &work{planned: s.Plan, Data: s.Data, Ended: make(map[int]experiment.Ended)}
-	for _, run := range runs {
-		if has := records[run.Key]; has != nil && !r.repeats(has) {
-			w.Ended[run.Method] = w.Ended[run.Method].Plus(has)
-		} else if !planned[run.Key] {
-			planned[run.Key] = true
-			w.Runs = append(w.Runs, run)
-		}
-	}
-	return w, nil
 }
 
 // Status is how far the runs are.

@@ -33,7 +33,7 @@ func GridOf(t *result.Table, keys []string) *Grid {
 	}
 	for i := range t.Runs {
 		c := &t.Runs[i]
-		*g.at[c.Method][c.Dataset].Of(c.State)++
+		*g.at[c.Method][c.Dataset].Number(c.State)++
 		if keys != nil && keys[i] != "" {
 			g.runs[keys[i]] = append(g.runs[keys[i]], c)
 		}
@@ -47,8 +47,8 @@ func (g *Grid) Set(key, state string) {
 	defer g.mu.Unlock()
 	for _, c := range g.runs[key] {
 		n := &g.at[c.Method][c.Dataset]
-		*n.Of(c.State)--
-		*n.Of(state)++
+		*n.Number(c.State)--
+		*n.Number(state)++
 		c.State = state
 	}
 }
