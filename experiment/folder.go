@@ -156,6 +156,17 @@ func decodeLayout(b []byte) (*Layout, error) {
 	if l.Table == nil || len(l.Keys) != len(l.Table.Runs) {
 		return nil, fmt.Errorf("%w: plan.json does not list one key for each run", ErrFolder)
 	}
+	for i := range l.Table.Hyperparameters {
+		h := &l.Table.Hyperparameters[i]
+		for k := range h.Methods {
+			m := &h.Methods[k]
+			if m.Values == nil {
+				m.Values = make(map[string]string)
+			}
+			maps.Copy(m.Values, h.Shared)
+		}
+		h.Shared = nil
+	}
 	if err := l.Table.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
