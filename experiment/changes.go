@@ -93,9 +93,6 @@ func (s *Spec) changesFrom(before *Spec) (list []string) {
 	return list
 }
 
-// mostChanges bounds the names of items that a change lists.
-const mostChanges = 5
-
 // changed says which items are new, are missing or differ.
 func changed[T any](what string, now, before []T, name func(T) string, plain func(T) any) (list []string) {
 	old := make(map[string]T)
@@ -122,11 +119,8 @@ func changed[T any](what string, now, before []T, name func(T) string, plain fun
 		how   string
 		names []string
 	}{{"that have no results", added}, {"that are only in the results", removed}, {"with other settings", other}} {
-		if n := len(c.names); n > mostChanges {
-			c.names = append(c.names[:mostChanges:mostChanges], fmt.Sprintf("%d more", n-mostChanges))
-		}
 		if len(c.names) > 0 {
-			list = append(list, fmt.Sprintf("%ss %s: %s", what, c.how, strings.Join(c.names, ", ")))
+			list = append(list, fmt.Sprintf("%ss %s: %s", what, c.how, SomeOf(c.names, ", ")))
 		}
 	}
 	return list
@@ -186,7 +180,7 @@ func (l *Layout) Plan(s *Spec, before *Layout, known *Known) *protocol.Experimen
 		if known.Numerics != 0 && known.Numerics != round.Numerics {
 			why = fmt.Sprintf("they were computed by arithmetic version %d, and this program has arithmetic version %d", known.Numerics, round.Numerics)
 		}
-		p.Notes = append(p.Notes, fmt.Sprintf("%s repeated, because %s: %s", runsAre(len(again)), why, someOf(again)))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s repeated, because %s: %s", runsAre(len(again)), why, SomeOf(again, "; ")))
 	}
 	return p
 }
@@ -248,7 +242,7 @@ func LeftOutNote(list []result.Name) []string {
 	for _, name := range list {
 		names = append(names, name.String())
 	}
-	return []string{fmt.Sprintf("%s left out, because the last submission of the experiment does not contain them: %s", runsAre(len(list)), someOf(names))}
+	return []string{fmt.Sprintf("%s left out, because the last submission of the experiment does not contain them: %s", runsAre(len(list)), SomeOf(names, "; "))}
 }
 
 // runsAre counts runs at the beginning of a sentence.
@@ -259,13 +253,13 @@ func runsAre(n int) string {
 	return units.Count(n) + " runs are"
 }
 
-// maxNamed bounds the runs that a note names.
+// maxNamed bounds the texts that a note lists.
 const maxNamed = 10
 
-// someOf names the first runs of a list.
-func someOf(names []string) string {
-	if n := len(names) - maxNamed; n > 0 {
-		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %s more", units.Count(n)))
+// SomeOf joins the first texts of a list, and counts the others.
+func SomeOf(texts []string, separator string) string {
+	if n := len(texts) - maxNamed; n > 0 {
+		texts = append(texts[:maxNamed:maxNamed], fmt.Sprintf("and %s more", units.Count(n)))
 	}
-	return strings.Join(names, "; ")
+	return strings.Join(texts, separator)
 }

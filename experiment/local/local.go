@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/experiment"
@@ -225,20 +224,14 @@ func addCommands(t *result.Table, l *experiment.Layout, folder, spec string) {
 	l.AddCommands(t, experiment.Sources{File: experiment.FileIn(base)})
 }
 
-// maxLines bounds the lines that a note names.
-const maxLines = 10
-
 // damagedNote names the lines of the records in a folder that cannot be read.
 func damagedNote(folder string, lines []int, then string) []string {
 	if len(lines) == 0 {
 		return nil
 	}
 	var numbers []string
-	for _, n := range lines[:min(len(lines), maxLines)] {
+	for _, n := range lines {
 		numbers = append(numbers, strconv.Itoa(n))
 	}
-	if n := len(lines) - maxLines; n > 0 {
-		numbers = append(numbers, fmt.Sprintf("and %s more", units.Count(n)))
-	}
-	return []string{fmt.Sprintf("%s: line %s of cells.log is damaged and was left out; %s", folder, strings.Join(numbers, ", "), then)}
+	return []string{fmt.Sprintf("%s: line %s of cells.log is damaged and was left out; %s", folder, experiment.SomeOf(numbers, ", "), then)}
 }

@@ -10,7 +10,7 @@ import (
 
 // choicesOf lists the choices of the methods that have candidates with scores.
 func choicesOf(g *grid) (list []Choice) {
-	for _, method := range g.listed() {
+	for _, method := range listed(g.table.Methods) {
 		if len(g.table.Methods[method].Candidates) == 0 {
 			continue
 		}

@@ -16,7 +16,7 @@ type document struct {
 	figures int // so far
 }
 
-// block is one of heading, paragraph, list, table, picture and pictureHeading.
+// block is one of heading, paragraph, list, table and picture.
 type block any
 
 type (
@@ -76,9 +76,6 @@ type picture struct {
 	caption string // without a figure
 }
 
-// pictureHeading is a heading above pictures alone, which formats without pictures leave out.
-type pictureHeading string
-
 func plain(texts ...string) (cells []cell) {
 	for _, t := range texts {
 		cells = append(cells, cell{text: t})
@@ -91,12 +88,8 @@ type Picture struct {
 	// Name is the name of a file without its extension: letters, digits, dots, underscores and hyphens.
 	Name    string
 	Caption string
-
-	draw func() (*figure.Figure, error)
+	Draw    func() (*figure.Figure, error)
 }
-
-// Draw makes the picture.
-func (f *Picture) Draw() (*figure.Figure, error) { return f.draw() }
 
 // mostFigures bounds the figures of a report.
 const mostFigures = 60
@@ -106,7 +99,7 @@ func (d *document) addFigures(title string, figures []Picture) {
 	if len(figures) == 0 {
 		return
 	}
-	d.add(pictureHeading(title))
+	d.add(heading(title))
 	for i := range figures {
 		if d.figures == mostFigures {
 			d.add(picture{caption: fmt.Sprintf("A report has at most %d figures. Not shown: %s.", mostFigures, units.Plural(len(figures)-i, "more figure"))})
@@ -131,19 +124,15 @@ func (d *document) addFigure(f *Picture) {
 	d.add(picture{Picture: f})
 }
 
-// written returns the blocks that a format writes if it shows the pictures of a folder. Without a folder it shows none.
+// written returns the blocks that a format writes if it shows the pictures of a folder. Without a folder it shows none, and no
+// heading above pictures.
 func (d *document) written(folder string) (blocks []block) {
-	for _, b := range d.blocks {
-		switch p := b.(type) {
-		case pictureHeading:
-			if folder != "" {
-				blocks = append(blocks, heading(p))
-			}
-		case picture:
-			if folder != "" {
-				blocks = append(blocks, p)
-			}
-		default:
+	for i, b := range d.blocks {
+		_, shown := b.(picture)
+		if _, above := b.(heading); above && i+1 < len(d.blocks) {
+			_, shown = d.blocks[i+1].(picture)
+		}
+		if !shown || folder != "" {
 			blocks = append(blocks, b)
 		}
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -20,19 +21,24 @@ const (
 	validationLoss = "validation"
 )
 
-// learned are the learning curves by dataset, by loss, and then by method.
+// learned are the learning curves by dataset, by loss, and then by method: means at the steps that all folds have.
 func (g *grid) learned() (all []Learned) {
 	for d := range g.table.Datasets {
 		for _, loss := range []string{trainingLoss, validationLoss} {
-			for _, method := range g.listed() {
-				var lines []lossLine
+			for _, method := range listed(g.table.Methods) {
+				own := Learned{Dataset: g.table.Datasets[d].Name, Method: g.table.Methods[method].Name, Loss: loss, Wanted: len(g.folds[d])}
+				sums, counts := make(map[uint64]float64), make(map[uint64]int) // by step
 				for _, c := range g.runs(d, method) {
-					if line := lineOf(c.Curve, loss); len(line.steps) > 0 {
-						lines = append(lines, line)
+					if addLosses(c.Curve, loss, sums, counts) {
+						own.Folds++
 					}
 				}
-				own := Learned{Dataset: g.table.Datasets[d].Name, Method: g.table.Methods[method].Name, Loss: loss, Folds: len(lines), Wanted: len(g.folds[d])}
-				if own.Steps, own.Losses = meanLine(lines); len(own.Steps) > 0 {
+				for _, step := range slices.Sorted(maps.Keys(sums)) {
+					if counts[step] == own.Folds {
+						own.Steps, own.Losses = append(own.Steps, step), append(own.Losses, number(sums[step]/float64(own.Folds)))
+					}
+				}
+				if len(own.Steps) > 0 {
 					all = append(all, own)
 				}
 			}
@@ -41,63 +47,26 @@ func (g *grid) learned() (all []Learned) {
 	return all
 }
 
-// lossLine has the steps of a run with a known loss, ascending.
-type lossLine struct {
-	steps  []uint64
-	losses []float64
-}
-
-// lineOf is one loss of a curve, which may be nil, up to a refit: that begins again on other rows.
-func lineOf(c *result.Curve, loss string) (line lossLine) {
+// addLosses adds one loss of a curve, which may be nil, up to a refit: that begins again on other rows. It reports whether there is
+// any.
+func addLosses(c *result.Curve, loss string, sums map[uint64]float64, counts map[uint64]int) (found bool) {
 	if c == nil {
-		return line
+		return false
 	}
 	values := c.Training
 	if loss == validationLoss {
 		values = c.Validation
 	}
 	for i, v := range values {
-		if c.BeforeRefit > 0 && c.Steps[i] > c.BeforeRefit {
+		step := c.Steps[i]
+		if c.BeforeRefit > 0 && step > c.BeforeRefit {
 			break
 		}
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			line.steps, line.losses = append(line.steps, c.Steps[i]), append(line.losses, v)
+			sums[step], counts[step], found = sums[step]+v, counts[step]+1, true
 		}
 	}
-	return line
-}
-
-// at is the loss at a step between the first and the last one: between two steps that are there, the one
-// on the straight line.
-func (l *lossLine) at(step uint64) float64 {
-	i, found := slices.BinarySearch(l.steps, step)
-	if found {
-		return l.losses[i]
-	}
-	share := float64(step-l.steps[i-1]) / float64(l.steps[i]-l.steps[i-1])
-	return l.losses[i-1] + share*(l.losses[i]-l.losses[i-1])
-}
-
-// meanLine returns the mean of lines at the steps of any line, between the latest first step and the earliest last step.
-func meanLine(lines []lossLine) (steps []uint64, losses []number) {
-	if len(lines) == 0 {
-		return nil, nil
-	}
-	from, to := uint64(0), uint64(math.MaxUint64)
-	for _, l := range lines {
-		from, to = max(from, l.steps[0]), min(to, l.steps[len(l.steps)-1])
-		steps = append(steps, l.steps...)
-	}
-	slices.Sort(steps)
-	steps = slices.DeleteFunc(slices.Compact(steps), func(step uint64) bool { return step < from || step > to })
-	for _, step := range steps {
-		sum := 0.0
-		for i := range lines {
-			sum += lines[i].at(step)
-		}
-		losses = append(losses, number(sum/float64(len(lines))))
-	}
-	return steps, losses
+	return found
 }
 
 // learningFigures draw the learning curves of each dataset and loss, mostLines methods in a figure. An axis is logarithmic
@@ -122,9 +91,9 @@ func learningFigures(curves []Learned) (all []Picture) {
 		lines.X.Log = first > 0 && longest > wideSweep*shortest
 		all = append(all, Picture{
 			Name: dataset + "-" + loss + "-loss",
-			Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, averaged over folds, up to the last step that all folds of a method reach. Each algorithm defines its own step.",
+			Caption: fmt.Sprintf("Learning curves on %s%s: the %s loss by step, averaged over folds, at the steps that all folds of a method have. Each algorithm defines its own step.",
 				dataset, p.text, loss),
-			draw: lines.Figure,
+			Draw: lines.Figure,
 		})
 	}
 	return all
@@ -258,7 +227,7 @@ func shownFigures(shown []Shown) (all []Picture) {
 			Name: of.Dataset + "-predictions",
 			Caption: fmt.Sprintf("Predicted and true distributions of test samples of %s, drawn by the seed of the folds and sorted by the K-L of %s, smallest first. Each sample was tested in one fold: %s.",
 				of.Dataset, of.Methods[0], strings.Join(folds, ", ")),
-			draw: f.Figure,
+			Draw: f.Figure,
 		})
 	}
 	return all
@@ -267,7 +236,7 @@ func shownFigures(shown []Shown) (all []Picture) {
 // scored are the cumulative scores, by dataset and then by method.
 func (g *grid) scored() (all []Scored) {
 	for d := range g.table.Datasets {
-		for _, method := range g.listed() {
+		for _, method := range listed(g.table.Methods) {
 			own := Scored{Dataset: g.table.Datasets[d].Name, Method: g.table.Methods[method].Name}
 			for _, c := range g.runs(d, method) {
 				if len(c.Scores) == 0 {
@@ -295,7 +264,7 @@ func (g *grid) scored() (all []Scored) {
 // confused returns the confusion matrices, by dataset and then by method. It leaves out a run if its matrix has another size.
 func (g *grid) confused() (all []Confused) {
 	for d := range g.table.Datasets {
-		for _, method := range g.listed() {
+		for _, method := range listed(g.table.Methods) {
 			var sum [][]uint64
 			for _, c := range g.runs(d, method) {
 				if sum == nil {
@@ -331,7 +300,7 @@ func scoreFigures(scored []Scored) (all []Picture) {
 		dataset := p.items[0].Dataset
 		all = append(all, Picture{
 			Name: dataset + "-cumulative-score", Caption: "Cumulative score on " + dataset + p.text + ": the fraction of test samples whose predicted number is off by at most the error shown, averaged over folds. A predicted distribution counts by its expected number.",
-			draw: func() (*figure.Figure, error) {
+			Draw: func() (*figure.Figure, error) {
 				return figure.CumulativeScores(dataset+p.text, names, scores)
 			},
 		})
@@ -361,7 +330,7 @@ func (s *Summary) confusionFigures() (all []Picture) {
 		}
 		all = append(all, Picture{
 			Name: c.Dataset + "-confusion", Caption: fmt.Sprintf("Confusion matrix of the best method on %s, %s: numbers of test samples by true and predicted class, over all folds.%s", c.Dataset, c.Method, numbered),
-			draw: (&figure.Confusion{Title: c.Dataset + ": " + c.Method, Classes: names, Counts: c.Counts}).Figure,
+			Draw: (&figure.Confusion{Title: c.Dataset + ": " + c.Method, Classes: names, Counts: c.Counts}).Figure,
 		})
 	}
 	return all

@@ -222,8 +222,6 @@ func writeHTML(w io.Writer, s *Summary) error {
 		switch b := b.(type) {
 		case heading:
 			out.WriteString("<h2>" + html.EscapeString(string(b)) + "</h2>\n")
-		case pictureHeading:
-			out.WriteString("<h2>" + html.EscapeString(string(b)) + "</h2>\n")
 		case paragraph:
 			out.WriteString("<p>" + html.EscapeString(string(b)) + "</p>\n")
 		case list:

@@ -108,7 +108,7 @@ func (d *document) addRankings(s *Summary) {
 		if !r.Friedman.compared() {
 			caption = fmt.Sprintf("Average ranks by %s. Friedman's test finds no difference at the level %v.", measure.Title, s.Level)
 		}
-		d.addFigure(&Picture{Name: "ranks-" + r.Measure, Caption: caption, draw: r.figure})
+		d.addFigure(&Picture{Name: "ranks-" + r.Measure, Caption: caption, Draw: r.figure})
 	}
 }
 

@@ -149,8 +149,6 @@ func (g *grid) runs(d, method int) (list []*result.Run) {
 	return list
 }
 
-func (g *grid) listed() []int { return listed(g.table.Methods) }
-
 // format returns the format of the values of one dataset and measure. Values have 4 decimals, as in papers. There are more
 // decimals if the least value would have fewer than two digits, and fewer if it would have more than five. There are also more
 // if a marked value would look like another value.

@@ -223,8 +223,8 @@ type Candidate struct {
 	Runs  int    `json:"chosen_by_runs"`
 }
 
-// Learned is the learning curve of a method on a dataset: one loss as a mean over folds, from the first
-// step that all folds have to the last one.
+// Learned is the learning curve of a method on a dataset: one loss as a mean over folds, at the
+// steps that all folds have.
 type Learned struct {
 	Dataset string   `json:"dataset"`
 	Method  string   `json:"method"`

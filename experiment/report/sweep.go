@@ -213,7 +213,7 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 	return Picture{
 		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
 		Caption: fmt.Sprintf("%s on %s by %s%s.%s%s", measure.Title, r.Dataset, f[0].setting, bars, published, f.same()),
-		draw:    lines.Figure,
+		Draw:    lines.Figure,
 	}, true
 }
 
