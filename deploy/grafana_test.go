@@ -78,6 +78,7 @@ func TestDashboards(t *testing.T) {
 		}
 		var d struct {
 			UID        string `json:"uid"`
+			Panels     []panel
 			Templating struct {
 				List []struct{ Name string }
 			}
@@ -89,6 +90,7 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s: the uid is %q", f, d.UID)
 		}
 		uids[d.UID] = true
+		checkPanels(t, f, d.Panels)
 		known := map[string]bool{"__rate_interval": true, "__all": true}
 		for _, v := range d.Templating.List {
 			known[v.Name] = true
@@ -101,5 +103,49 @@ func TestDashboards(t *testing.T) {
 				t.Errorf("%s has no variable %s", f, m[0])
 			}
 		}
+	}
+}
+
+// panel is what the tests read of a panel, or of a row of panels.
+type panel struct {
+	ID                       int
+	Type, Title, Description string
+	FieldConfig              struct{ Defaults struct{ Unit string } }
+	GridPos                  struct{ X, Y, W, H int }
+	Targets                  []struct{ Expr, RefID string }
+}
+
+// checkPanels reports panels without a title of their own, a description, a unit or a query, and panels that overlap or
+// leave a gap in a line of the grid.
+func checkPanels(t *testing.T, file string, panels []panel) {
+	t.Helper()
+	const width = 24 // columns of Grafana's grid
+	titles, ids, taken, bottom := make(map[string]bool), make(map[int]bool), make(map[[2]int]bool), 0
+	for _, p := range panels {
+		if p.Title == "" || titles[p.Title] || ids[p.ID] {
+			t.Errorf("%s: panel %d, %q: want a title and an id of its own", file, p.ID, p.Title)
+		}
+		titles[p.Title], ids[p.ID] = true, true
+		if p.Type != "row" && (p.FieldConfig.Defaults.Unit == "" || !strings.HasSuffix(p.Description, ".") || len(p.Targets) == 0) {
+			t.Errorf("%s: panel %q: want a unit, a description and a query", file, p.Title)
+		}
+		for _, q := range p.Targets {
+			if q.Expr == "" || q.RefID == "" {
+				t.Errorf("%s: panel %q: the query %q has the name %q", file, p.Title, q.Expr, q.RefID)
+			}
+		}
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if at := [2]int{x, y}; taken[at] || x >= width {
+					t.Fatalf("%s: panel %q overlaps another panel or the edge", file, p.Title)
+				} else {
+					taken[at] = true
+				}
+			}
+		}
+		bottom = max(bottom, p.GridPos.Y+p.GridPos.H)
+	}
+	if len(taken) != bottom*width {
+		t.Errorf("%s: the panels take %d of %d places of the grid", file, len(taken), bottom*width)
 	}
 }

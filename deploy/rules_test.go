@@ -1,14 +1,21 @@
 package deploy
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"text/template"
+
+	"github.com/goccy/go-yaml"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
 )
 
 const (
@@ -161,4 +168,85 @@ func TestAlertsPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// ruleGroup is a group of alerts as Prometheus reads it: of its fields, those that are used here.
+type ruleGroup struct {
+	Name  string
+	Rules []alertRule
+}
+
+// alertRule is an alert as Prometheus reads it.
+type alertRule struct {
+	Alert, Expr         string
+	For                 model.Duration
+	Labels, Annotations map[string]string
+}
+
+// parseRules reads alerts as strictly as Prometheus does, whose own reader (package rulefmt) imports
+// a hundred packages more.
+func parseRules(b []byte) ([]ruleGroup, error) {
+	var file struct{ Groups []ruleGroup }
+	if err := yaml.UnmarshalWithOptions(b, &file, yaml.Strict()); err != nil {
+		return nil, err
+	}
+	var faults []error
+	var names []string
+	for _, g := range file.Groups {
+		if g.Name == "" || slices.Contains(names, g.Name) {
+			faults = append(faults, fmt.Errorf("group %q: want names, each for one group", g.Name))
+		}
+		names = append(names, g.Name)
+		for _, r := range g.Rules {
+			if err := r.check(); err != nil {
+				faults = append(faults, fmt.Errorf("alert %q: %w", r.Alert, err))
+			}
+		}
+	}
+	return file.Groups, errors.Join(faults...)
+}
+
+func (r *alertRule) check() error {
+	var faults []error
+	if r.Alert == "" {
+		faults = append(faults, errors.New("it has no name"))
+	}
+	if _, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr); err != nil {
+		faults = append(faults, fmt.Errorf("%s: %w", r.Expr, err))
+	}
+	for _, texts := range []map[string]string{r.Labels, r.Annotations} {
+		for name, text := range texts {
+			if !model.LegacyValidation.IsValidLabelName(name) || name == model.MetricNameLabel {
+				faults = append(faults, fmt.Errorf("%q is no name of a label", name))
+			}
+			if err := checkTemplate(text); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// templateFuncs are those of Prometheus's functions for templates that the alerts use: each takes
+// a number and returns text. A template that calls another one is a fault until it stands here.
+var templateFuncs = func() template.FuncMap {
+	all := make(template.FuncMap)
+	for _, name := range []string{"humanize", "humanize1024", "humanizeDuration", "humanizePercentage", "humanizeTimestamp"} {
+		all[name] = func(value float64) string { return fmt.Sprint(value) }
+	}
+	return all
+}()
+
+// checkTemplate parses a template, and fills it in.
+func checkTemplate(text string) error {
+	const given = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
+	parsed, err := template.New("text").Funcs(templateFuncs).Option("missingkey=zero").Parse(given + text)
+	if err != nil {
+		return err
+	}
+	return parsed.Execute(&strings.Builder{}, struct {
+		Labels, ExternalLabels map[string]string
+		ExternalURL            string
+		Value                  float64
+	}{Value: 1})
 }

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
@@ -16,12 +17,7 @@ func (s *Spec) NoBudgets() {
 
 // HasBudgets reports whether a method has one.
 func (s *Spec) HasBudgets() bool {
-	for i := range s.Methods {
-		if s.Methods[i].Budget != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Methods, func(m Method) bool { return m.Budget != nil })
 }
 
 // Spent returns the seconds of computing that the runs of each method have taken, by the method's number.

@@ -150,16 +150,27 @@ func (c *Commands) Alone(run *result.Run) (string, error) {
 	return shellword.Line(words), nil
 }
 
-// ShownPath returns a path as a command that is run in this folder may name it.
-func ShownPath(path string) string {
-	whole, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	if here, err := os.Getwd(); err == nil {
-		if short, err := filepath.Rel(here, whole); err == nil && filepath.IsLocal(short) {
-			return short
+// FileIn returns Sources.File for relative paths in a folder. If folder is empty, only absolute paths are known.
+func FileIn(folder string) func(path string) string {
+	return func(path string) string {
+		if !filepath.IsAbs(path) {
+			if folder == "" {
+				return ""
+			}
+			path = filepath.Join(folder, path)
 		}
+		if _, err := os.Stat(path); err != nil { // it was an array of a library, or has another name now
+			return ""
+		}
+		whole, err := filepath.Abs(path)
+		if err != nil {
+			return path
+		}
+		if here, err := os.Getwd(); err == nil {
+			if short, err := filepath.Rel(here, whole); err == nil && filepath.IsLocal(short) {
+				return short
+			}
+		}
+		return whole
 	}
-	return whole
 }

@@ -215,7 +215,7 @@ func FuzzLayout(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l.Fill(nil, nil)
+		l.Fill(nil)
 	})
 }
 

@@ -32,10 +32,10 @@ func TestSameNotes(t *testing.T) {
 		table.Methods = append(table.Methods, result.Method{Name: string(rune('p' + i)), Same: "a"})
 	}
 	want := []string{
-		`methods "a" = "p" = "q" = "r" = "s" = "t" = 2 others: they have the same hyperparameters on every dataset, and the report lists them as one method`,
-		`methods "b" = "c": they have the same hyperparameters on every dataset, and the report lists them as one method`,
+		`Methods "a" = "p" = "q" = "r" = "s" = "t" = 2 others: they have the same hyperparameters on every dataset. Tables, tests and ranks list and count the method once.`,
+		`Methods "b" = "c": they have the same hyperparameters on every dataset. Tables, tests and ranks list and count the method once.`,
 	}
-	if got := SameNotes(table); !slices.Equal(got, want) {
+	if got := table.SameNotes(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

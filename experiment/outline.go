@@ -2,10 +2,8 @@ package experiment
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"hash"
 	"maps"
 	"slices"
 	"strconv"
@@ -42,8 +40,6 @@ type Set struct {
 	Tested []string `json:"tested,omitempty"`
 	// Only lists the folds of each repeat that are run; empty: all.
 	Only []int `json:"only,omitempty"`
-	// Paper is as in a Plan; nil: not recorded.
-	Paper map[string]json.RawMessage `json:"paper,omitzero"`
 }
 
 // NewOutline puts the plans of a spec together; skipped are the names of datasets without.
@@ -73,7 +69,7 @@ func NewOutline(s *Spec, plans []*Plan, skipped []string) *Outline {
 			Name: p.Dataset.Name, Rows: m.Rows, Features: m.Features, Labels: m.Labels, Folds: p.Folds, Digest: m.Digest(),
 			Divisions: p.Divisions, Axis: s.Record.axisOf(m), Classes: classes,
 		})
-		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Methods, p.Tested, p.OnlyFolds, p.Paper})
+		o.Sets = append(o.Sets, Set{p.Repeats, p.Refused, p.Job, p.Methods, p.Tested, p.OnlyFolds})
 		for _, f := range s.Published {
 			if f.Dataset == p.Dataset.Name {
 				o.Table.Published = append(o.Table.Published, f.Published)
@@ -95,9 +91,6 @@ func DecodeOutline(b []byte) (*Outline, error) {
 	return o, nil
 }
 
-// Place says which run of the table a run is. Dataset and Method are numbers in the table.
-type Place struct{ Dataset, Method, Repeat, Fold int }
-
 // Layout returns the layout of the experiment.
 func (o *Outline) Layout() (*Layout, error) {
 	runs, err := o.check()
@@ -108,20 +101,13 @@ func (o *Outline) Layout() (*Layout, error) {
 	t.Runs = make([]result.Run, 0, runs)
 	l := &Layout{Table: &t, Keys: make([]string, 0, runs), Skipped: o.Skipped, Clip: o.Clip, Record: o.Record, Numerics: round.Numerics, Text: o.Text}
 	for d := range o.Sets {
-		set := &o.Sets[d]
-		keys, err := set.keys(d, len(t.Methods))
-		if err != nil {
+		if err := l.addRuns(d, &o.Sets[d]); err != nil {
 			return nil, fmt.Errorf("dataset %s: %w", t.Datasets[d].Name, err)
 		}
-		if set.Job != nil {
-			l.Numerics = set.Job.Numerics
-		}
-		for method := range t.Methods {
-			l.addMethod(Place{Dataset: d, Method: method}, set, keys)
-		}
 	}
-	o.markSame(l)
-	t.Hyperparameters = o.hyperparameters()
+	all := make(completed)
+	o.markSame(l, all)
+	t.Hyperparameters = o.hyperparameters(all)
 	return l, l.Table.Validate()
 }
 
@@ -139,101 +125,92 @@ func (o *Outline) check() (runs int, err error) {
 	return runs, nil
 }
 
-// keys returns the keys of the runs of dataset d, in a table of so many methods.
-func (s *Set) keys(d, methods int) (map[Place]string, error) {
-	if s.Job == nil {
-		if len(s.Methods) > 0 {
-			return nil, fmt.Errorf("%w: the outline lists methods of a dataset, but no job of it", ErrFolder)
-		}
-		return nil, nil
+// addRuns adds the runs of dataset d: by method, by repeat, then by fold.
+func (l *Layout) addRuns(d int, set *Set) error {
+	methods, folds := len(l.Table.Methods), max(0, l.Table.Datasets[d].Folds)
+	keys := make(map[[3]int]string) // by method, repeat and fold
+	if set.Job == nil && len(set.Methods) > 0 {
+		return fmt.Errorf("%w: the outline lists methods of a dataset, but no job of it", ErrFolder)
 	}
-	for _, method := range s.Methods {
+	for _, method := range set.Methods {
 		if method < 0 || method >= methods {
-			return nil, fmt.Errorf("%w: there is no method %d, counted from 0: the table has %d methods", ErrFolder, method, methods)
+			return fmt.Errorf("%w: there is no method %d, counted from 0: the table has %d methods", ErrFolder, method, methods)
 		}
 	}
-	runs, err := RunsOf(s.Job, s.Tested, s.Methods)
-	if err != nil {
-		return nil, err
+	if set.Job != nil {
+		runs, err := RunsOf(set.Job, set.Tested, set.Methods)
+		if err != nil {
+			return err
+		}
+		for _, c := range runs {
+			keys[[3]int{c.Method, c.Repeat, c.Fold}] = c.Key
+		}
+		l.Numerics = set.Job.Numerics
 	}
-	keys := make(map[Place]string, len(runs))
-	for _, c := range runs {
-		keys[Place{d, c.Method, c.Repeat, c.Fold}] = c.Key
-	}
-	return keys, nil
-}
-
-// addMethod adds the runs of a method on a dataset: by repeat, then by fold.
-func (l *Layout) addMethod(at Place, set *Set, keys map[Place]string) {
-	why, refused := set.Refused[at.Method]
-	for at.Repeat = range max(0, set.Repeats) {
-		for at.Fold = range max(0, l.Table.Datasets[at.Dataset].Folds) {
-			if len(set.Only) > 0 && !slices.Contains(set.Only, at.Fold) {
-				continue
+	for method := range methods {
+		why, refused := set.Refused[method]
+		for repeat := range max(0, set.Repeats) {
+			for fold := range folds {
+				if len(set.Only) > 0 && !slices.Contains(set.Only, fold) {
+					continue
+				}
+				c := result.Run{Dataset: d, Method: method, Repeat: repeat, Fold: fold, State: result.Missing}
+				if refused {
+					c.State, c.Error = result.Failed, why
+				}
+				l.Table.Runs = append(l.Table.Runs, c)
+				l.Keys = append(l.Keys, keys[[3]int{method, repeat, fold}])
 			}
-			c := result.Run{Dataset: at.Dataset, Method: at.Method, Repeat: at.Repeat, Fold: at.Fold, State: result.Missing}
-			if refused {
-				c.State, c.Error = result.Failed, why
-			}
-			l.Table.Runs = append(l.Table.Runs, c)
-			l.Keys = append(l.Keys, keys[at])
 		}
 	}
+	return nil
 }
 
 // markSame marks methods and datasets in the table of the outline's layout: a method if an earlier method has the same settings on
 // every dataset, and a dataset if the runs of an earlier dataset have the same keys.
-func (o *Outline) markSame(l *Layout) {
+func (o *Outline) markSame(l *Layout, all completed) {
 	t := l.Table
-	methods, sets := newSameKeys(len(t.Methods)), newSameKeys(len(t.Datasets))
-	all := make(map[string]*complete) // by algorithm
+	methods, sets := make(sums, len(t.Methods)), make(sums, len(t.Datasets))
 	for d := range o.Sets {
-		set := &o.Sets[d]
-		for i, method := range set.Methods {
-			r := &set.Job.Cells.Rows[i]
-			if all[r.Algorithm] == nil {
-				all[r.Algorithm] = newComplete(r.Algorithm)
-			}
-			methods.add(method, Place{Dataset: d}, settingsOf(r, all[r.Algorithm].values(string(r.Params), t.Methods[method].Preset)))
+		for i, method := range o.Sets[d].Methods {
+			r := &o.Sets[d].Job.Cells.Rows[i]
+			methods.add(method, strconv.Itoa(d)+" "+settingsOf(r, all.values(r.Algorithm, r.Params, t.Methods[method].Preset)))
 		}
 	}
 	for i := range t.Runs {
-		c := &t.Runs[i]
-		sets.add(c.Dataset, Place{0, c.Method, c.Repeat, c.Fold}, l.Keys[i])
+		if c := &t.Runs[i]; l.Keys[i] != "" {
+			sets.add(c.Dataset, fmt.Sprint(c.Method, c.Repeat, c.Fold, l.Keys[i]))
+		}
 	}
-	t.Methods = slices.Clone(t.Methods)
-	for i := range t.Methods {
-		if first, ok := methods.before(i); ok {
+	t.Methods, t.Datasets = slices.Clone(t.Methods), slices.Clone(t.Datasets)
+	for i, first := range methods.firsts() {
+		if first < i {
 			t.Methods[i].Same = t.Methods[first].Name
 		}
 	}
-	t.Datasets = slices.Clone(t.Datasets)
-	data := make(map[string]int) // the first dataset of each content and folds
-	for i := range t.Datasets {
-		d := &t.Datasets[i]
-		if first, ok := sets.before(i); ok {
-			d.Same = t.Datasets[first].Name
-			continue
-		}
-		if o.Sets[i].Job == nil {
-			continue
-		}
-		own := d.Digest + " " + o.Sets[i].folds()
-		if first, ok := data[own]; ok {
-			d.SameData = t.Datasets[first].Name
-		} else {
-			data[own] = i
+	for i, first := range sets.firsts() {
+		if first < i {
+			t.Datasets[i].Same = t.Datasets[first].Name
 		}
 	}
 }
 
-// folds returns the same text for sets with the same folds and repeats. The set has a job.
-func (s *Set) folds() string {
-	split := s.Job.Split
-	if split.Overlap {
-		split.Assigned = "" // only which rows are tested counts, and how many repeats there are
+// sums are SHA-256 sums of the texts that were added of each method, or of each dataset; zero: none.
+type sums [][sha256.Size]byte
+
+func (s sums) add(i int, text string) { s[i] = sha256.Sum256(append(s[i][:], text...)) }
+
+// firsts returns for each sum the number of the first one that is the same. It is the own number if nothing was added.
+func (s sums) firsts() []int {
+	at, list := make(map[[sha256.Size]byte]int), make([]int, len(s))
+	for i, sum := range s {
+		first, ok := at[sum]
+		if !ok || sum == [sha256.Size]byte{} {
+			at[sum], first = i, i
+		}
+		list[i] = first
 	}
-	return string(marshalled(&Set{Repeats: s.Repeats, Tested: s.Tested, Only: s.Only, Job: &round.Job{Seed: s.Job.Seed, Split: split}}))
+	return list
 }
 
 // settingsOf returns the same text for methods that train the same models on a dataset: those with the same algorithm and
@@ -292,178 +269,76 @@ func plainNumbers(value any) any {
 	return value
 }
 
-// sameKeys finds methods, or datasets, with the same keys of runs.
-type sameKeys struct {
-	sums  []hash.Hash    // of the keys
-	any   []bool         // true if there is a key: not all runs were refused
-	first map[string]int // by sum
-	buf   []byte
-}
-
-func newSameKeys(n int) *sameKeys {
-	s := &sameKeys{any: make([]bool, n), first: make(map[string]int)}
-	for range n {
-		s.sums = append(s.sums, sha256.New())
-	}
-	return s
-}
-
-func (s *sameKeys) add(i int, at Place, key string) {
-	b := s.buf[:0]
-	for _, n := range [...]int{at.Dataset, at.Method, at.Repeat, at.Fold} {
-		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
-	}
-	s.buf = append(append(b, key...), '\n')
-	s.sums[i].Write(s.buf)
-	s.any[i] = s.any[i] || key != ""
-}
-
-// before returns the first one with the keys of i; false: there is none before i. It is asked from 0 on.
-func (s *sameKeys) before(i int) (first int, ok bool) {
-	sum := string(s.sums[i].Sum(nil))
-	if first, ok = s.first[sum]; !ok {
-		s.first[sum] = i
-	}
-	return first, ok && s.any[i]
-}
-
-// hyperparameters returns what result.Table.Hyperparameters has; nil: the outline does not record them.
-func (o *Outline) hyperparameters() (list []result.Hyperparameters) {
+// hyperparameters returns what result.Table.Hyperparameters has; nil: an algorithm is not known.
+func (o *Outline) hyperparameters(all completed) (list []result.Hyperparameters) {
 	byMethod := make([]map[int]*round.CellRow, len(o.Sets)) // by dataset
 	for d := range o.Sets {
 		set := &o.Sets[d]
 		if set.Job == nil {
 			continue
 		}
-		if set.Paper == nil {
-			return nil
-		}
 		byMethod[d] = make(map[int]*round.CellRow)
 		for i, method := range set.Methods {
 			byMethod[d][method] = &set.Job.Cells.Rows[i]
 		}
 	}
-	at, all := make(map[string]int), []*complete(nil) // by algorithm: the place in both lists
+	at := make(map[string]int) // in list, by algorithm
 	for method := range o.Table.Methods {
+		r, own := &o.Table.Methods[method], []result.MethodValues(nil)
 		for d := range o.Sets {
-			own := byMethod[d][method]
-			if own == nil {
+			row := byMethod[d][method]
+			if row == nil {
 				continue
 			}
-			i, ok := at[own.Algorithm]
-			if !ok {
-				c := newComplete(own.Algorithm)
-				i = len(list)
-				at[own.Algorithm], all = i, append(all, c)
-				list = append(list, result.Hyperparameters{Algorithm: own.Algorithm, Names: settingNames(c.settings)})
-			}
-			values := all[i].values(string(own.Params), o.Table.Methods[method].Preset)
+			values := all.values(r.Algorithm, row.Params, r.Preset)
 			if values == nil {
 				return nil
 			}
-			addMethod(&list[i], method, d, values)
+			k := slices.IndexFunc(own, func(m result.MethodValues) bool { return maps.Equal(m.Values, values) })
+			if k < 0 {
+				k = len(own)
+				own = append(own, result.MethodValues{Method: method, Values: values})
+			}
+			own[k].Datasets = append(own[k].Datasets, d)
 		}
-	}
-	for i := range list {
-		list[i].Paper = o.paper(all[i], list[i].Algorithm)
-		share(&list[i])
-	}
-	return list
-}
-
-// addMethod adds the values of a method on a dataset. The methods come one after another.
-func addMethod(h *result.Hyperparameters, method, dataset int, values map[string]string) {
-	for i := len(h.Methods) - 1; i >= 0 && h.Methods[i].Method == method; i-- {
-		if m := &h.Methods[i]; maps.Equal(m.Values, values) {
-			m.Datasets = append(m.Datasets, dataset)
-			return
+		a, err := registry.Find(r.Algorithm)
+		if len(own) == 0 || err != nil {
+			continue
 		}
-	}
-	h.Methods = append(h.Methods, result.MethodValues{Method: method, ValuesOn: result.ValuesOn{Datasets: []int{dataset}, Values: values}})
-}
-
-// paper returns the hyperparameters of the preset paper of an algorithm.
-func (o *Outline) paper(c *complete, algorithm string) (list []result.ValuesOn) {
-	for d := range o.Sets {
-		params, ok := o.Sets[d].Paper[algorithm]
+		i, ok := at[r.Algorithm]
 		if !ok {
-			continue
+			i = len(list)
+			at[r.Algorithm] = i
+			list = append(list, result.Hyperparameters{Algorithm: r.Algorithm, Names: settingNames(a.Params())})
 		}
-		values := c.values(string(params), "paper")
-		if values == nil {
-			continue
-		}
-		if i := slices.IndexFunc(list, func(v result.ValuesOn) bool { return maps.Equal(v.Values, values) }); i >= 0 {
-			list[i].Datasets = append(list[i].Datasets, d)
-		} else {
-			list = append(list, result.ValuesOn{Datasets: []int{d}, Values: values})
-		}
+		list[i].Methods = append(list[i].Methods, own...)
 	}
 	return list
 }
 
-// share moves the values that all methods have on all datasets to h.Shared.
-func share(h *result.Hyperparameters) {
-	h.Shared = maps.Clone(h.Methods[0].Values)
-	for _, m := range h.Methods[1:] {
-		maps.DeleteFunc(h.Shared, func(name, value string) bool { return m.Values[name] != value })
-	}
-	for i := range h.Methods {
-		m := &h.Methods[i]
-		m.Values = maps.Clone(m.Values) // methods may have the same map
-		maps.DeleteFunc(m.Values, func(name, _ string) bool { _, shared := h.Shared[name]; return shared })
-		if len(m.Values) == 0 {
-			m.Values = nil // as in a table that was read
-		}
-	}
-	if len(h.Shared) == 0 {
-		h.Shared = nil
-	}
-}
-
-// complete lists all hyperparameters of jobs of an algorithm. Many jobs have the same.
-type complete struct {
-	settings []param.Param
-	known    map[[2]string]map[string]string // by resolved settings and preset
-}
-
-func newComplete(algorithm string) *complete {
-	c := &complete{known: make(map[[2]string]map[string]string)}
-	if a, err := registry.Find(algorithm); err == nil {
-		c.settings = a.Params()
-	}
-	return c
-}
+// completed has all hyperparameters of jobs, by algorithm, resolved settings and preset. Many jobs have the same.
+type completed map[[3]string]map[string]string
 
 // values returns the value of each hyperparameter; nil: the algorithm is not known, or resolved is not a JSON object.
-func (c *complete) values(resolved, preset string) map[string]string {
-	key := [2]string{resolved, preset}
-	if values, ok := c.known[key]; ok {
+func (c completed) values(algorithm string, resolved []byte, preset string) map[string]string {
+	key := [3]string{algorithm, string(resolved), preset}
+	values, ok := c[key]
+	if ok {
 		return values
 	}
-	var values map[string]string
-	for _, p := range spec.Complete(c.settings, []byte(resolved), preset) {
-		if values == nil {
-			values = make(map[string]string, len(c.settings))
+	if a, err := registry.Find(algorithm); err == nil {
+		for _, p := range spec.Complete(a.Params(), resolved, preset) {
+			if values == nil {
+				values = make(map[string]string)
+			}
+			values[p.Key] = p.Value
 		}
-		values[p.Key] = p.Value
 	}
-	c.known[key] = values
+	c[key] = values
 	return values
 }
 
 // NewLayout puts the plans of a spec together; skipped are the names of datasets without.
 func NewLayout(s *Spec, plans []*Plan, skipped []string) (*Layout, error) {
 	return NewOutline(s, plans, skipped).Layout()
-}
-
-// NewInput makes the input of a plan.
-func NewInput(p *Plan, files []File) Input {
-	in := Input{Files: files}
-	if p.Job != nil {
-		set := Set{Repeats: p.Repeats, Job: p.Job, Tested: p.Tested, Only: p.OnlyFolds}
-		sum := sha256.Sum256(append([]byte(set.folds()), marshalled(p.Manifest.LabelType)...))
-		in.Division = hex.EncodeToString(sum[:])
-	}
-	return in
 }

@@ -27,8 +27,7 @@ func sizes(t *testing.T, text string, rows ...int) (*Spec, []*Plan) {
 	return s, plans
 }
 
-// TestHyperparameters: a layout has what methods resolve to on each dataset, as the preset paper does, and a layout of an
-// outline that does not have the preset has none.
+// TestHyperparameters: a layout has what methods resolve to on each dataset.
 func TestHyperparameters(t *testing.T) {
 	s, plans := sizes(t, `
 name: a
@@ -49,7 +48,7 @@ methods:
 		t.Fatalf("%+v", list)
 	}
 	rf := list[0]
-	if rf.Names[0] != "preset" || rf.Shared["max_depth"] != "20" || rf.Shared["trees"] != "" {
+	if rf.Names[0] != "preset" || rf.Methods[0].Values["max_depth"] != "20" {
 		t.Errorf("%+v", rf)
 	}
 	for i, want := range []struct {
@@ -61,12 +60,6 @@ methods:
 		if m.Method != want.method || !slices.Equal(m.Datasets, want.datasets) || m.Values["preset"] != want.preset || m.Values["trees"] != want.trees || m.Values["min_samples"] != want.samples {
 			t.Errorf("%d: %+v, want %+v", i, m, want)
 		}
-	}
-	if len(rf.Paper) != 1 || !slices.Equal(rf.Paper[0].Datasets, []int{0, 1, 2}) || rf.Paper[0].Values["trees"] != "50" {
-		t.Errorf("%+v", rf.Paper)
-	}
-	if refit := list[1].Paper[0].Values["refit"]; refit != "false" { // the JSON form of settings leaves it out
-		t.Errorf("refit is %q", refit)
 	}
 	of := func() []result.Hyperparameters {
 		t.Helper()
@@ -81,9 +74,5 @@ methods:
 	}
 	if got := of(); string(marshalled(got)) != string(marshalled(list)) {
 		t.Errorf("of the JSON: %s, want %s", marshalled(got), marshalled(list))
-	}
-	o.Sets[1].Paper = nil
-	if got := of(); got != nil {
-		t.Errorf("not recorded: %+v", got)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -242,4 +244,142 @@ func (s *parser) record(e entry) {
 			s.wrong(placeOf(s.sequence(e)[i]), "record: %v", err)
 		}
 	}
+}
+
+// datasetKeys are the keys of a dataset that say nothing of how its file is read.
+var datasetKeys = []string{"file", "dataset", "name", "folds"}
+
+// ReadingKeys are the keys of a dataset that say how its file is read: the flags of train.
+var ReadingKeys = []string{
+	"labels", "label_columns", "label_prefix", "names", "row_names", "header", "feature_columns", "drop", "categories", "delimiter", "decimal", "thousands", "encoding", "missing",
+	"features_variable", "zero_based", "data_format", "sigma", "range", "values", "intervals", "groups", "labels_variable", "labels_file", "normalize", "tolerance",
+}
+
+func (s *parser) dataset(n ast.Node, common Folds) Dataset {
+	d := Dataset{Folds: common, At: placeOf(n)}
+	if file, ok := yamltree.Scalar(n); ok {
+		d.File = file
+	} else if !s.try(func() {
+		for _, e := range s.mapping(n, "a dataset", slices.Concat(datasetKeys, ReadingKeys)) {
+			s.try(func() {
+				switch e.key {
+				case "file":
+					d.File = s.text(e)
+				case "dataset":
+					d.On = s.text(e)
+				case "name":
+					d.Name = s.text(e)
+				case "folds":
+					d.Folds = s.folds(e)
+				default:
+					d.Options = append(d.Options, param.Pair{Key: e.key, Value: strings.Join(s.values(e), ",")})
+				}
+			})
+		}
+	}) {
+		panic(mistake{})
+	}
+	switch {
+	case (d.File == "") == (d.On == ""):
+		s.fail(d.At, "a dataset is a file (key file) or a dataset on the cluster (key dataset): give exactly one of the two keys")
+	case d.On != "" && len(d.Options) > 0:
+		s.fail(d.At, "%s applies only to a file; a dataset on the cluster was read when it was imported", d.Options[0].Key)
+	case d.Name == "" && d.On != "":
+		d.Name = d.On
+	case d.Name == "":
+		d.Name = strings.TrimSuffix(d.File[strings.LastIndexAny(d.File, `/\`)+1:], ".gz")
+		if dot := strings.LastIndexByte(d.Name, '.'); dot > 0 {
+			d.Name = d.Name[:dot]
+		}
+	}
+	if err := protocol.CheckName(d.Name); err != nil {
+		s.fail(d.At, "the dataset's name %q: %v; give the dataset another name with the key name", d.Name, err)
+	}
+	if len(d.Name) > maxName/2 {
+		s.fail(d.At, "the dataset's name %q has %d characters, want at most %d; give the dataset another name with the key name", d.Name, len(d.Name), maxName/2)
+	}
+	return d
+}
+
+// foldKeys are the keys of folds. A mapping has exactly one of foldWays, which says how samples are divided.
+var (
+	foldWays = []string{"k", "sklearn", "groups", "file"}
+	foldKeys = slices.Concat(foldWays, []string{"seed", "repeats", "only"})
+)
+
+// folds reads how rows are divided: a number, the word groups, or a mapping.
+func (s *parser) folds(e entry) Folds {
+	f := Folds{Scheme: folds.Scheme{Way: folds.Seeded, Seed: s.Seed, Repeats: 1}, Repeats: 1, At: e.valueAt}
+	if text, ok := yamltree.Scalar(e.value); ok {
+		if text == folds.Groups {
+			f.Scheme = folds.Scheme{Way: folds.Groups}
+		} else {
+			f.Scheme.Folds = int(s.number(e, 2, spec.MaxFolds))
+		}
+		return f
+	}
+	s.foldMapping(&f, e)
+	f.Scheme.Repeats = f.Repeats
+	if f.Way == folds.Groups || f.Way == folds.File {
+		f.Scheme = folds.Scheme{Way: f.Way}
+	}
+	if err := f.Check(); err != nil {
+		s.fail(f.At, "folds: %v", err)
+	}
+	if n := f.Scheme.Folds * f.Repeats; s.overlapping(&f) && n > dataset.MaxSplits {
+		s.fail(f.At, "folds: %s repeats of %s folds make %s splits, want at most %s; folds drawn by the experiment's own seed have no such limit",
+			units.Count(f.Repeats), units.Count(f.Scheme.Folds), units.Count(n), units.Count(dataset.MaxSplits))
+	}
+	return f
+}
+
+func (s *parser) foldMapping(f *Folds, mapping entry) {
+	way, seeded, before := "", false, len(s.mistakes)
+	for _, e := range s.mapping(mapping.value, "folds", foldKeys) {
+		switch e.key {
+		case "seed":
+			f.Seed, seeded = s.seed(e), true
+			continue
+		case "repeats":
+			f.Repeats = int(s.number(e, 1, round.MaxCells))
+			continue
+		case "only":
+			f.Only = s.only(e)
+			continue
+		case "k":
+			f.Scheme.Folds = int(s.number(e, 2, spec.MaxFolds))
+		case "sklearn":
+			f.Way, f.Scheme.Folds = folds.ScikitLearn, int(s.number(e, 2, spec.MaxFolds))
+		case "groups":
+			if f.Way = folds.Groups; s.text(e) != "true" {
+				s.fail(e.valueAt, "groups: the only possible value is true")
+			}
+		case "file":
+			f.Way, f.File = folds.File, s.text(e)
+		}
+		if way != "" {
+			s.fail(e.at, "folds: the keys %s and %s exclude each other: give one of %s", e.key, way, strings.Join(foldWays, ", "))
+		}
+		way = e.key
+	}
+	switch {
+	case way == "":
+		s.lack(before, f.At, "folds: the key that says how samples are divided is missing: give one of %s", strings.Join(foldWays, ", "))
+	case seeded && (f.Way == folds.Groups || f.Way == folds.File):
+		s.fail(f.At, "folds: the kind %s has no seed", f.Way)
+	}
+}
+
+// only reads the numbers of the folds that are run.
+func (s *reader) only(e entry) (list []int) {
+	for _, n := range s.sequence(e) {
+		at := entry{key: e.key, at: e.at, valueAt: placeOf(n), value: n}
+		fold := int(s.number(at, 0, spec.MaxFolds-1))
+		if slices.Contains(list, fold) {
+			s.fail(at.valueAt, "only: fold %d is listed twice", fold)
+		}
+		list = append(list, fold)
+	}
+	slices.Sort(list)
+	return list
 }

@@ -2,9 +2,7 @@ package experiment
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,8 +44,6 @@ type Plan struct {
 	// list tests, if the splits overlap.
 	Assigned []uint16
 	Tested   []string
-	// Paper has, by algorithm, the resolved settings of its preset paper, if the preset goes with the dataset.
-	Paper map[string]json.RawMessage
 	// Repeats and Folds are the same for each method.
 	Repeats, Folds int
 	// Divisions numbers the folds of all repeats as result.Dataset.Divisions does.
@@ -70,7 +66,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if err != nil {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: %v", d.Name, err)
 	}
-	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Paper: make(map[string]json.RawMessage), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
+	p := &Plan{Dataset: *d, Manifest: data.Manifest, Refused: make(map[int]string), Assigned: list, Repeats: d.Folds.Repeats, Folds: split.Folds}
 	if s.overlapping(&d.Folds) {
 		p.Folds = d.Folds.Scheme.Folds
 	}
@@ -84,6 +80,14 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 	if n := len(p.OnlyFolds); n > 0 && p.OnlyFolds[n-1] >= p.Folds {
 		return nil, s.Error(d.Folds.place(d), "dataset %s: the key \"only\" lists fold %d, but folds are numbered 0 to %d", d.Name, p.OnlyFolds[n-1], p.Folds-1)
 	}
+	var only []int // the folds of all repeats that are run, as in round.CellRow.Only
+	if len(p.OnlyFolds) > 0 {
+		for repeat := range p.Repeats {
+			for _, fold := range p.OnlyFolds {
+				only = append(only, repeat*p.Folds+fold)
+			}
+		}
+	}
 	cells := &round.Cells{Repeats: p.Repeats, Folds: p.Folds, Labels: data.Manifest.LabelType}
 	for i := range s.Methods {
 		if ctx.Err() != nil {
@@ -94,13 +98,7 @@ func NewPlan(ctx context.Context, s *Spec, d *Dataset, data *Data) (*Plan, error
 			p.Refused[i] = err.Error()
 			continue
 		}
-		if !slices.ContainsFunc(cells.Rows, func(r round.CellRow) bool { return r.Algorithm == row.Algorithm }) {
-			paper := Method{Algorithm: row.Algorithm, Settings: map[string]string{"preset": "paper"}}
-			if r, err := s.resolve(&paper, split, data.Manifest); err == nil {
-				p.Paper[row.Algorithm] = r.Params
-			}
-		}
-		row.Only = p.runsOfMethod()
+		row.Only = only
 		cells.Rows, p.Methods = append(cells.Rows, *row), append(p.Methods, i)
 	}
 	if len(cells.Rows) == 0 {
@@ -139,7 +137,13 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 			if err != nil {
 				return nil, err
 			}
-			tested = append(tested, testedRows(own)...)
+			numbers := make([][]byte, own.Folds) // of the rows that each fold tests
+			for row, fold := range own.Assigned {
+				numbers[fold] = binary.AppendUvarint(numbers[fold], uint64(row))
+			}
+			for _, b := range numbers {
+				tested = append(tested, string(b))
+			}
 		}
 	}
 	at, repeated := make(map[string]int), false
@@ -156,32 +160,6 @@ func (s *Spec) divisions(f *Folds, p *Plan, rows *folds.Rows) (list []int, err e
 		return nil, nil
 	}
 	return list, nil
-}
-
-// testedRows lists which rows each fold of a list tests.
-func testedRows(l *dataset.SplitList) []string {
-	rows := make([][]byte, l.Folds)
-	for row, fold := range l.Assigned {
-		rows[fold] = binary.AppendUvarint(rows[fold], uint64(row))
-	}
-	list := make([]string, l.Folds)
-	for i, b := range rows {
-		list[i] = string(b)
-	}
-	return list
-}
-
-// runsOfMethod lists the folds of all repeats that are run, as round.CellRow.Only does.
-func (p *Plan) runsOfMethod() (list []int) {
-	if len(p.OnlyFolds) == 0 {
-		return nil
-	}
-	for repeat := range p.Repeats {
-		for _, fold := range p.OnlyFolds {
-			list = append(list, repeat*p.Folds+fold)
-		}
-	}
-	return list
 }
 
 // resolve makes a method of the job of a dataset, with the hyperparameters for the dataset and its folds.
@@ -237,21 +215,11 @@ func (s *Spec) split(f *Folds, data *Data) (*dataset.Split, []uint16, error) {
 	if s.overlapping(f) {
 		list = folds.Joined(lists, rows.Count)
 	}
-	blob := dataset.EncodeFolds(list.Assigned)
-	sum := sha256.Sum256(blob)
-	split.Folds, split.Overlap, split.Assigned = list.Folds, list.Overlap, hex.EncodeToString(sum[:])
+	split.Folds, split.Overlap, split.Assigned = list.Folds, list.Overlap, hexSum(dataset.EncodeFolds(list.Assigned))
 	if list.Folds < 2 && !list.Overlap {
 		return nil, nil, errors.New("want at least two folds, got one")
 	}
 	return split, list.Assigned, nil
-}
-
-// Run is a run of a plan.
-type Run struct {
-	Unit   int // of Plan.Job
-	Method int // of Spec.Methods
-	round.Cell
-	Key string
 }
 
 // Runs lists the runs of the plan's job by unit. Keys are the SHA-256 of what decides a run:
@@ -263,62 +231,25 @@ func (p *Plan) Runs() ([]Run, error) {
 	return RunsOf(p.Job, p.Tested, p.Methods)
 }
 
-// RunsOf lists the runs of a job of runs by unit. rows has, for each method of the job, its index in the spec. tested is as in a
-// Plan.
-func RunsOf(j *round.Job, tested []string, rows []int) ([]Run, error) {
-	switch {
-	case j.Cells == nil || len(rows) != len(j.Cells.Rows):
-		return nil, fmt.Errorf("%w: the job has no runs, or another number of methods than %d", ErrFolder, len(rows))
-	case j.Split.Overlap && len(tested) != j.Split.Folds:
-		return nil, fmt.Errorf("%w: test samples are listed for %d folds, want %d", ErrFolder, len(tested), j.Split.Folds)
-	}
-	var list []Run
-	keys := make([]methodKeys, len(j.Cells.Rows))
-	err := pipeline.Cells(j, func(unit int, at round.Cell, child *round.Job) error {
-		of := ""
-		if j.Split.Overlap {
-			of = tested[child.Split.Fold]
-		}
-		if list == nil {
-			list = make([]Run, 0, j.Cells.Count())
-		}
-		k := &keys[at.Row]
-		k.labels = &j.Cells.Labels
-		list = append(list, Run{unit, rows[at.Row], at, k.of(child, of)})
-		return nil
-	})
-	return list, err
-}
-
 // testedBy returns the SHA-256 of the samples that each fold tests if folds overlap, or nil.
 func testedBy(s dataset.Split, assigned []uint16, rows int) (list []string, err error) {
 	if !s.Overlap {
 		return nil, nil
 	}
 	for s.Fold = range s.Folds {
-		digest, err := testRows(s, assigned, rows)
+		roles, err := s.Assign(rows, assigned)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, digest)
+		b := make([]byte, rows)
+		for i, r := range roles {
+			if r == dataset.Test {
+				b[i] = 1
+			}
+		}
+		list = append(list, hexSum(b))
 	}
 	return list, nil
-}
-
-// testRows returns the SHA-256 of the samples that a split tests.
-func testRows(s dataset.Split, assigned []uint16, rows int) (string, error) {
-	roles, err := s.Assign(rows, assigned)
-	if err != nil {
-		return "", err
-	}
-	b := make([]byte, rows)
-	for i, r := range roles {
-		if r == dataset.Test {
-			b[i] = 1
-		}
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // Only returns the job of the runs for which want returns true, and for each of its methods the index in Spec.Methods. It returns

@@ -340,7 +340,7 @@ func TestFill(t *testing.T) {
 	table := l.Fill(map[string]*Record{
 		l.Keys[1]: {Key: l.Keys[1], Seconds: 4, Outcome: o},
 		l.Keys[2]: {Key: l.Keys[2], Outcome: &pipeline.Outcome{Error: "why"}},
-	}, map[string]bool{l.Keys[3]: true})
+	})
 	if err := table.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -348,10 +348,10 @@ func TestFill(t *testing.T) {
 	if c.Method != 0 || c.Fold != 1 || c.Seconds != 4 || c.Digest != "d" || c.Rows != 30 || !slices.Equal(c.Values, []float64{2, 1}) || !slices.Equal(c.Mean, []float64{0, 3}) {
 		t.Errorf("%+v", c)
 	}
-	if table.Runs[2].Error != "why" || table.Runs[3].State != result.Running || l.Table.Runs[1].State != result.Missing {
+	if table.Runs[2].Error != "why" || table.Runs[3].State != result.Missing || l.Table.Runs[1].State != result.Missing {
 		t.Errorf("%+v", table.Runs)
 	}
-	if n := Count(table); n != (Counts{1, 1, 1, 1}) || l.Strange(map[string]*Record{"x": nil, l.Keys[0]: nil}) != 1 {
+	if n := Count(table); n != (Counts{Done: 1, Failed: 1, Missing: 2}) {
 		t.Errorf("%+v", n)
 	}
 	if round.Numerics != p.Job.Numerics {
@@ -381,8 +381,8 @@ func TestSomeRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tested, err := testRows(j.Split, p.Assigned, 60)
-		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested, &p.Job.Cells.Labels) {
+		tested, err := testedBy(p.Job.Split, p.Assigned, 60)
+		if c := &some[i]; err != nil || !wanted[c.Key] || c.Unit != i || c.Key != keyOf(j, tested[j.Split.Fold], &p.Job.Cells.Labels) {
 			t.Errorf("run %d: %+v, error %v", i, c, err)
 		}
 	}
@@ -440,16 +440,16 @@ func TestOnlySomeFolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys := make(map[Place]string)
+		keys := make(map[[3]int]string)
 		for _, c := range want {
-			keys[Place{0, c.Method, c.Repeat, c.Fold}] = c.Key
+			keys[[3]int{c.Method, c.Repeat, c.Fold}] = c.Key
 		}
 		l, err := NewLayout(s, []*Plan{some}, nil)
 		if err != nil || len(l.Table.Runs) != 2*2*2 {
 			t.Fatalf("%s: %d runs, error %v", way, len(l.Table.Runs), err)
 		}
 		for i, c := range l.Table.Runs {
-			if (c.Fold != 0 && c.Fold != 2) || l.Keys[i] == "" || l.Keys[i] != keys[Place{0, c.Method, c.Repeat, c.Fold}] {
+			if (c.Fold != 0 && c.Fold != 2) || l.Keys[i] == "" || l.Keys[i] != keys[[3]int{c.Method, c.Repeat, c.Fold}] {
 				t.Errorf("%s: %+v with the key %q", way, c, l.Keys[i])
 			}
 		}
@@ -486,7 +486,7 @@ func TestScores(t *testing.T) {
 		o.MeanPredictor[0].Mean, o.Clipped.MeanPredictor.Ten[0].Mean = 4, 5
 		return o
 	}
-	table := l.Fill(map[string]*Record{l.Keys[0]: {Outcome: outcome(3)}, l.Keys[1]: {Outcome: outcome(2)}}, nil)
+	table := l.Fill(map[string]*Record{l.Keys[0]: {Outcome: outcome(3)}, l.Keys[1]: {Outcome: outcome(2)}})
 	if want := []string{"default", "k=3", "k=5"}; !slices.Equal(table.Methods[0].Candidates, want) || !slices.Equal(table.Runs[0].CandidateKL, kl) || table.Runs[1].CandidateKL != nil {
 		t.Errorf("%+v", table)
 	}

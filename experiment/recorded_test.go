@@ -42,7 +42,7 @@ func TestRecords(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "e")
 	put(t, dir, recordsOf(t, l.Keys[0]))
-	table := l.Fill(recorded(t, dir), nil)
+	table := l.Fill(recorded(t, dir))
 	if err := table.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +56,14 @@ func TestRecords(t *testing.T) {
 	if err := table.Encode(&text); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := result.Decode(strings.NewReader(text.String())); err != nil || !cmp.Equal(table, again, cmpopts.EquateNaNs()) {
-		t.Errorf("%v: %s", err, text.String())
+	if !strings.Contains(text.String(), `"training_loss":[0.5,0.25]`) {
+		t.Error(text.String())
 	}
 	s, p = planned(t, "name: a\ndatasets: [b]\nmethods: [rf]\nfolds: 2\nmeasures: [kl]")
 	if l, err = NewLayout(s, []*Plan{p}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if c := l.Fill(recorded(t, dir), nil).Runs[0]; c.Curve != nil || c.Predictions != nil || c.State != result.Done || l.Table.Datasets[0].Axis != nil {
+	if c := l.Fill(recorded(t, dir)).Runs[0]; c.Curve != nil || c.Predictions != nil || c.State != result.Done || l.Table.Datasets[0].Axis != nil {
 		t.Errorf("%+v", c)
 	}
 }
@@ -117,7 +117,7 @@ func TestFilling(t *testing.T) {
 				t.Errorf("record %d counts: %v, want %v; the table has it: %v", n, counts, want, has)
 			}
 		}
-		if diff := cmp.Diff(l.Fill(records, nil), own.Table, cmpopts.EquateNaNs()); diff != "" {
+		if diff := cmp.Diff(l.Fill(records), own.Table, cmpopts.EquateNaNs()); diff != "" {
 			t.Errorf("order %d: %s", order, diff)
 		}
 	}

@@ -179,7 +179,7 @@ func TestGrids(t *testing.T) {
 // TestChooseByValidation: a share of the training rows is one of equal parts.
 func TestChooseByValidation(t *testing.T) {
 	for share, folds := range map[string]string{"0.1": "10", "1/9": "9", "0.5": "2", "0.05": "20", ".33": "3"} {
-		s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, search: {draws: 3, space: {trees: {int: [5, 50]}}}, choose: {validation: "+share+", measure: kl}}]"))
+		s, err := Parse(t.Context(), "s.yaml", []byte("name: a\ndatasets: [b]\nmethods: [{algorithm: rf, search: {draws: 3, space: {trees: {int: [5, 50]}}}, choose: {validation: "+share+"}}]"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,15 +1,23 @@
+// Package experiment has what an experiment is: a spec of datasets, methods, folds and measures,
+// the job of runs that it makes of each dataset, the records of runs that ended, and the
+// table of both. DESIGN.md says why.
 package experiment
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/folds"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/errtext"
@@ -166,6 +174,145 @@ func (s *Spec) identity() *result.Spec {
 	if s.Source == "" {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(s.Source))
-	return &result.Spec{File: filepath.Base(s.file), Digest: hex.EncodeToString(sum[:]), Data: s.Data}
+	return &result.Spec{File: filepath.Base(s.file), Digest: hexSum([]byte(s.Source)), Data: s.Data}
+}
+
+// Errors are the mistakes in a spec, and what is wrong with the data that it names. Each is about a place in the spec's
+// file.
+type Errors []error
+
+// Error returns the only mistake, or lists all of them, each on its line.
+func (e Errors) Error() string {
+	var list []string
+	for _, one := range e {
+		list = append(list, one.Error())
+	}
+	return strings.Join(list, "\n")
+}
+
+// Unwrap returns the mistakes.
+func (e Errors) Unwrap() []error { return e }
+
+// Add adds an error about a place in the spec, or several. It reports whether err is one.
+func (e *Errors) Add(err error) bool {
+	var several Errors
+	if errors.As(err, &several) {
+		*e = append(*e, several...)
+		return true
+	}
+	_, ok := placeOfError(err)
+	if ok {
+		*e = append(*e, err)
+	}
+	return ok
+}
+
+// Sorted returns the mistakes in the order of their places, or nil if there are none.
+func (e Errors) Sorted() error {
+	if len(e) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(e, func(a, b error) int {
+		x, _ := placeOfError(a)
+		y, _ := placeOfError(b)
+		return cmp.Or(x.Line-y.Line, x.Column-y.Column)
+	})
+	return e
+}
+
+// placeOfError returns the place in the spec's file that an error is about; false: it is about no place.
+func placeOfError(err error) (yamltree.Place, bool) {
+	var one *spec.Error
+	var other *located
+	switch {
+	case errors.As(err, &one):
+		return yamltree.Place{Line: one.Line, Column: one.Column}, true
+	case errors.As(err, &other):
+		return other.at, true
+	}
+	return yamltree.Place{}, false
+}
+
+// located is an error about what the spec names at a place.
+type located struct {
+	file string
+	at   yamltree.Place
+	err  error
+}
+
+// Error returns file:line:column and the error.
+func (l *located) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %v", l.file, l.at.Line, l.at.Column, l.err)
+}
+
+// Unwrap returns the error without its place.
+func (l *located) Unwrap() error { return l.err }
+
+// ErrFolder is wrapped by errors about what is in a folder.
+var ErrFolder = errors.New("the folder does not hold an experiment, or a file of the experiment is damaged")
+
+// ErrNoPlan is wrapped by the error of a folder that has runs and no plan.
+var ErrNoPlan = errors.New("plan.json is missing, though cells.log has runs")
+
+// Recorded says what is recorded of each run beside its outcome.
+type Recorded struct {
+	Curve       bool `json:"curve,omitempty"`       // the learning curve
+	Predictions bool `json:"predictions,omitempty"` // what it predicts of some test rows
+
+	At yamltree.Place `json:"-"`
+}
+
+// The words of Recorded.
+const (
+	recordCurve       = "curve"
+	recordPredictions = "predictions"
+)
+
+var recordWords = []string{recordCurve, recordPredictions}
+
+// add takes a word; the error says that it is none, or that it stands there twice.
+func (r *Recorded) add(word string) error {
+	of := map[string]*bool{recordCurve: &r.Curve, recordPredictions: &r.Predictions}[word]
+	switch {
+	case of == nil:
+		return fmt.Errorf("cannot record %q%s; want %s", word, param.Suggest(word, recordWords), strings.Join(recordWords, " or "))
+	case *of:
+		return fmt.Errorf("%s is listed twice", word)
+	}
+	*of = true
+	return nil
+}
+
+// Any reports whether anything is recorded.
+func (r *Recorded) Any() bool { return r.Curve || r.Predictions }
+
+// In reports whether a job of runs keeps what is recorded.
+func (r *Recorded) In(c *round.Cells) bool {
+	return (c.Curves || !r.Curve) && (c.PredictedRows > 0 || !r.Predictions)
+}
+
+// set has a job of runs keep what is recorded.
+func (r *Recorded) set(c *round.Cells) {
+	c.Curves, c.PredictedRows = r.Curve, 0
+	if r.Predictions {
+		c.PredictedRows = round.MaxPredictedRows
+	}
+}
+
+// axisOf says what the labels are. It returns nil if predictions are not recorded.
+func (r *Recorded) axisOf(m *dataset.Manifest) *result.Labels {
+	if !r.Predictions {
+		return nil
+	}
+	l := &result.Labels{Names: m.LabelNames, Classes: m.LabelType.Classes}
+	if scale := m.LabelType.Scale; scale != nil {
+		l.Scale, l.First = true, scale.Low
+	}
+	return l
+}
+
+// hexSum returns a SHA-256 sum.
+func hexSum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }

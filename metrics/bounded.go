@@ -30,11 +30,7 @@ type Kinds struct {
 }
 
 func (s *set) kinds(name, help string) *Kinds {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: namespace, Name: name, Help: help, Buckets: longDurations,
-	}, []string{"kind"})
-	s.all = append(s.all, v)
-	return &Kinds{HistogramVec: v, seen: make(map[string]prometheus.Observer)}
+	return &Kinds{HistogramVec: s.histograms(name, help, "kind", longDurations), seen: make(map[string]prometheus.Observer)}
 }
 
 // Observe counts a task of a kind ("step", "tree"; empty: Other) that took so many

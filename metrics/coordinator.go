@@ -1,6 +1,11 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // The phases of a round.
 const (
@@ -134,11 +139,7 @@ func (m *Coordinator) training(s *set) {
 }
 
 func (m *Coordinator) phases(s *set) {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: namespace, Name: "phase_seconds", Buckets: durations,
-		Help: "Duration of the phases of a round: broadcast, compute (of a task), reduce, between (two reduce rounds), commit (of training state).",
-	}, []string{"phase"})
-	s.all = append(s.all, v)
+	v := s.histograms("phase_seconds", "Duration of the phases of a round: broadcast, compute (of a task), reduce, between (two reduce rounds), commit (of training state).", "phase", durations)
 	m.Broadcast, m.Compute = v.WithLabelValues(PhaseBroadcast), v.WithLabelValues(PhaseCompute)
 	m.Reduce, m.Commit = v.WithLabelValues(PhaseReduce), v.WithLabelValues(PhaseCommit)
 	m.Between = v.WithLabelValues(PhaseBetween)
@@ -204,5 +205,52 @@ func (m *Coordinator) ForgetJob(job string) {
 		} else {
 			v.DeleteLabelValues(job)
 		}
+	}
+}
+
+// Requests counts HTTP requests by route: the pattern that a path matched, never the
+// path itself.
+type Requests struct {
+	total   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+func (s *set) requests() *Requests {
+	r := &Requests{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "http_requests_total",
+			Help: "Answered HTTP requests, by path pattern and status code. A stream counts when it ends.",
+		}, []string{"route", "code"}),
+	}
+	s.all = append(s.all, r.total)
+	r.seconds = s.histograms("http_request_seconds",
+		"Time to answer an HTTP request, including bodies. Requests that wait by design (a stream of changes, wait_ms) are not counted.", "route", durations)
+	return r
+}
+
+// Add counts a request that was answered with a status code after some time; waits:
+// how long it took says nothing.
+func (r *Requests) Add(route string, code int, took time.Duration, waits bool) {
+	r.total.WithLabelValues(route, strconv.Itoa(code)).Inc()
+	if !waits {
+		r.seconds.WithLabelValues(route).Observe(took.Seconds())
+	}
+}
+
+// Budget is the instruments of what others take of a coordinator's process.
+type Budget struct {
+	Connections       *prometheus.GaugeVec   // service: http, nats
+	ConnectionsClosed *prometheus.CounterVec // service: http, nats
+	Messages          *prometheus.GaugeVec   // bytes; part: sending, received
+	MessagesDropped   prometheus.Counter
+}
+
+func newBudget(s *set) Budget {
+	services := []string{"http", "nats"}
+	return Budget{
+		Connections:       s.gauges("connections", "Open connections of clients, by service.", "service", services...),
+		ConnectionsClosed: s.counters("connections_closed_total", "Connections that were refused or closed because of a limit, by service. A NATS client that reads too slowly may count twice.", "service", services...),
+		Messages:          s.gauges("message_memory_bytes", "Memory of messages: sending (messages that NATS clients have not read yet), received (incoming messages that are incomplete or not processed yet).", "part", "received", "sending"),
+		MessagesDropped:   s.counter("messages_dropped_total", "Messages that were dropped because the memory for messages was full."),
 	}
 }

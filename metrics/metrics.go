@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/version"
 )
 
@@ -82,10 +84,10 @@ func (s *set) histogram(name, help string) prometheus.Histogram {
 	return h
 }
 
-// histograms makes a histogram of durations for each value of a label.
-func (s *set) histograms(name, help, label string) *prometheus.HistogramVec {
+// histograms makes a histogram for each value of a label.
+func (s *set) histograms(name, help, label string, buckets []float64) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: namespace, Name: name, Help: help, Buckets: durations,
+		Namespace: namespace, Name: name, Help: help, Buckets: buckets,
 	}, []string{label})
 	s.all = append(s.all, v)
 	return v
@@ -166,4 +168,31 @@ func Registry() *prometheus.Registry {
 // Handler serves /metrics of a registry, as OpenMetrics to a client that accepts it.
 func Handler(reg *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg, EnableOpenMetrics: true})
+}
+
+// Security is the instruments of a process's connections.
+type Security struct {
+	insecure prometheus.Gauge
+	expires  prometheus.Gauge
+	failures prometheus.Gauge
+}
+
+func newSecurity(s *set) Security {
+	return Security{
+		insecure: s.gauge("insecure", "1 if this process may exchange data with other machines without TLS, because of --insecure."),
+		expires:  s.gauge("certificate_expires_seconds", "Time until the certificate of this process ends, negative after its end; 0 without TLS."),
+		failures: s.gauge("certificate_reload_failures", "Attempts of this process to read new certificates that failed; the old ones stay in use."),
+	}
+}
+
+// ObserveSecurity sets the gauges. source is nil without TLS.
+func (m *Security) ObserveSecurity(insecure bool, source *certs.Source) {
+	m.insecure.Set(0)
+	if insecure {
+		m.insecure.Set(1)
+	}
+	if source != nil {
+		m.expires.Set(time.Until(source.Expires()).Seconds())
+		m.failures.Set(float64(source.Failures()))
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/results"
+	"github.com/coppice-ldl/coppice/experiment/figure"
 	reporting "github.com/coppice-ldl/coppice/experiment/report"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/internal/printable"
@@ -102,13 +103,13 @@ func (f *reportFlags) drawFigures(a *cli.App, t *tables.Table) error {
 	if err != nil {
 		return err
 	}
-	var all []results.Figure
+	var all []figure.Named
 	for i := range figures {
 		drawn, err := figures[i].Draw()
 		if err != nil {
 			return err
 		}
-		all = append(all, results.Figure{Name: figures[i].Name, Figure: drawn})
+		all = append(all, figure.Named{Name: figures[i].Name, Figure: drawn})
 	}
 	if len(all) == 0 {
 		a.Note("%s: there is nothing to draw; run the experiment with --record curve,predictions to draw learning curves and predictions", f.Figures)

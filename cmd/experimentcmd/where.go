@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
-	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/local"
 	tables "github.com/coppice-ldl/coppice/experiment/result"
@@ -170,11 +168,6 @@ func (w *whatArg) here(a *cli.App, at *whereabouts) (*found, error) {
 	notes, err := kinOf(at.spec, e.Layout, at.dir, "coppice experiment report "+at.dir)
 	if err != nil {
 		return nil, err
-	}
-	if at.is == isSpec {
-		if changes := (&specArg{Spec: w.What}).reader(a, progress.New(&cli.App{Stderr: io.Discard}), at.spec).Changes(a.Ctx, e.Layout); len(changes) > 0 {
-			notes = append(notes, fmt.Sprintf("The data files have changed since these results were computed. Changed: %s. To get results for the new files, run the experiment again.", strings.Join(changes, "; ")))
-		}
 	}
 	noteAll(a, e.Notes)
 	return &found{table: e.Table, skipped: e.Layout.Skipped, text: e.Layout.Text, notes: notes}, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/plots"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -277,7 +278,7 @@ func (s *shownRows) take(p *predict.Block, i int) {
 }
 
 // figures draws the figures of an evaluation of a model.
-func (s *shownRows) figures(m *predict.Model, e *evaluation) ([]results.Figure, error) {
+func (s *shownRows) figures(m *predict.Model, e *evaluation) ([]figure.Named, error) {
 	v := &plots.Evaluated{Title: dataflags.DatasetName(e.Data) + ": " + m.File.Algorithm, Type: e.plan.Type, LabelNames: m.Provenance.LabelNames, Rows: s.rows}
 	_, v.Rows.Labels = m.Shape()
 	results.SetBeside(v, e.Added)
@@ -288,7 +289,7 @@ func (s *shownRows) figures(m *predict.Model, e *evaluation) ([]results.Figure, 
 		}
 		v.Map = s.points.Map(v.Title, x, y)
 	}
-	return results.Figures(v)
+	return v.Figures()
 }
 
 // rowSink takes the measures of each sample.

@@ -51,12 +51,6 @@ func (f *FigureFile) Draw(of *figures.Figure) error {
 	return f.Commit()
 }
 
-// Figure is a figure with the name of its files.
-type Figure struct {
-	Name string
-	*figures.Figure
-}
-
 // CheckFigures refuses, before anything is computed, a folder for figures that is a file, has no parent folder, or
 // cannot be written.
 func CheckFigures(flag, dir string) error {
@@ -76,12 +70,12 @@ func CheckFigures(flag, dir string) error {
 }
 
 // WriteFigures writes each figure as SVG and as PNG. All figures are drawn before the first is written.
-func WriteFigures(a *cli.App, dir string, all []Figure) error {
+func WriteFigures(a *cli.App, dir string, all []figures.Named) error {
 	if len(all) == 0 {
 		a.Note("%s: there is nothing to draw", dir)
 		return nil
 	}
-	drawn, boxed := make(map[string][]byte), []rune(nil)
+	drawn := make(map[string][]byte)
 	var names []string
 	for _, f := range all {
 		var svg, png bytes.Buffer
@@ -91,7 +85,6 @@ func WriteFigures(a *cli.App, dir string, all []Figure) error {
 		if err := f.PNG(&png); err != nil {
 			return err
 		}
-		boxed = append(boxed, f.Boxed()...)
 		drawn[f.Name+".svg"], drawn[f.Name+".png"] = svg.Bytes(), png.Bytes()
 		names = append(names, f.Name+".svg", f.Name+".png")
 	}
@@ -104,27 +97,7 @@ func WriteFigures(a *cli.App, dir string, all []Figure) error {
 		}
 	}
 	a.Note("%s in %s, each as .svg and .png", units.Plural(len(all), "figure"), dir)
-	noteBoxed(a, boxed)
 	return nil
-}
-
-// mostBoxed is the maximum number of characters that a note names.
-const mostBoxed = 20
-
-// noteBoxed names the characters that the font of PNG files lacks.
-func noteBoxed(a *cli.App, boxed []rune) {
-	slices.Sort(boxed)
-	if boxed = slices.Compact(boxed); len(boxed) == 0 {
-		return
-	}
-	var names []string
-	for _, r := range boxed[:min(len(boxed), mostBoxed)] {
-		names = append(names, fmt.Sprintf("%c (U+%04X)", r, r))
-	}
-	if n := len(boxed) - mostBoxed; n > 0 {
-		names = append(names, fmt.Sprintf("and %d more", n))
-	}
-	a.Note("the font of the .png files lacks %s: the .png files show boxes with the codes of these characters; the .svg files show the characters", strings.Join(names, ", "))
 }
 
 // SetBeside sets the measures beyond the usual ten. a may be nil.
@@ -164,15 +137,6 @@ func evaluatedOf(title string, added *pipeline.Added, encoded []byte) (*plots.Ev
 	return e, nil
 }
 
-// Figures draws the figures of an evaluation.
-func Figures(e *plots.Evaluated) (all []Figure, err error) {
-	figures, err := e.Figures()
-	for _, f := range figures {
-		all = append(all, Figure{f.Name, f.Figure})
-	}
-	return all, err
-}
-
 // DrawResult draws the learning curve and the figures of the held-out samples. An empty dir draws nothing.
 func DrawResult(a *cli.App, dir string, r *Result, o *pipeline.Outcome) error {
 	if dir == "" {
@@ -182,7 +146,7 @@ func DrawResult(a *cli.App, dir string, r *Result, o *pipeline.Outcome) error {
 	if err != nil {
 		return err
 	}
-	all, err := Figures(e)
+	all, err := e.Figures()
 	if err != nil {
 		return err
 	}
@@ -191,7 +155,7 @@ func DrawResult(a *cli.App, dir string, r *Result, o *pipeline.Outcome) error {
 		if err != nil {
 			return err
 		}
-		all = append(all, Figure{"learning-curve", f})
+		all = append(all, figures.Named{Name: "learning-curve", Figure: f})
 	}
 	return WriteFigures(a, dir, all)
 }

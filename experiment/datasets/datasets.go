@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/folds"
-	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/files"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -44,8 +45,7 @@ type Set struct {
 	Plan *experiment.Plan
 	Data *local.Data
 
-	groups []uint16          // by sample; nil: there are none
-	files  []experiment.File // as they were before they were read
+	groups []uint16 // by sample; nil: there are none
 }
 
 // Load reads all datasets into memory, plans their runs, and puts the plans together. A dataset without a file is skipped if
@@ -71,7 +71,6 @@ func (r *Reader) Load(ctx context.Context, models bool) ([]*Set, *experiment.Lay
 			s.Plan.Job.Cells.Models = models
 		}
 		plans = append(plans, s.Plan)
-		in.Sets = append(in.Sets, experiment.NewInput(s.Plan, s.files))
 	}
 	if err := r.Spec.CheckPlans(plans); err != nil {
 		return nil, nil, err
@@ -213,7 +212,6 @@ func (r *Reader) load(ctx context.Context, d *experiment.Dataset) (*Set, error) 
 		return nil, err
 	}
 	s := &Set{Data: new(local.Data)}
-	s.files, _ = r.filesOf(d) // the error of a missing file comes from its reader
 	o := r.Options(checks)
 	o.Groups = func(g []uint16) { s.groups = g }
 	if s.Data.Manifest, s.Data.Shards, err = importer.Build(src, o); err != nil {
@@ -279,58 +277,31 @@ func (r *Reader) path(file string) string {
 	return filepath.Join(filepath.Dir(r.File), file)
 }
 
-// filesOf describes the files of a dataset: the data, the files that its keys name, and the folds.
-func (r *Reader) filesOf(d *experiment.Dataset) (list []experiment.File, err error) {
-	paths := []string{d.File}
-	for _, o := range d.Options {
-		if slices.Contains(experiment.ReadingFiles, o.Key) {
-			paths = append(paths, o.Value)
-		}
+// keysError is an error about a dataset of a spec. It names keys of the spec in the place of flags.
+type keysError struct{ error }
+
+// Formed implements errtext.Formed.
+func (e *keysError) Formed() (errtext.Code, errtext.Text) {
+	code := errtext.WrongData
+	if f := errtext.Of(e.error.Error(), e.error); f != nil {
+		code = f.Code
 	}
-	if d.Folds.Way == folds.File {
-		paths = append(paths, d.Folds.File)
-	}
-	for _, path := range paths {
-		info, err := os.Stat(r.path(path))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, experiment.File{Path: path, Bytes: info.Size(), Modified: info.ModTime().UTC()})
-	}
-	return list, nil
+	return code, errtext.Within(e.error.Error(), e.error).Keys(func(key string) bool { return slices.Contains(experiment.ReadingKeys, key) })
 }
 
-// Changes says which datasets of a layout have other files than when it was made. The spec is the layout's own. A file that
-// was not written since is not read, and a missing file is ignored.
-func (r *Reader) Changes(ctx context.Context, l *experiment.Layout) (list []string) {
-	spec, err := experiment.SpecOf(l)
-	if err != nil || l.Inputs == nil || len(l.Inputs.Sets) != len(l.Table.Datasets) {
-		return nil
-	}
-	spec.Data = l.Inputs.Data
-	own := *r
-	own.Spec = spec
-	for i := range spec.Datasets {
-		d := &spec.Datasets[i]
-		at := slices.IndexFunc(l.Table.Datasets, func(x result.Dataset) bool { return x.Name == d.Name })
-		if at < 0 {
-			continue
+// readingFlag finds flags in texts that are not formed.
+var readingFlag = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*`)
+
+// Error writes the error with keys: thousands: "," for --thousands , and label_columns for --label-columns.
+func (e *keysError) Error() string {
+	_, formed := e.Formed()
+	return readingFlag.ReplaceAllStringFunc(formed.String(), func(flag string) string {
+		if key := strings.ReplaceAll(flag[2:], "-", "_"); slices.Contains(experiment.ReadingKeys, key) {
+			return key
 		}
-		before := &l.Inputs.Sets[at]
-		now, err := own.filesOf(d)
-		if err != nil || !before.Written(now) {
-			continue
-		}
-		r.Note(fmt.Sprintf("dataset %s is read again, because the size or time of a file has changed since the run", d.Name))
-		s, err := own.load(ctx, d)
-		switch {
-		case err != nil:
-			list = append(list, fmt.Sprintf("the files of %s cannot be read now (%s)", d.Name, files.Message(err)))
-		case s.Data.Manifest.Digest() != l.Table.Datasets[at].Digest:
-			list = append(list, "the samples of "+d.Name)
-		case experiment.NewInput(s.Plan, now).Division != before.Division:
-			list = append(list, "the folds or the kind of labels of "+d.Name)
-		}
-	}
-	return list
+		return flag
+	})
 }
+
+// Unwrap returns the error with flags.
+func (e *keysError) Unwrap() error { return e.error }

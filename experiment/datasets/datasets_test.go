@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/generate"
@@ -70,7 +69,7 @@ func TestLoad(t *testing.T) {
 	if len(sets) != 2 || sets[1].Data.Manifest.Rows != 24 || sets[1].Plan.Dataset.Name != "second" || !sets[0].Plan.Job.Cells.Models {
 		t.Errorf("%d datasets: %+v", len(sets), sets[1].Plan.Dataset)
 	}
-	if !slices.Equal(l.Skipped, []string{"third"}) || len(l.Table.Runs) != 4 || l.Inputs.Spec != dir || len(l.Inputs.Sets) != 2 {
+	if !slices.Equal(l.Skipped, []string{"third"}) || len(l.Table.Runs) != 4 || l.Inputs.Spec != dir {
 		t.Errorf("%+v", l)
 	}
 	if want := "skipped: dataset third, because " + filepath.Join(dir, "third.csv") + " does not exist"; !slices.Equal(*notes, []string{want}) {
@@ -136,58 +135,8 @@ func TestLoadMistakes(t *testing.T) {
 	check(r.WithMistakes(ended, err, true), ":3:11: ")
 }
 
-// TestChanges: a file with another time is read again, and named only if its samples or folds are others.
-func TestChanges(t *testing.T) {
-	r, dir, notes, err := newReader(t, "name: e\nfolds: 2\nmethods: [aa-knn]\ndatasets: [first.csv, second.csv]\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.File, r.Spec.Data = "elsewhere/e.yaml", dir
-	_, l, err := r.Load(t.Context(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Spec = nil // the spec may be another now
-	check := func(read int, want ...string) {
-		t.Helper()
-		*notes = nil
-		if got := r.Changes(t.Context(), l); !slices.Equal(got, want) || len(*notes) != read {
-			t.Errorf("%q, want %q; notes %q", got, want, *notes)
-		}
-	}
-	check(0)
-	if err := os.Chtimes(filepath.Join(dir, "first.csv"), time.Time{}, time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
-	check(1)
-	text, err := os.ReadFile(filepath.Join(dir, "second.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeText(t, dir, "first.csv", string(text))
-	check(1, "the samples of first")
-	writeText(t, dir, "second.csv", "x")
-	if got := r.Changes(t.Context(), l); len(got) != 2 || !strings.HasPrefix(got[1], "the files of second cannot be read now (") {
-		t.Errorf("%q", got)
-	}
-	if err := os.Remove(filepath.Join(dir, "first.csv")); err != nil {
-		t.Fatal(err)
-	}
-	writeText(t, dir, "second.csv", string(text))
-	check(1)
-}
-
-// TestKeysError: flags become keys, with values as in YAML, and other words stay.
+// TestKeysError: flags become keys, with values as in YAML.
 func TestKeysError(t *testing.T) {
-	for text, want := range map[string]string{
-		`--thousands , reads 12345, --decimal . reads`: `thousands: "," reads 12345, decimal: "." reads`,
-		`give --labels age or --labels-file FILE`:      `give labels: age or labels_file FILE`,
-		`--server is no key; --header no`:              `--server is no key; header: no`,
-	} {
-		if got := (&keysError{errors.New(text)}).Error(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
 	formed := &keysError{errtext.Errorf(errtext.WrongOption, "{sigma} needs {labels=age}, {decimal=,} or {label-columns=a b}; see {server}")}
 	if got, want := formed.Error(), `sigma needs labels: age, decimal: "," or label_columns: "a b"; see --server`; got != want {
 		t.Errorf("%q, want %q", got, want)

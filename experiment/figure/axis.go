@@ -13,7 +13,12 @@ type Axis struct {
 	Name, Unit string
 	Log        bool // the scale is logarithmic, for values above 0
 	Zero       bool // a logarithmic axis also has 0, at its left end
+	// Wide makes the scale logarithmic if all values are above 0 and the greatest exceeds the least by more than this factor; 0: never.
+	Wide float64
 }
+
+// WideLosses is Axis.Wide of losses.
+const WideLosses = 5
 
 // Has reports whether a value can be shown on the axis.
 func (a Axis) Has(v float64) bool { return !a.Log || v > 0 || a.Zero && v == 0 }
@@ -53,7 +58,7 @@ func (a *axis) include(values ...float64) {
 
 // finish extends a range that has only one value, apart from rounding errors.
 func (a *axis) finish() {
-	a.Log = a.Log && a.high > 0 // otherwise all values are 0
+	a.Log = a.Log && a.high > 0 || a.Wide > 0 && a.low > 0 && a.high > a.Wide*a.low // Log: otherwise all values are 0
 	switch {
 	case a.high-a.low > 1e-12*max(math.Abs(a.low), math.Abs(a.high)):
 	case a.Log:

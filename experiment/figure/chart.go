@@ -4,6 +4,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
@@ -238,3 +239,198 @@ func (l *layer) draw(c draw.Canvas, at func(x, y float64) vg.Point) {
 
 // quarter is the rotation of texts that run upwards.
 const quarter = math.Pi / 2
+
+// The sizes of letters. If the figure is printed 60 mm wide, the smallest are 6 points high.
+const (
+	titleSize = vg.Length(10)
+	labelSize = vg.Length(9)
+	tickSize  = vg.Length(8.5)
+)
+
+// tickLength is the length of a tick with a number, in points.
+const tickLength = vg.Length(4)
+
+// hairline is a thin black line.
+var hairline = draw.LineStyle{Color: color.Black, Width: 0.6}
+
+// seriesColours go from dark to light, so that they also differ in grey.
+var seriesColours = []color.Color{
+	color.NRGBA{0, 0, 0, 255}, color.NRGBA{0, 90, 160, 255}, color.NRGBA{200, 70, 0, 255},
+	color.NRGBA{0, 140, 100, 255}, color.NRGBA{190, 110, 160, 255}, color.NRGBA{80, 170, 220, 255},
+}
+
+// seriesDashes and seriesMarks distinguish series without colours.
+var (
+	seriesDashes = [][]vg.Length{nil, {6, 2}, {2, 2}, {6, 2, 1.5, 2}, {4, 1.5, 4, 1.5, 1, 1.5}}
+	seriesMarks  = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{}, draw.PlusGlyph{}}
+)
+
+// style says how points are drawn in a chart and in its legend.
+type style struct {
+	line draw.LineStyle  // a line through the points, or the border of bars; there is none if its width is 0
+	mark draw.GlyphStyle // a mark at each point; there is none without a shape
+	fill color.Color     // bars of this colour; nil if there are none
+}
+
+// styleOf returns the style of the series with number i.
+func styleOf(i int) style {
+	colour := seriesColours[i%len(seriesColours)]
+	return style{
+		line: draw.LineStyle{Color: colour, Width: 1.2, Dashes: seriesDashes[i%len(seriesDashes)]},
+		mark: draw.GlyphStyle{Color: colour, Radius: 2.4, Shape: seriesMarks[i%len(seriesMarks)]},
+	}
+}
+
+// drawSample draws a sample of the style.
+func (s style) drawSample(c draw.Canvas) {
+	switch {
+	case s.fill != nil:
+		c.Min.X, c.Max.X = c.Min.X+4, c.Max.X-4
+		box(c, c.Rectangle, s.fill, s.line)
+		return
+	case s.line.Width > 0:
+		c.StrokeLine2(s.line, c.Min.X, c.Center().Y, c.Max.X, c.Center().Y)
+	}
+	c.DrawGlyphNoClip(s.mark, c.Center())
+}
+
+// box draws a rectangle with a border. Without a color it is not filled; a border of width 0 is not drawn.
+func box(c draw.Canvas, r vg.Rectangle, fill color.Color, border draw.LineStyle) {
+	if fill != nil {
+		c.SetColor(fill)
+		c.Fill(r.Path())
+	}
+	if border.Width > 0 {
+		c.SetLineStyle(border)
+		c.Stroke(r.Path())
+	}
+}
+
+// diamond is a diamond with a border, which is white if it is not filled.
+type diamond struct{ filled bool }
+
+// DrawGlyph implements draw.GlyphDrawer.
+func (d diamond) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
+	r := style.Radius
+	corners := []vg.Point{{X: at.X - r, Y: at.Y}, {X: at.X, Y: at.Y + r}, {X: at.X + r, Y: at.Y}, {X: at.X, Y: at.Y - r}}
+	fill := color.Color(color.White)
+	if d.filled {
+		fill = style.Color
+	}
+	c.FillPolygon(fill, corners)
+	c.StrokeLines(draw.LineStyle{Color: style.Color, Width: 1.2}, append(corners, corners[0], corners[1]))
+}
+
+// The sizes in a legend, in points.
+const (
+	sampleWidth = vg.Length(20)
+	sampleGap   = vg.Length(4)  // between a sample and its name
+	entryGap    = vg.Length(12) // between entries
+	legendLine  = vg.Length(12) // height of a line
+)
+
+// entry is an entry of a legend: a name, with a sample of its style.
+type entry struct {
+	name string
+	style
+}
+
+// legend is a list of entries above a chart.
+type legend []entry
+
+// rows divides the entries into lines of at most a width.
+func (l legend) rows(width vg.Length) (rows []legend) {
+	style, used := letters(tickSize, 0, 0), vg.Length(0)
+	for _, e := range l {
+		e.name = shortened(e.name, tickSize, width-sampleWidth-sampleGap)
+		own := sampleWidth + sampleGap + style.Width(e.name) + entryGap
+		if len(rows) == 0 || used+own > width {
+			rows, used = append(rows, nil), 0
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], e)
+		used += own
+	}
+	return rows
+}
+
+// drawAbove draws the legend at the top of the canvas and returns the canvas below it.
+func (l legend) drawAbove(c draw.Canvas) draw.Canvas {
+	style := letters(tickSize, draw.XLeft, draw.YCenter)
+	y := c.Max.Y
+	for _, row := range l.rows(c.Max.X - c.Min.X) {
+		x := c.Min.X
+		for _, e := range row {
+			e.drawSample(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: x, Y: y - legendLine + 2}, Max: vg.Point{X: x + sampleWidth, Y: y - 2}}})
+			x += sampleWidth + sampleGap
+			c.FillText(style, vg.Point{X: x, Y: y - legendLine/2}, e.name)
+			x += style.Width(e.name) + entryGap
+		}
+		y -= legendLine
+	}
+	return draw.Crop(c, 0, 0, 0, y-c.Max.Y)
+}
+
+// shortened returns a name in letters of a size, of at most a width. Longer names lack their middle, because names often
+// differ at their ends.
+func shortened(name string, size, width vg.Length) string {
+	style, letter := letters(size, 0, 0), []rune(name)
+	for text, left := name, len(letter)-1; ; left-- {
+		if left < 2 || style.Width(text) <= width {
+			return text
+		}
+		text = string(letter[:(left+1)/2]) + "…" + string(letter[len(letter)-left/2:])
+	}
+}
+
+// fitting returns the size of letters, at most tickSize, in which each of the names has at most a width.
+func fitting(names []string, width vg.Length) vg.Length {
+	style, size := letters(tickSize, 0, 0), tickSize
+	for _, name := range names {
+		size = min(size, tickSize*width/max(1, style.Width(name)))
+	}
+	return size
+}
+
+// margin is the width of the white edge of a figure, in points.
+const margin = vg.Length(4)
+
+// titleLines divides a title into lines between its words.
+func titleLines(title string) (lines []string) {
+	style, used := letters(titleSize, 0, 0), ""
+	for _, word := range strings.Fields(title) {
+		if used != "" && style.Width(used+" "+word) > columnWidth-2*margin {
+			lines, used = append(lines, used), ""
+		}
+		used = strings.TrimSpace(used + " " + word)
+	}
+	if used != "" {
+		lines = append(lines, used)
+	}
+	return lines
+}
+
+// head draws a title and a legend at the top of a canvas and returns the canvas below them.
+func head(c draw.Canvas, title string, l legend) draw.Canvas {
+	for _, line := range titleLines(title) {
+		c.FillText(letters(titleSize, draw.XCenter, draw.YTop), vg.Point{X: c.Center().X, Y: c.Max.Y}, line)
+		c = draw.Crop(c, 0, 0, 0, -titleLine)
+	}
+	if len(l) > 0 {
+		c = draw.Crop(l.drawAbove(c), 0, 0, 0, -headGap)
+	}
+	return c
+}
+
+const (
+	headGap   = vg.Length(5)        // below a title or a legend
+	titleLine = titleSize + headGap // height of a line of a title
+)
+
+// headHeight returns the height of a title and a legend.
+func headHeight(title string, l legend) vg.Length {
+	height := vg.Length(len(titleLines(title))) * titleLine
+	if len(l) > 0 {
+		height += vg.Length(len(l.rows(columnWidth-2*margin)))*legendLine + headGap
+	}
+	return height
+}

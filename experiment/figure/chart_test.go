@@ -304,3 +304,14 @@ func TestZeroApart(t *testing.T) {
 		t.Error("a logarithmic axis without 0 shows 0")
 	}
 }
+
+// TestWideAxis: an axis of losses is logarithmic if the losses are above 0 and far apart.
+func TestWideAxis(t *testing.T) {
+	for want, values := range map[bool][]float64{true: {1, .1}, false: {0, 10}} {
+		a := newAxis(Axis{Wide: WideLosses})
+		a.include(values...)
+		if a.finish(); a.Log != want {
+			t.Errorf("%v: logarithmic: %v", values, a.Log)
+		}
+	}
+}

@@ -1,9 +1,7 @@
 package figure
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot/vg"
@@ -18,7 +16,7 @@ import (
 type CriticalDifferences struct {
 	Title      string
 	Names      []string
-	Ranks      []float64 // rank of each name, from 1 to len(Names)
+	Ranks      []float64 // rank of each name, from 1 to len(Names), ascending
 	Difference float64
 	// Alike says why pairs are not compared. If it is not empty, one bar joins all models, and this text replaces
 	// Difference.
@@ -32,57 +30,38 @@ const (
 	axisBand   = vg.Length(42) // height of the difference, the numbers and the axis
 )
 
-// Figure returns the figure. An error wraps ErrData: there are fewer than two models, or a rank is out of range.
+// Figure returns the figure. An error wraps ErrData: there are fewer than two models, or ranks are out of range or do not ascend.
 func (d *CriticalDifferences) Figure() (*Figure, error) {
 	k := len(d.Names)
 	if k < 2 || len(d.Ranks) != k || !(d.Difference > 0) && d.Alike == "" {
 		return nil, fmt.Errorf("want at least 2 models, a rank for each and a critical difference above 0, unless all are alike: got %d models, %d ranks and the difference %v: %w", k, len(d.Ranks), d.Difference, ErrData)
 	}
 	for i, r := range d.Ranks {
-		if !(r >= 1 && r <= float64(k)) {
-			return nil, fmt.Errorf("%q has the rank %v, want a rank from 1 to %d: %w", d.Names[i], r, k, ErrData)
+		if !(r >= 1 && r <= float64(k)) || i > 0 && r < d.Ranks[i-1] {
+			return nil, fmt.Errorf("%q has the rank %v, want ranks from 1 to %d in ascending order: %w", d.Names[i], r, k, ErrData)
 		}
 	}
-	g := d.layout()
-	return &Figure{width: columnWidth, height: g.height(), draw: g.draw}, nil
-}
-
-// diagram is a diagram with its models sorted by rank.
-type diagram struct {
-	title      string
-	names      []string
-	ranks      []float64
-	difference float64
-	alike      string
-	cliques    []statistics.Clique
-}
-
-func (d *CriticalDifferences) layout() *diagram {
-	order := make([]int, len(d.Ranks))
-	for i := range order {
-		order[i] = i
+	g := &diagram{CriticalDifferences: d, cliques: []statistics.Clique{{First: 0, Last: k - 1}}}
+	if d.Alike == "" {
+		g.cliques = statistics.Cliques(d.Ranks, d.Difference)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.Ranks[a], d.Ranks[b]) })
-	g := &diagram{title: d.Title, difference: d.Difference, alike: d.Alike}
-	for _, i := range order {
-		g.ranks = append(g.ranks, d.Ranks[i])
+	style := letters(tickSize, 0, 0)
+	g.columns = style.Width("critical difference 00.00")
+	for i := range d.Names {
 		g.names = append(g.names, shortened(d.Names[i], tickSize, longestName))
+		g.columns = max(g.columns, style.Width(g.names[i])+rankGap+style.Width(g.rank(i)))
 	}
-	if g.alike != "" {
-		g.cliques = []statistics.Clique{{First: 0, Last: len(g.ranks) - 1}}
-		return g
-	}
-	g.cliques = statistics.Cliques(g.ranks, d.Difference)
-	return g
+	g.top, g.bars = axisBand+headHeight(d.Title, nil), vg.Length(len(g.cliques)+1)*cliqueLine
+	return &Figure{width: columnWidth, height: g.top + g.bars + vg.Length(k)*nameLine + 2*margin, draw: g.draw}, nil
 }
 
-// bars returns the height of the bars below the axis.
-func (g *diagram) bars() vg.Length { return vg.Length(len(g.cliques)+1) * cliqueLine }
-
-func (g *diagram) top() vg.Length { return axisBand + headHeight(g.title, nil) }
-
-func (g *diagram) height() vg.Length {
-	return g.top() + g.bars() + vg.Length(len(g.names))*nameLine + 2*margin
+// diagram is a diagram with the sizes of its parts.
+type diagram struct {
+	*CriticalDifferences
+	names     []string // shortened
+	cliques   []statistics.Clique
+	columns   vg.Length // width of the names and ranks, which also have room for the name of the difference
+	top, bars vg.Length // height of what is above the axis, and of the bars below it
 }
 
 // scale is the axis of ranks on a canvas.
@@ -96,19 +75,19 @@ func (s scale) at(rank float64) vg.Length { return s.from + vg.Length(rank-1)*s.
 
 func (g *diagram) draw(c draw.Canvas) {
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	from := c.Min.X + g.columns() + 10
-	s := scale{from: from, unit: (c.Max.X - 8 - from) / vg.Length(len(g.ranks)-1), axis: c.Max.Y - g.top()}
-	head(c, g.title, nil)
+	from := c.Min.X + g.columns + 10
+	s := scale{from: from, unit: (c.Max.X - 8 - from) / vg.Length(len(g.Ranks)-1), axis: c.Max.Y - g.top}
+	head(c, g.Title, nil)
 	g.drawAxis(c, s)
 	g.drawDifference(c, s)
 	for i, clique := range g.cliques {
 		y := s.axis - vg.Length(i+1)*cliqueLine
-		c.StrokeLine2(draw.LineStyle{Color: hairline.Color, Width: 2.6}, s.at(g.ranks[clique.First])-3, y, s.at(g.ranks[clique.Last])+3, y)
+		c.StrokeLine2(draw.LineStyle{Color: hairline.Color, Width: 2.6}, s.at(g.Ranks[clique.First])-3, y, s.at(g.Ranks[clique.Last])+3, y)
 	}
 	// Each model has a name, a rank, and a line from there to the axis.
-	right := c.Min.X + g.columns()
+	right := c.Min.X + g.columns
 	for i, name := range g.names {
-		x, y := s.at(g.ranks[i]), s.axis-g.bars()-(vg.Length(i)+0.5)*nameLine
+		x, y := s.at(g.Ranks[i]), s.axis-g.bars-(vg.Length(i)+0.5)*nameLine
 		c.StrokeLines(hairline, []vg.Point{{X: x, Y: s.axis}, {X: x, Y: y}, {X: right + rankGap/2, Y: y}})
 		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: y}, name)
 		c.FillText(letters(tickSize, draw.XRight, draw.YCenter), vg.Point{X: right, Y: y}, g.rank(i))
@@ -117,7 +96,7 @@ func (g *diagram) draw(c draw.Canvas) {
 
 // drawAxis draws the axis of ranks. The numbers do not overlap.
 func (g *diagram) drawAxis(c draw.Canvas, s scale) {
-	k := len(g.ranks)
+	k := len(g.Ranks)
 	c.StrokeLine2(hairline, s.at(1), s.axis, s.at(float64(k)), s.axis)
 	numbers, every := letters(tickSize, draw.XCenter, draw.YBottom), 1
 	for vg.Length(every)*s.unit < numbers.Width("00")*1.4 {
@@ -136,13 +115,13 @@ func (g *diagram) drawAxis(c draw.Canvas, s scale) {
 // drawDifference draws a bar as long as the critical difference, with its name at the left. If the axis is shorter, it
 // draws an arrow as long as the axis.
 func (g *diagram) drawDifference(c draw.Canvas, s scale) {
-	if g.alike != "" {
-		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: s.axis + tickLength + tickSize + labelSize + 9}, g.alike)
+	if g.Alike != "" {
+		c.FillText(letters(tickSize, draw.XLeft, draw.YCenter), vg.Point{X: c.Min.X, Y: s.axis + tickLength + tickSize + labelSize + 9}, g.Alike)
 		return
 	}
 	y, x0 := s.axis+tickLength+tickSize+labelSize+9, s.at(1)
-	x1, text := x0+vg.Length(g.difference)*s.unit, fmt.Sprintf("critical difference %.2f", g.difference)
-	longest := s.at(float64(len(g.ranks)))
+	x1, text := x0+vg.Length(g.Difference)*s.unit, fmt.Sprintf("critical difference %.2f", g.Difference)
+	longest := s.at(float64(len(g.Ranks)))
 	beyond := x1 > longest
 	x1 = min(x1, longest)
 	c.StrokeLine2(draw.LineStyle{Color: hairline.Color, Width: 1.2}, x0, y, x1, y)
@@ -160,15 +139,5 @@ const (
 	rankGap     = vg.Length(7)  // between a name, its rank and the line of the rank
 )
 
-// columns returns the width of the columns of names and ranks, which also have room for the name of the difference.
-func (g *diagram) columns() vg.Length {
-	style := letters(tickSize, 0, 0)
-	width := style.Width("critical difference 00.00")
-	for i := range g.names {
-		width = max(width, style.Width(g.names[i])+rankGap+style.Width(g.rank(i)))
-	}
-	return width
-}
-
 // rank returns the rank of a model as text.
-func (g *diagram) rank(i int) string { return strconv.FormatFloat(g.ranks[i], 'f', 2, 64) }
+func (g *diagram) rank(i int) string { return strconv.FormatFloat(g.Ranks[i], 'f', 2, 64) }

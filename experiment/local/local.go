@@ -5,18 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/datasets"
 	"github.com/coppice-ldl/coppice/experiment/overview"
 	"github.com/coppice-ldl/coppice/experiment/result"
-	"github.com/coppice-ldl/coppice/experiment/submission"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -45,7 +41,7 @@ type Run struct {
 	Show func(s Status, grid func(columns, lines int) []string)
 }
 
-// Check says what Do adds to the results in the folder. Its notes are about equal methods and datasets.
+// Check says what Do adds to the results in the folder.
 func (r *Run) Check() (*protocol.ExperimentPlan, error) {
 	before := new(experiment.FolderContent)
 	if experiment.Begun(r.Folder) {
@@ -54,25 +50,22 @@ func (r *Run) Check() (*protocol.ExperimentPlan, error) {
 			return nil, err
 		}
 	}
-	p := r.plan(before.Layout, before.Records)
-	p.Notes = experiment.SameNotes(r.Layout.Table)
-	return p, nil
+	return r.plan(before.Layout, before.Records), nil
 }
 
 // plan is Check for a folder with a layout, or nil, and records.
 func (r *Run) plan(before *experiment.Layout, records map[string]*experiment.Record) *protocol.ExperimentPlan {
-	o := r.Layout.OrphansOf(before, func(key string) bool { return records[key] != nil })
-	p := &protocol.ExperimentPlan{Name: r.Spec.Name, Orphaned: o.Count, Orphans: o.List, Refused: submission.Refusals(r.Layout.Table), Jobs: []protocol.JobInfo{}}
-	for key := range r.Layout.Has() {
-		if has := records[key]; has == nil || r.repeats(has) {
-			p.Runs++
-		} else {
-			p.Kept++
-		}
+	known := &experiment.Known{Place: r.Folder, Kept: make(map[string]bool), Again: make(map[string]bool), Lacking: make(map[string]bool)}
+	for key, has := range records {
+		known.Again[key] = r.repeats(has)
+		known.Kept[key] = !known.Again[key]
+		known.Lacking[key] = known.Kept[key] && has.Lacks(&r.Spec.Record)
 	}
 	if before != nil {
-		_, p.Changes = r.Spec.Compare(before)
+		known.Names, known.Numerics = before.Ended(records), before.Numerics
 	}
+	p := r.Layout.Plan(r.Spec, before, known)
+	p.Runs = len(r.Layout.Has()) - p.Kept
 	return p
 }
 
@@ -91,46 +84,29 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	l, records, before := r.Layout, folder.Records(), folder.Layout()
 	r.notes(damagedNote(r.Folder, folder.Damaged, "their runs are repeated"))
-	if n := l.Strange(records); n > 0 {
-		r.Note(fmt.Sprintf("%s in %s not used: their runs are not in this spec, or another arithmetic version computed them", units.Plural(n, "record"), r.Folder))
-	}
-	r.notes(experiment.SameNotes(l.Table))
 	p := r.plan(before, records)
+	r.notes(p.Notes)
+	p.Notes = nil // the user has read them
 	if p.NeedsConsent() {
 		if err := r.Agree(p); err != nil {
 			return nil, err
 		}
 	}
-	if before != nil {
-		r.notes(experiment.OtherNote(r.Spec, before, r.Folder))
-		r.notes(experiment.AgainNote(l.Again(before.Ended(records), func(key string) bool { return records[key] != nil }), before.Numerics))
-	}
 	if err := folder.PutLayout(l); err != nil {
 		return nil, err
 	}
 	var works []*work
-	lacking, planned := 0, make(map[string]bool)
+	planned := make(map[string]bool)
 	for _, s := range r.Sets {
-		w, err := newWork(s.Plan, s.Data, records, r.repeats)
+		w, err := r.workOn(s, records, planned)
 		if err != nil {
 			return nil, err
-		}
-		w.Runs = slices.DeleteFunc(w.Runs, func(c experiment.Run) bool { // an equal method or dataset has the run
-			again := planned[c.Key]
-			planned[c.Key] = true
-			return again
-		})
-		for _, has := range w.Kept {
-			if has.Lacks(&r.Spec.Record) {
-				lacking++
-			}
 		}
 		if len(w.Runs) > 0 {
 			works = append(works, w)
 		}
 	}
 	r.Note(fmt.Sprintf("%s to do, %s ended before", units.Plural(p.Runs, "run"), units.Plural(p.Kept, "run")))
-	r.notes(experiment.LackingNote(lacking))
 	err = r.runMissing(ctx, works, folder, records)
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("%w: %w", ErrInterrupted, err)
@@ -138,7 +114,7 @@ func (r *Run) Do(ctx context.Context) (_ *result.Table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t := l.Fill(folder.Records(), nil)
+	t := l.Fill(folder.Records())
 	addCommands(t, l, r.Folder, r.File)
 	return t, nil
 }
@@ -149,21 +125,32 @@ func (r *Run) notes(list []string) {
 	}
 }
 
+// workOn returns what there is to do of a dataset: the runs without a record, and the runs that are repeated. planned are the keys of
+// runs that equal methods and datasets have; workOn adds to it.
+func (r *Run) workOn(s *datasets.Set, records map[string]*experiment.Record, planned map[string]bool) (*work, error) {
+	runs, err := s.Plan.Runs()
+	if err != nil {
+		return nil, err
+	}
+	w := &work{planned: s.Plan, Data: s.Data, Ended: make(map[int]experiment.Ended)}
+	for _, run := range runs {
+		if has := records[run.Key]; has != nil && !r.repeats(has) {
+			w.Ended[run.Method] = w.Ended[run.Method].Plus(has)
+		} else if !planned[run.Key] {
+			planned[run.Key] = true
+			w.Runs = append(w.Runs, run)
+		}
+	}
+	return w, nil
+}
+
 // runMissing computes runs, puts the record of each into the folder, and shows how far they are. records are of earlier runs.
 func (r *Run) runMissing(ctx context.Context, works []*work, folder *experiment.Folder, records map[string]*experiment.Record) error {
-	t := r.Layout.Fill(records, nil)
-	g, runs := overview.GridOf(t), make(map[string][]*result.Run) // of the runs of each key
-	for i := range t.Runs {
-		runs[r.Layout.Keys[i]] = append(runs[r.Layout.Keys[i]], &t.Runs[i])
-	}
+	t := r.Layout.Fill(records)
+	g := overview.GridOf(t, r.Layout.Keys)
 	var methods []string
 	for i := range t.Methods {
 		methods = append(methods, t.Methods[i].Name)
-	}
-	move := func(c *experiment.Run, from, to string) {
-		for _, run := range runs[c.Key] {
-			g.Move(run.Method, run.Dataset, from, to)
-		}
 	}
 	before := func(c *experiment.Run) string { // the state of a run until it begins
 		has := records[c.Key]
@@ -178,14 +165,14 @@ func (r *Run) runMissing(ctx context.Context, works []*work, folder *experiment.
 	told, began := false, time.Now()
 	return runAll(ctx, works, sessionOptions{
 		Lanes: r.Lanes, Methods: methods, Budgets: budgetsOf(r.Spec, r.Layout.Spent(records)),
-		Begin: func(w *work, c *experiment.Run) { move(c, before(c), result.Running) },
-		Drop:  func(w *work, c *experiment.Run) { move(c, result.Running, before(c)) },
+		Begin: func(w *work, c *experiment.Run) { g.Set(c.Key, result.Running) },
+		Drop:  func(w *work, c *experiment.Run) { g.Set(c.Key, before(c)) },
 		Put: func(w *work, c *experiment.Run, has *experiment.Record) error {
 			if has.Outcome.Error == "" {
-				move(c, result.Running, result.Done)
+				g.Set(c.Key, result.Done)
 				return folder.Put(has)
 			}
-			move(c, result.Running, result.Failed)
+			g.Set(c.Key, result.Failed)
 			fold := fmt.Sprintf("fold %d", c.Fold)
 			if c.Repeat > 0 {
 				fold = fmt.Sprintf("repeat %d, %s", c.Repeat, fold)
@@ -217,7 +204,7 @@ func Read(folder, spec string) (*Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := c.Layout.Fill(c.Records, nil)
+	t := c.Layout.Fill(c.Records)
 	addCommands(t, c.Layout, folder, spec)
 	return &Experiment{t, c.Layout, damagedNote(folder, c.Damaged, "coppice experiment run repeats the runs of these lines")}, nil
 }
@@ -234,19 +221,8 @@ func addCommands(t *result.Table, l *experiment.Layout, folder, spec string) {
 	case in != nil && in.Spec != "":
 		base = in.Spec
 	}
-	l.AddCommands(t, experiment.Sources{File: func(path string) string {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(base, path)
-		}
-		if _, err := os.Stat(path); err != nil { // it was an array of a library, or has another name now
-			return ""
-		}
-		return experiment.ShownPath(path)
-	}})
+	l.AddCommands(t, experiment.Sources{File: experiment.FileIn(base)})
 }
-
-// maxLines bounds the lines that a note names.
-const maxLines = 10
 
 // damagedNote names the lines of the records in a folder that cannot be read.
 func damagedNote(folder string, lines []int, then string) []string {
@@ -254,11 +230,8 @@ func damagedNote(folder string, lines []int, then string) []string {
 		return nil
 	}
 	var numbers []string
-	for _, n := range lines[:min(len(lines), maxLines)] {
+	for _, n := range lines {
 		numbers = append(numbers, strconv.Itoa(n))
 	}
-	if n := len(lines) - maxLines; n > 0 {
-		numbers = append(numbers, fmt.Sprintf("and %s more", units.Count(n)))
-	}
-	return []string{fmt.Sprintf("%s: line %s of cells.log is damaged and was left out; %s", folder, strings.Join(numbers, ", "), then)}
+	return []string{fmt.Sprintf("%s: line %s of cells.log is damaged and was left out; %s", folder, experiment.SomeOf(numbers, ", "), then)}
 }

@@ -225,14 +225,14 @@ func TestCommandFolder(t *testing.T) {
 		{nil, "", in("results", "a.csv")},
 	} {
 		r.Layout.Inputs = c.in
-		table := r.Layout.Fill(nil, nil)
+		table := r.Layout.Fill(nil)
 		addCommands(table, r.Layout, in("results", "out"), c.spec)
 		if got := table.Runs[slices.IndexFunc(table.Runs, failed)].Command; !strings.Contains(got, "--data "+c.want+" ") {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
 	r.Layout.Inputs = &experiment.Inputs{Spec: in("gone")}
-	table := r.Layout.Fill(nil, nil)
+	table := r.Layout.Fill(nil)
 	addCommands(table, r.Layout, in("results", "out"), "")
 	run := &table.Runs[slices.IndexFunc(table.Runs, failed)]
 	if run.Command != "" || !strings.Contains(run.NoCommand, "needs the file a.csv of the spec, which is not known here") || !strings.Contains(run.NoCommand, "the key only of folds") {

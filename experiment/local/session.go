@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/coppice-ldl/coppice/engine/schedule"
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/state"
+	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
 	"github.com/coppice-ldl/coppice/job/open"
 	"github.com/coppice-ldl/coppice/job/pipeline"
@@ -118,10 +120,7 @@ func newSession(works []*work, o sessionOptions, compute func(context.Context, *
 			if _, is := number[c.Method]; !is {
 				e := w.Ended[c.Method]
 				g := &group{work: w, method: c.Method}
-				g.runs = state.Runs{Method: strconv.Itoa(c.Method), Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
-				if s.Methods != nil {
-					g.runs.Method = s.Methods[c.Method]
-				}
+				g.runs = state.Runs{Method: s.Methods[c.Method], Dataset: w.planned.Dataset.Name, Size: float64(w.planned.Manifest.Rows) * float64(w.planned.Manifest.Features)}
 				if e.Seconds > 0 {
 					g.begun = e.Runs > 0
 					g.runs.Ended, g.runs.Timed, g.runs.Seconds = e.Runs, e.Well, e.WellSeconds
@@ -258,9 +257,7 @@ func (s *session) start(r *run) {
 	ctx, stop := context.WithCancel(s.ctx)
 	r.began, r.stop = time.Now(), stop
 	s.computing = append(s.computing, r)
-	if s.Begin != nil {
-		s.Begin(r.work, r.planned)
-	}
+	s.Begin(r.work, r.planned)
 	go func() {
 		defer stop()
 		o, err := s.compute(ctx, r)
@@ -322,9 +319,7 @@ func (s *session) take(e *event) {
 		if of.Ended++; e.err == nil {
 			<-s.room
 		}
-		if s.Drop != nil {
-			s.Drop(r.work, r.planned)
-		}
+		s.Drop(r.work, r.planned)
 		s.changed = true
 		s.step(&schedule.Woken{}) // another run may begin
 	case e.err != nil: // the run has not ended, and its time is not known
@@ -347,9 +342,6 @@ func (r *run) result() schedule.Result {
 // show tells Show how far the run is. It takes a time that grows with the number of groups.
 func (s *session) show() {
 	s.changed = false
-	if s.Show == nil {
-		return
-	}
 	runs, firsts := s.count(time.Now())
 	s.status.Running = len(s.computing)
 	s.status.Estimate = state.EstimateOf(runs, s.Lanes)
@@ -378,4 +370,71 @@ func (s *session) count(now time.Time) (list []state.Runs, firsts bool) {
 		list[s.runs[t].group].All++
 	}
 	return list, firsts
+}
+
+// work is what there is to do of one dataset.
+type work struct {
+	planned *experiment.Plan
+	Data    *local.Data
+	Runs    []experiment.Run         // of Plan, to be run
+	Ended   map[int]experiment.Ended // what earlier runs have of each method of the spec
+}
+
+// Status is how far the runs are.
+type Status struct {
+	Done, Failed, Running, Runs int
+	Estimate                    state.Estimate
+	// Firsts is true if the first run of each method on each dataset has ended, or is not to be run: the estimate is no guess.
+	Firsts bool
+}
+
+// Line describes in one line how far the runs are.
+func (s Status) Line() string {
+	ended := s.Done + s.Failed
+	text := fmt.Sprintf("%3.0f %%  %s of %s runs, %s running", 100*float64(ended)/float64(max(1, s.Runs)), units.Count(ended), units.Count(s.Runs), units.Count(s.Running))
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %s failed", units.Count(s.Failed))
+	}
+	return text + s.Estimate.Text()
+}
+
+// sessionOptions says how runs are run; none of them changes a result.
+type sessionOptions struct {
+	Lanes   int      // runs at a time
+	Methods []string // names of the methods of the spec
+	// Budgets has the budget of each method of the spec; nil: the method has none. A run does not begin if nothing is left of its
+	// budget, and is stopped soon after it has taken all of it.
+	Budgets []*budget
+	// Begin is told of each run that begins, one at a time.
+	Begin func(w *work, c *experiment.Run)
+	// Drop is told of each run that its budget ended, as Begin is.
+	Drop func(w *work, c *experiment.Run)
+	// Put is given the record of each run that ended, one at a time, while others are computed. An error of Put ends the
+	// run. A run counts once Put has returned.
+	Put func(w *work, c *experiment.Run, r *experiment.Record) error
+	// Show is told how far the runs are soon after a run ends, each second, and at the end.
+	Show func(Status)
+}
+
+// budget bounds the computing time of the runs of some methods together.
+type budget struct {
+	Limit float64 // seconds
+	Spent float64 // seconds, in earlier runs
+}
+
+// budgetsOf lists the budget of each method of a spec; earlier runs have spent so many seconds of each method's budget.
+func budgetsOf(s *experiment.Spec, spent []float64) []*budget {
+	list, of := make([]*budget, len(s.Methods)), make(map[*experiment.Budget]*budget)
+	for i := range s.Methods {
+		b := s.Methods[i].Budget
+		if b == nil {
+			continue
+		}
+		if of[b] == nil {
+			of[b] = &budget{Limit: b.Limit.Seconds()}
+		}
+		of[b].Spent += spent[i]
+		list[i] = of[b]
+	}
+	return list
 }

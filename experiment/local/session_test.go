@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -66,11 +67,27 @@ type watch struct {
 	last                Status
 }
 
+// quiet sets the callbacks and names that a test does not need.
+func quiet(o sessionOptions) sessionOptions {
+	if o.Methods == nil {
+		for i := range 5000 {
+			o.Methods = append(o.Methods, strconv.Itoa(i))
+		}
+	}
+	if o.Show == nil {
+		o.Show = func(Status) {}
+	}
+	if o.Begin == nil {
+		o.Begin, o.Drop = func(*work, *experiment.Run) {}, func(*work, *experiment.Run) {}
+	}
+	return o
+}
+
 // watched returns options that have a session watched.
 func watched(lanes int) (*watch, sessionOptions) {
 	w := &watch{shown: make(map[int]Status)}
 	began := time.Now()
-	return w, sessionOptions{
+	return w, quiet(sessionOptions{
 		Lanes: lanes,
 		Begin: func(_ *work, c *experiment.Run) { w.begun = append(w.begun, c.Key) },
 		Drop:  func(_ *work, c *experiment.Run) { w.dropped = append(w.dropped, c.Key) },
@@ -82,7 +99,7 @@ func watched(lanes int) (*watch, sessionOptions) {
 			w.last = s
 			w.shown[int(time.Since(began).Round(time.Millisecond)/time.Second)] = s
 		},
-	}
+	})
 }
 
 // TestSession: whatever runs take, each begins once, and at most one is computed in each lane. A run that begins
@@ -397,7 +414,7 @@ func sixRuns(t *testing.T) *work {
 // is written, in the order in which records are.
 func TestPutBesideComputing(t *testing.T) {
 	running, put := make(chan struct{}, 1), 0
-	err := runAll(t.Context(), []*work{sixRuns(t)}, sessionOptions{
+	err := runAll(t.Context(), []*work{sixRuns(t)}, quiet(sessionOptions{
 		Lanes: 1,
 		Put: func(_ *work, _ *experiment.Run, r *experiment.Record) error {
 			if put == 0 {
@@ -417,7 +434,7 @@ func TestPutBesideComputing(t *testing.T) {
 				}
 			}
 		},
-	})
+	}))
 	if err != nil || put != 6 {
 		t.Errorf("%d records, error %v", put, err)
 	}
@@ -426,12 +443,12 @@ func TestPutBesideComputing(t *testing.T) {
 // TestPutFails: the run ends with the error, and nothing is written behind it.
 func TestPutFails(t *testing.T) {
 	full, put := errors.New("the disk is full"), 0
-	err := runAll(t.Context(), []*work{sixRuns(t)}, sessionOptions{Lanes: 2, Put: func(*work, *experiment.Run, *experiment.Record) error {
+	err := runAll(t.Context(), []*work{sixRuns(t)}, quiet(sessionOptions{Lanes: 2, Put: func(*work, *experiment.Run, *experiment.Record) error {
 		if put++; put == 2 {
 			return full
 		}
 		return nil
-	}})
+	}}))
 	if !errors.Is(err, full) || put != 2 {
 		t.Errorf("%d records, error %v", put, err)
 	}
@@ -441,11 +458,11 @@ func TestPutFails(t *testing.T) {
 func TestRunIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	put := 0
-	err := runAll(ctx, []*work{sixRuns(t)}, sessionOptions{Lanes: 1, Put: func(*work, *experiment.Run, *experiment.Record) error {
+	err := runAll(ctx, []*work{sixRuns(t)}, quiet(sessionOptions{Lanes: 1, Put: func(*work, *experiment.Run, *experiment.Record) error {
 		put++
 		cancel()
 		return nil
-	}})
+	}}))
 	if !errors.Is(err, context.Canceled) || put < 1 || put > 5 {
 		t.Errorf("%d records, error %v", put, err)
 	}

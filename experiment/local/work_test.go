@@ -27,7 +27,7 @@ func TestRunWithinBudget(t *testing.T) {
 	}
 	w := &work{planned: p, Data: &local.Data{Manifest: m, Shards: shards}, Runs: runs}
 	methods, last := make(map[int]int), Status{}
-	err = runAll(t.Context(), []*work{w}, sessionOptions{
+	err = runAll(t.Context(), []*work{w}, quiet(sessionOptions{
 		Lanes: 3, Budgets: []*budget{{Limit: 5, Spent: 5}, nil, {Limit: 1e6}},
 		Put: func(_ *work, c *experiment.Run, r *experiment.Record) error {
 			if r.Outcome.Error != "" {
@@ -37,7 +37,7 @@ func TestRunWithinBudget(t *testing.T) {
 			return nil
 		},
 		Show: func(s Status) { last = s },
-	})
+	}))
 	if err != nil || methods[0] != 0 || methods[1] != 4 || methods[2] != 4 {
 		t.Errorf("runs by method: %v, error %v", methods, err)
 	}

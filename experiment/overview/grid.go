@@ -16,43 +16,41 @@ import (
 type Grid struct {
 	methods, datasets []string
 
-	mu sync.Mutex
-	at [][]experiment.Counts // by method, then by dataset
+	mu   sync.Mutex
+	at   [][]experiment.Counts    // by method, then by dataset
+	runs map[string][]*result.Run // by key
 }
 
-// GridOf counts the runs of a table.
-func GridOf(t *result.Table) *Grid {
-	g := &Grid{}
+// GridOf counts the runs of a table, which the grid keeps. keys are the keys of the runs; nil: no run changes its state.
+func GridOf(t *result.Table, keys []string) *Grid {
+	g := &Grid{runs: make(map[string][]*result.Run)}
 	for i := range t.Datasets {
-		g.datasets = append(g.datasets, t.Datasets[i].Name)
+		g.datasets = append(g.datasets, printable.Line(t.Datasets[i].Name))
 	}
 	for i := range t.Methods {
-		g.methods = append(g.methods, t.Methods[i].Name)
+		g.methods = append(g.methods, printable.Line(t.Methods[i].Name))
 		g.at = append(g.at, make([]experiment.Counts, len(t.Datasets)))
 	}
 	for i := range t.Runs {
 		c := &t.Runs[i]
-		g.at[c.Method][c.Dataset].Add(c.State)
+		*g.at[c.Method][c.Dataset].Number(c.State)++
+		if keys != nil && keys[i] != "" {
+			g.runs[keys[i]] = append(g.runs[keys[i]], c)
+		}
 	}
 	return g
 }
 
-// Move moves a run from one state to another.
-func (g *Grid) Move(method, dataset int, from, to string) {
+// Set sets the state of the runs with a key.
+func (g *Grid) Set(key, state string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := &g.at[method][dataset]
-	switch from {
-	case result.Missing:
-		n.Missing--
-	case result.Running:
-		n.Running--
-	case result.Failed:
-		n.Failed--
-	case result.Done:
-		n.Done--
+	for _, c := range g.runs[key] {
+		n := &g.at[c.Method][c.Dataset]
+		*n.Number(c.State)--
+		*n.Number(state)++
+		c.State = state
 	}
-	n.Add(to)
 }
 
 // The smallest terminal that shows a grid, and the room for names in it.
@@ -119,7 +117,10 @@ func (g *Grid) shownMethods(most int) (list []line) {
 
 // urgency orders methods if there is no room for all: 0 is shown first.
 func (g *Grid) urgency(method int) int {
-	sum := addUp(g.at[method])
+	var sum experiment.Counts
+	for _, n := range g.at[method] {
+		sum = sum.Plus(n)
+	}
 	switch {
 	case sum.Running > 0:
 		return 0
@@ -129,14 +130,6 @@ func (g *Grid) urgency(method int) int {
 		return 2
 	}
 	return 3
-}
-
-// addUp adds counts.
-func addUp(list []experiment.Counts) (sum experiment.Counts) {
-	for _, n := range list {
-		sum.Done, sum.Failed, sum.Running, sum.Missing = sum.Done+n.Done, sum.Failed+n.Failed, sum.Running+n.Running, sum.Missing+n.Missing
-	}
-	return sum
 }
 
 // column is a column of the grid: a dataset, or the sum of the datasets without room.
@@ -149,7 +142,7 @@ type column struct {
 func (c *column) of(g *Grid, methods []int) (sum experiment.Counts) {
 	for _, method := range methods {
 		for _, d := range c.datasets {
-			sum = addUp([]experiment.Counts{sum, g.at[method][d]})
+			sum = sum.Plus(g.at[method][d])
 		}
 	}
 	return sum
@@ -165,24 +158,20 @@ func (g *Grid) columns(methods []line, width int) (list []column) {
 		}
 		return c
 	}
-	used := 0
+	all, used := make([]int, len(g.datasets)), 0
+	for d := range all {
+		all[d] = d
+	}
 	for d, name := range g.datasets {
-		c := sized(name, []int{d})
-		rest := sized(fmt.Sprintf("%d more", len(g.datasets)-d), numbersFrom(d, len(g.datasets)))
-		after := sized(fmt.Sprintf("%d more", len(g.datasets)-d-1), numbersFrom(d+1, len(g.datasets)))
+		c := sized(name, all[d:d+1])
+		rest := sized(fmt.Sprintf("%d more", len(g.datasets)-d), all[d:])
+		after := sized(fmt.Sprintf("%d more", len(g.datasets)-d-1), all[d+1:])
 		last := d == len(g.datasets)-1
 		if used+2+c.width > width || !last && used+4+c.width+after.width > width {
 			return append(list, rest)
 		}
 		list = append(list, c)
 		used += 2 + c.width
-	}
-	return list
-}
-
-func numbersFrom(from, to int) (list []int) {
-	for i := from; i < to; i++ {
-		list = append(list, i)
 	}
 	return list
 }

@@ -30,7 +30,11 @@ func gridTable(methods, datasets int) *result.Table {
 func TestGrid(t *testing.T) {
 	table := gridTable(2, 2)
 	table.Runs[0].State, table.Runs[1].State, table.Runs[4].State = result.Done, result.Running, result.Failed
-	g := GridOf(table)
+	keys := make([]string, len(table.Runs))
+	for i := range keys {
+		keys[i] = fmt.Sprint(i)
+	}
+	g := GridOf(table, keys)
 	want := strings.Join([]string{
 		"done/all   +running   !failed  dataset_0  dataset_1",
 		"structrf preset=paper trees=0     1/4 +1     0/4 !1",
@@ -39,10 +43,10 @@ func TestGrid(t *testing.T) {
 	if got := strings.Join(g.Lines(79, 24), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	g.Move(0, 0, result.Running, result.Failed)
-	g.Move(0, 1, result.Failed, result.Running)
-	g.Move(0, 1, result.Running, result.Done)
-	g.Move(1, 1, result.Missing, result.Running)
+	g.Set("1", result.Failed)
+	g.Set("4", result.Running)
+	g.Set("4", result.Done)
+	g.Set("12", result.Running)
 	if got, want := g.at, [][]experiment.Counts{{{Done: 1, Failed: 1, Missing: 2}, {Done: 1, Missing: 3}}, {{Missing: 4}, {Running: 1, Missing: 3}}}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -60,7 +64,7 @@ func TestGridFits(t *testing.T) {
 			c.State = result.Failed
 		}
 	}
-	g := GridOf(table)
+	g := GridOf(table, nil)
 	for width := range 200 {
 		for _, height := range []int{0, 6, 7, 10, 24, 60} {
 			lines := g.Lines(width, height)

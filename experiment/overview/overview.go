@@ -11,13 +11,15 @@ import (
 	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/state"
-	"github.com/coppice-ldl/coppice/internal/printable"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // maxListed bounds the failures of an overview, and the orphaned runs of a plan.
 const maxListed = 20
+
+// wideGrid is the width of a grid that has room for all datasets.
+const wideGrid = 1 << 20
 
 // Overview is how far an experiment is.
 type Overview struct {
@@ -28,7 +30,7 @@ type Overview struct {
 	Report  string   // the command that writes the report
 }
 
-// Write writes an overview with a line for each method on each dataset.
+// Write writes an overview with a grid of all methods and datasets.
 func (o *Overview) Write(w io.Writer) {
 	t := o.Table
 	n := experiment.Count(t)
@@ -65,7 +67,9 @@ func (o *Overview) Write(w io.Writer) {
 		fmt.Fprintf(w, "missing: %s\n", runs)
 	}
 	fmt.Fprintln(w)
-	writeMethods(w, t)
+	for _, line := range GridOf(t, nil).Lines(wideGrid, len(t.Methods)+leastHeight) {
+		fmt.Fprintln(w, line)
+	}
 	fmt.Fprintf(w, "\nto see the measures: %s\n", o.Report)
 }
 
@@ -110,47 +114,6 @@ func writeFailures(w io.Writer, t *result.Table) {
 		case f.first.NoCommand != "":
 			fmt.Fprintf(w, "  no command to train a run alone: %s\n", f.first.NoCommand)
 		}
-	}
-}
-
-// writeMethods writes a table that counts the runs of each method on each dataset.
-func writeMethods(w io.Writer, t *result.Table) {
-	type pair struct{ dataset, method int }
-	at := make(map[pair]*experiment.Counts)
-	var order []pair
-	for i := range t.Runs {
-		c := &t.Runs[i]
-		p := pair{c.Dataset, c.Method}
-		if at[p] == nil {
-			at[p] = new(experiment.Counts)
-			order = append(order, p)
-		}
-		at[p].Add(c.State)
-	}
-	lines := [][]string{{"dataset", "method", "done", "failed", "missing"}}
-	for _, p := range order {
-		n := at[p]
-		lines = append(lines, []string{
-			printable.Line(t.Datasets[p.dataset].Name), printable.Line(t.Methods[p.method].Name),
-			units.Count(n.Done), units.Count(n.Failed), units.Count(n.Missing + n.Running),
-		})
-	}
-	widths := make([]int, len(lines[0]))
-	for _, line := range lines {
-		for i, text := range line {
-			widths[i] = max(widths[i], printable.Width(text))
-		}
-	}
-	for _, line := range lines {
-		for i, text := range line {
-			room := strings.Repeat(" ", widths[i]-printable.Width(text))
-			if i < 2 {
-				line[i] = text + room
-			} else {
-				line[i] = room + text
-			}
-		}
-		fmt.Fprintln(w, strings.Join(line, "  "))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
-// TestWrite: numbers are aligned under wide names, equal failures are one line, and a running run has no result yet.
+// TestWrite: the grid is aligned under wide names, and equal failures are one line.
 func TestWrite(t *testing.T) {
 	table := &result.Table{
 		Name: "e", Datasets: []result.Dataset{{Name: "a"}, {Name: "日本"}}, Methods: []result.Method{{Name: "aa-knn"}, {Name: "r\x1bf"}},
@@ -41,11 +41,9 @@ failed: a, r` + "\x1b" + `f (2 runs, 4 attempts): it failed
 failed: 日本, r` + "\x1b" + `f (1 run): no scale
   no command to train a run alone: no file
 
-dataset  method   done  failed  missing
-a        aa-knn  1,234       0        0
-a        r\x1bf      0       2        0
-日本     r\x1bf      0       1        0
-日本     aa-knn      0       0        1
+done/all              a      日本
+aa-knn        1234/1234    0/1 +1
+r\x1bf           0/2 !2    0/1 !1
 
 to see the measures: coppice experiment report e
 `

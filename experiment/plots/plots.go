@@ -3,19 +3,17 @@
 package plots
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/engine/outcome/curve"
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/figure"
 )
-
-// Named is a figure with the name of its file.
-type Named struct {
-	Name   string
-	Figure *figure.Figure
-}
 
 // Evaluated has predictions, and measures of them that figures show.
 type Evaluated struct {
@@ -31,19 +29,17 @@ type Evaluated struct {
 
 // Figures draws the figures that suit the labels: predicted and true distributions, the cumulative score of numbers, the
 // confusion matrix of classes, and a colour map.
-func (e *Evaluated) Figures() (all []Named, err error) {
+func (e *Evaluated) Figures() (all []figure.Named, err error) {
 	for _, kind := range []struct {
 		name string
 		draw func() (*figure.Figure, error)
-	}{
-		{"distributions", e.distributions}, {"cumulative-score", e.scores}, {"confusion", e.confusion}, {"colours", e.colours},
-	} {
+	}{{"distributions", e.distributions}, {"cumulative-score", e.scores}, {"confusion", e.confusion}, {"colours", e.Map.Figure}} {
 		f, err := kind.draw()
 		if err != nil {
 			return nil, fmt.Errorf("figure %s: %w", kind.name, err)
 		}
 		if f != nil {
-			all = append(all, Named{kind.name, f})
+			all = append(all, figure.Named{Name: kind.name, Figure: f})
 		}
 	}
 	return all, nil
@@ -73,7 +69,7 @@ func (e *Evaluated) scores() (*figure.Figure, error) {
 			add(e.BaselineName+", median", &b.Scale.Median)
 		}
 	}
-	return figure.CumulativeScores(e.Title, figure.LabelUnit, names, scores)
+	return figure.CumulativeScores(e.Title, names, scores)
 }
 
 // confusion draws the confusion matrix. It returns nil if the labels are not classes, or if there are too many. Classes
@@ -87,13 +83,6 @@ func (e *Evaluated) confusion() (*figure.Figure, error) {
 		names = append(names, fmt.Sprint(i))
 	}
 	return (&figure.Confusion{Title: e.Title, Classes: names, Counts: e.Model.Classes.Confusion}).Figure()
-}
-
-func (e *Evaluated) colours() (*figure.Figure, error) {
-	if e.Map == nil {
-		return nil, nil
-	}
-	return e.Map.Figure()
 }
 
 // distributions draws some rows, from the best to the worst prediction. It returns nil if there are no rows.
@@ -126,4 +115,143 @@ func wide(values []float32) []float64 {
 		list[i] = float64(v)
 	}
 	return list
+}
+
+// mostFolds is the maximum number of folds in a figure.
+const mostFolds = 10
+
+// Curve draws a learning curve: the training loss and the validation loss by step, if they exist. For a job with folds,
+// points is empty, and each fold has a line. The line shows the validation loss, or the training loss if no fold has a
+// validation loss. The axis has no unit, because losses depend on the algorithm. An error wraps figure.ErrData.
+func Curve(title string, points []curve.Point, folds [][]curve.Point) (*figure.Figure, error) {
+	lines := figure.Lines{Title: title, X: figure.Axis{Name: "step"}, Y: figure.Axis{Name: "loss", Wide: figure.WideLosses}}
+	training := func(p *curve.Point) float64 { return p.Training }
+	validation := func(p *curve.Point) float64 { return p.Validation }
+	add := func(name string, points []curve.Point, of func(*curve.Point) float64) {
+		if s := seriesOf(name, points, of); len(s.X) > 0 {
+			lines.Series = append(lines.Series, s)
+		}
+	}
+	if len(folds) == 0 {
+		add("training", points, training)
+		add("validation", points, validation)
+	} else {
+		if len(folds) > mostFolds {
+			lines.Title += fmt.Sprintf(", the first %d of %d folds", mostFolds, len(folds))
+			folds = folds[:mostFolds]
+		}
+		of, what := training, "training "
+		for _, points := range folds {
+			if len(seriesOf("", points, validation).X) > 0 {
+				of, what = validation, "validation "
+			}
+		}
+		lines.Y.Name = what + lines.Y.Name
+		for fold, points := range folds {
+			add(fmt.Sprint("fold ", fold), points, of)
+		}
+	}
+	if len(lines.Series) == 0 {
+		return nil, fmt.Errorf("the learning curve has no losses: %w", figure.ErrData)
+	}
+	return lines.Figure()
+}
+
+// seriesOf returns the points with a finite loss.
+func seriesOf(name string, points []curve.Point, of func(*curve.Point) float64) figure.Series {
+	s := figure.Series{Name: name}
+	for i := range points {
+		if v := of(&points[i]); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			s.X, s.Y = append(s.X, float64(points[i].Step)), append(s.Y, v)
+		}
+	}
+	return s
+}
+
+// Rows are rows with their true and predicted distributions.
+type Rows struct {
+	Labels          int
+	Names           []string  // names of the rows
+	True, Predicted []float32 // rows x Labels, row-major
+}
+
+// Add appends a row. It copies the slices.
+func (r *Rows) Add(name string, truth, predicted []float32) {
+	r.Labels = len(truth)
+	r.Names = append(r.Names, name)
+	r.True, r.Predicted = append(r.True, truth...), append(r.Predicted, predicted...)
+}
+
+// kl returns the K-L of row i.
+func (r *Rows) kl(i int) float64 {
+	from, to := i*r.Labels, (i+1)*r.Labels
+	return measures.OfRow(r.True[from:to], r.Predicted[from:to])[klIndex]
+}
+
+// klIndex is the index of K-L among the measures of a row.
+var klIndex = slices.IndexFunc(measures.All, func(m measures.Measure) bool { return m.Name == "kl" })
+
+// chosen returns rows for the panels, sorted by K-L, at equal distances in this order.
+func (r *Rows) chosen() []int {
+	order, kl := make([]int, len(r.Names)), make([]float64, len(r.Names))
+	for i := range order {
+		order[i], kl[i] = i, r.kl(i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(kl[a], kl[b]) })
+	var some []int
+	for _, place := range figure.Panels(len(order)) {
+		some = append(some, order[place])
+	}
+	return some
+}
+
+// Points has rows with two features and three labels. A colour map can show them if they are all points of a grid.
+type Points struct {
+	list []planePoint
+}
+
+type planePoint struct {
+	x, y            float32
+	true, predicted [3]float64
+}
+
+// Add appends a row with its first two features and three degrees.
+func (p *Points) Add(x, y float32, truth, predicted []float32) {
+	point := planePoint{x: x, y: y}
+	for c := range 3 {
+		point.true[c], point.predicted[c] = float64(truth[c]), float64(predicted[c])
+	}
+	p.list = append(p.list, point)
+}
+
+// leastGrid is the minimum number of points of a grid along each axis.
+const leastGrid = 3
+
+// Map returns the colour map of the true and the predicted degrees. It returns nil if the rows are not a grid.
+func (p *Points) Map(title, x, y string) *figure.ColourMap {
+	list := slices.Clone(p.list)
+	slices.SortStableFunc(list, func(a, b planePoint) int { return cmp.Or(cmp.Compare(a.y, b.y), cmp.Compare(a.x, b.x)) })
+	columns := 0
+	for columns < len(list) && list[columns].y == list[0].y {
+		columns++
+	}
+	if columns < leastGrid || len(list)%columns != 0 || len(list)/columns < leastGrid {
+		return nil
+	}
+	m := &figure.ColourMap{
+		Title: title, X: figure.Axis{Name: x}, Y: figure.Axis{Name: y}, Columns: columns, Lines: len(list) / columns,
+		FromX: float64(list[0].x), ToX: float64(list[columns-1].x), FromY: float64(list[0].y), ToY: float64(list[len(list)-1].y),
+		Maps: []figure.Map{{Name: "true"}, {Name: "predicted"}},
+	}
+	for i, point := range list {
+		line := i / columns * columns
+		if point.x != list[i%columns].x || point.y != list[line].y || i > 0 && point.x == list[i-1].x && point.y == list[i-1].y {
+			return nil
+		}
+		m.Maps[0].Degrees, m.Maps[1].Degrees = append(m.Maps[0].Degrees, point.true), append(m.Maps[1].Degrees, point.predicted)
+	}
+	if !(m.FromX < m.ToX) || !(m.FromY < m.ToY) {
+		return nil
+	}
+	return m
 }

@@ -53,11 +53,6 @@ func TestCurve(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
-	for wide, list := range map[bool][]float64{true: {1, .1}, false: {0, 10}} {
-		if got := isWide([]figure.Series{{Y: list}}); got != wide {
-			t.Errorf("%v: %v", list, got)
-		}
-	}
 }
 
 // TestChosen: rows from the best to the worst, the first and the last among them.

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,13 +14,15 @@ import (
 // told again, or before the grid was read, counts once.
 func TestGridSees(t *testing.T) {
 	table := &result.Table{Datasets: []result.Dataset{{Name: "d"}}, Methods: []result.Method{{Name: "r"}}, Runs: make([]result.Run, 3000)}
-	g := &Grid{ended: make(map[runOfJob]protocol.CellState), of: "2 2 outline", runs: make(map[runOfJob][]*result.Run)}
+	g := &Grid{ended: make(map[runOfJob]protocol.CellState), of: "2 2 outline", keys: make(map[runOfJob]string), done: make(map[string]bool)}
+	keys := make([]string, len(table.Runs))
 	for i := range table.Runs {
 		table.Runs[i].State = result.Missing
-		g.runs[runOfJob{1, i}] = []*result.Run{&table.Runs[i]}
+		keys[i] = fmt.Sprint(i)
+		g.keys[runOfJob{1, i}] = keys[i]
 	}
-	g.runs[runOfJob{2, 0}] = []*result.Run{&table.Runs[7]} // of another submission
-	g.grid = overview.GridOf(table)
+	g.keys[runOfJob{2, 0}] = keys[7] // of another submission
+	g.grid = overview.GridOf(table, keys)
 	check := func(want string, job uint64, runs ...protocol.CellState) {
 		t.Helper()
 		x := &protocol.ExperimentLine{RunsEnded: []protocol.EndedRuns{{Job: job, Runs: runs}}}

@@ -2,17 +2,15 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
-	"github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/statistics"
 )
 
 // choicesOf lists the choices of the methods that have candidates with scores.
 func choicesOf(g *grid) (list []Choice) {
-	for _, method := range g.listed() {
+	for _, method := range listed(g.table.Methods) {
 		if len(g.table.Methods[method].Candidates) == 0 {
 			continue
 		}
@@ -21,7 +19,7 @@ func choicesOf(g *grid) (list []Choice) {
 			c.Candidates = append(c.Candidates, Candidate{Name: name})
 		}
 		for d := range g.table.Datasets {
-			if g.scoredBefore(d, method) {
+			if g.table.Datasets[d].Same != "" {
 				continue
 			}
 			if ratios := c.scored(g, d, method); ratios != nil {
@@ -37,22 +35,6 @@ func choicesOf(g *grid) (list []Choice) {
 		}
 	}
 	return list
-}
-
-// scoredBefore reports whether a dataset has the name of an earlier dataset as its second name, or whether an earlier dataset
-// has the same samples, labels, folds, and scores of the candidates of a method.
-func (g *grid) scoredBefore(d, method int) bool {
-	if g.table.Datasets[d].Same != "" {
-		return true
-	}
-	for before := range d {
-		if g.table.Datasets[before].Same == "" && sameData(g.table.Datasets, before, d) && maps.EqualFunc(g.done[before][method], g.done[d][method], func(a, b *result.Run) bool {
-			return slices.EqualFunc(a.CandidateKL, b.CandidateKL, statistics.Equal)
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 // scored returns the ratio of each candidate on a dataset: the mean score of its runs over the mean
@@ -85,31 +67,23 @@ func (c *Choice) scored(g *grid, d, method int) []float64 {
 	return ratios
 }
 
-// decide computes the means, and what is chosen.
+// decide computes the means and what is chosen: the candidate with the least mean of logarithms is best, and the first candidate
+// within one standard error of it is chosen. Candidates are sorted, the simplest first.
 func (c *Choice) decide() {
-	c.Best, c.Chosen = c.choose()
-	for i := range c.Candidates {
-		x := &c.Candidates[i]
-		x.Log = number(statistics.MomentsOf(c.logs(i)).Mean)
-		above, deviation := c.above(i, c.Best)
-		x.Above, x.Error = number(above), number(deviation)
-	}
-}
-
-// choose returns the candidate with the least mean of logarithms, and the first candidate within one standard error of it.
-// Candidates are sorted, the simplest first.
-func (c *Choice) choose() (best, chosen int) {
 	var means []float64
 	for i := range c.Candidates {
 		means = append(means, statistics.MomentsOf(c.logs(i)).Mean)
 	}
-	best = max(0, slices.Index(statistics.Places(means, false), 1))
+	c.Best = max(0, slices.Index(statistics.Places(means, false), 1))
+	c.Chosen = -1
 	for i := range c.Candidates {
-		if above, deviation := c.above(i, best); statistics.Equal(means[i], means[best]) || above <= deviation {
-			return best, i
+		above, deviation := c.above(i, c.Best)
+		if c.Chosen < 0 && (i == c.Best || statistics.Equal(means[i], means[c.Best]) || above <= deviation) {
+			c.Chosen = i
 		}
+		x := &c.Candidates[i]
+		x.Log, x.Above, x.Error = number(means[i]), number(above), number(deviation)
 	}
-	return best, best
 }
 
 // above returns the mean over datasets of the difference of two candidates' logarithms, and its
@@ -127,7 +101,7 @@ func (c *Choice) logs(candidate int) (list []float64) {
 	return list
 }
 
-// addChoices adds the tables of each method that chooses its settings: the ratios of its candidates, and the criterion.
+// addChoices adds a table of the candidates of each method that chooses its settings.
 func (d *document) addChoices(choices []Choice) {
 	if len(choices) == 0 {
 		return
@@ -137,9 +111,6 @@ func (d *document) addChoices(choices []Choice) {
 		"A candidate's difference from the best has a standard error over datasets. The rule chooses the simplest candidate within one standard error of the best."))
 	for i := range choices {
 		c := &choices[i]
-		for from := 0; from < len(c.Datasets); from += columns {
-			d.add(c.ratios(from, min(from+columns, len(c.Datasets))))
-		}
 		best, chosen := &c.Candidates[c.Best], &c.Candidates[c.Chosen]
 		rule := fmt.Sprintf("%s: the best candidate is %s. The simplest candidate within one standard error is %s.", c.Method, best.Name, chosen.Name)
 		if c.Best == c.Chosen {
@@ -167,31 +138,4 @@ func (d *document) addChoices(choices []Choice) {
 		}
 		d.add(criterion, paragraph(rule))
 	}
-}
-
-func (c *Choice) ratios(from, to int) table {
-	t := table{caption: c.Method + ": K-L of candidates, divided by the K-L of the mean baseline", header: append([]string{"candidate"}, c.Datasets[from:to]...)}
-	if from > 0 {
-		t.caption += ", continued"
-	}
-	for _, x := range c.Candidates {
-		t.lines = append(t.lines, line{cells: plain(x.Name)})
-	}
-	for d := from; d < to; d++ {
-		var ratios []number
-		for _, x := range c.Candidates {
-			ratios = append(ratios, x.Ratios[d])
-		}
-		places := statistics.Places(floatsOf(ratios), false)
-		for i := range places {
-			if places[i] == 2 { // the table marks the best alone
-				places[i] = 0
-			}
-		}
-		f := format{4, 1}.apart(ratios, places)
-		for i, v := range ratios {
-			t.lines[i].cells = append(t.lines[i].cells, cell{text: f.text(v), place: places[i]})
-		}
-	}
-	return t
 }

@@ -2,10 +2,11 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/experiment/figure"
-	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // A document is a report before it is written in a format: blocks from top to bottom.
@@ -15,7 +16,7 @@ type document struct {
 	figures int // so far
 }
 
-// block is one of heading, paragraph, list, table, picture and pictureHeading.
+// block is one of heading, paragraph, list, table and picture.
 type block any
 
 type (
@@ -32,13 +33,32 @@ type table struct {
 	lines   []line
 }
 
-// columns bounds the columns next to each other in a table; the others follow in further tables.
-const columns = 4
-
 // line is a line of a table. If rule is true, a rule is drawn above it.
 type line struct {
-	rule  bool
-	cells []cell
+	rule   bool
+	sparse bool // true if a table without values of the line leaves it out
+	cells  []cell
+}
+
+// columns bounds the columns with values in a table.
+const columns = 4
+
+// addWide adds a table, which is divided into several if it has too many columns.
+func (d *document) addWide(t table) {
+	for from := 1; from < len(t.header); from += columns {
+		to := min(from+columns, len(t.header))
+		part := table{caption: t.caption, texts: t.texts, header: slices.Concat(t.header[:1], t.header[from:to])}
+		if from > 1 {
+			part.caption += ", continued"
+		}
+		for _, l := range t.lines {
+			l.cells = slices.Concat(l.cells[:1], l.cells[from:to])
+			if !l.sparse || slices.ContainsFunc(l.cells[1:], func(c cell) bool { return c.text != none }) {
+				part.lines = append(part.lines, l)
+			}
+		}
+		d.add(part)
+	}
 }
 
 // cell is text with its style.
@@ -56,51 +76,6 @@ type picture struct {
 	caption string // without a figure
 }
 
-// pictureHeading is a heading above pictures alone, which formats without pictures leave out.
-type pictureHeading string
-
-// makePrintable replaces what a terminal would obey in the texts: names of rows and datasets, and errors, are what users
-// and other machines wrote.
-func (d *document) makePrintable() {
-	d.title = printable.Text(d.title)
-	for i, b := range d.blocks {
-		switch b := b.(type) {
-		case heading:
-			d.blocks[i] = heading(printable.Text(string(b)))
-		case pictureHeading:
-			d.blocks[i] = pictureHeading(printable.Text(string(b)))
-		case paragraph:
-			d.blocks[i] = paragraph(printable.Text(string(b)))
-		case list:
-			d.blocks[i] = list(printables(b))
-		case picture:
-			b.caption = printable.Text(b.caption)
-			if b.Picture != nil {
-				shown := *b.Picture
-				shown.Caption = printable.Text(shown.Caption)
-				b.Picture = &shown
-			}
-			d.blocks[i] = b
-		case table:
-			b.caption = printable.Text(b.caption)
-			b.header = printables(b.header)
-			for _, l := range b.lines {
-				for k := range l.cells {
-					l.cells[k].text = printable.Text(l.cells[k].text)
-				}
-			}
-			d.blocks[i] = b
-		}
-	}
-}
-
-func printables(texts []string) (all []string) {
-	for _, t := range texts {
-		all = append(all, printable.Text(t))
-	}
-	return all
-}
-
 func plain(texts ...string) (cells []cell) {
 	for _, t := range texts {
 		cells = append(cells, cell{text: t})
@@ -113,12 +88,8 @@ type Picture struct {
 	// Name is the name of a file without its extension: letters, digits, dots, underscores and hyphens.
 	Name    string
 	Caption string
-
-	draw func() (*figure.Figure, error)
+	Draw    func() (*figure.Figure, error)
 }
-
-// Draw makes the picture.
-func (f *Picture) Draw() (*figure.Figure, error) { return f.draw() }
 
 // mostFigures bounds the figures of a report.
 const mostFigures = 60
@@ -128,10 +99,10 @@ func (d *document) addFigures(title string, figures []Picture) {
 	if len(figures) == 0 {
 		return
 	}
-	d.add(pictureHeading(title))
+	d.add(heading(title))
 	for i := range figures {
 		if d.figures == mostFigures {
-			d.add(picture{caption: fmt.Sprintf("%s not shown: a report has at most %d figures.", count(len(figures)-i, "more figure is", "more figures are"), mostFigures)})
+			d.add(picture{caption: fmt.Sprintf("A report has at most %d figures. Not shown: %s.", mostFigures, units.Plural(len(figures)-i, "more figure"))})
 			return
 		}
 		d.addFigure(&figures[i])
@@ -153,19 +124,15 @@ func (d *document) addFigure(f *Picture) {
 	d.add(picture{Picture: f})
 }
 
-// written returns the blocks that a format writes if it shows the pictures of a folder. Without a folder it shows none.
+// written returns the blocks that a format writes if it shows the pictures of a folder. Without a folder it shows none, and no
+// heading above pictures.
 func (d *document) written(folder string) (blocks []block) {
-	for _, b := range d.blocks {
-		switch p := b.(type) {
-		case pictureHeading:
-			if folder != "" {
-				blocks = append(blocks, heading(p))
-			}
-		case picture:
-			if folder != "" {
-				blocks = append(blocks, p)
-			}
-		default:
+	for i, b := range d.blocks {
+		_, shown := b.(picture)
+		if _, above := b.(heading); above && i+1 < len(d.blocks) {
+			_, shown = d.blocks[i+1].(picture)
+		}
+		if !shown || folder != "" {
 			blocks = append(blocks, b)
 		}
 	}

@@ -15,21 +15,18 @@ import (
 // resolved gives the methods of a table the hyperparameters of a small algorithm, by method and dataset.
 func resolved(t *result.Table) {
 	on := func(method int, values string, datasets ...int) result.MethodValues {
-		return result.MethodValues{Method: method, ValuesOn: result.ValuesOn{Datasets: datasets, Values: pairsOf(values)}}
+		return result.MethodValues{Method: method, Datasets: datasets, Values: pairsOf(values)}
 	}
 	t.Hyperparameters = []result.Hyperparameters{
 		{
-			Algorithm: "ldlf", Names: []string{"preset", "trees", "depth", "outputs", "steps"}, Shared: pairsOf("steps=100"),
+			Algorithm: "ldlf", Names: []string{"preset", "trees", "depth", "outputs", "steps"},
 			Methods: []result.MethodValues{
-				on(0, "preset=auto trees=5 depth=9 outputs=64", 0, 1), on(0, "preset=auto trees=5 depth=9 outputs=128", 2, 3, 4), on(1, "preset=paper trees=5 depth=7 outputs=64", 0, 1, 2, 3, 4),
+				on(0, "preset=auto trees=5 depth=9 outputs=64 steps=100", 0, 1), on(0, "preset=auto trees=5 depth=9 outputs=128 steps=100", 2, 3, 4),
+				on(1, "preset=paper trees=5 depth=7 outputs=64 steps=100", 0, 1, 2, 3, 4),
 			},
-			Paper: []result.ValuesOn{{Datasets: []int{0, 1, 2, 3, 4}, Values: pairsOf("preset=paper trees=5 depth=7 outputs=64 steps=100")}},
 		},
-		{Algorithm: "structrf", Names: []string{"preset", "trees"}, Shared: pairsOf("preset=paper trees=50"), Methods: []result.MethodValues{on(2, "", 0, 1, 2, 4)}},
-		{
-			Algorithm: "sa-bfgs", Names: []string{"preset", "steps"}, Shared: pairsOf("preset=auto steps=10"), Methods: []result.MethodValues{on(3, "", 0, 1, 2, 3, 4)},
-			Paper: []result.ValuesOn{{Datasets: []int{0}, Values: pairsOf("preset=paper steps=20")}, {Datasets: []int{1, 2, 3, 4}, Values: pairsOf("preset=paper steps=40")}},
-		},
+		{Algorithm: "structrf", Names: []string{"preset", "trees"}, Methods: []result.MethodValues{on(2, "preset=paper trees=50", 0, 1, 2, 4)}},
+		{Algorithm: "sa-bfgs", Names: []string{"preset", "steps"}, Methods: []result.MethodValues{on(3, "preset=auto steps=10", 0, 1, 2, 3, 4)}},
 	}
 }
 
@@ -46,8 +43,7 @@ func pairsOf(text string) map[string]string {
 	return values
 }
 
-// TestHyperparametersOfDatasets: JSON has the values of each method once for the datasets that share them, with what the preset
-// paper has instead.
+// TestHyperparametersOfDatasets: JSON has the values of each method once for the datasets that share them.
 func TestHyperparametersOfDatasets(t *testing.T) {
 	table := sample()
 	var got struct{ Hyperparameters []Used }
@@ -56,37 +52,34 @@ func TestHyperparametersOfDatasets(t *testing.T) {
 	}
 	all := []string{"Movie", "SJAFFE", "Yeast_alpha", "Yeast_spo5", "Music"}
 	want := []Used{
-		{"ldlf", "ldlf", "auto", all[:2], pairsOf("preset=auto trees=5 depth=9 outputs=64 steps=100"), pairsOf("depth=7")},
-		{"ldlf", "ldlf", "auto", all[2:], pairsOf("preset=auto trees=5 depth=9 outputs=128 steps=100"), pairsOf("depth=7 outputs=64")},
-		{"ldlf_paper", "ldlf", "paper", all, pairsOf("preset=paper trees=5 depth=7 outputs=64 steps=100"), nil},
-		{"structrf", "structrf", "paper", []string{"Movie", "SJAFFE", "Yeast_alpha", "Music"}, pairsOf("preset=paper trees=50"), nil},
-		{"sa-bfgs", "sa-bfgs", "auto", all[:1], pairsOf("preset=auto steps=10"), pairsOf("steps=20")},
-		{"sa-bfgs", "sa-bfgs", "auto", all[1:], pairsOf("preset=auto steps=10"), pairsOf("steps=40")},
+		{"ldlf", "ldlf", "auto", all[:2], pairsOf("preset=auto trees=5 depth=9 outputs=64 steps=100")},
+		{"ldlf", "ldlf", "auto", all[2:], pairsOf("preset=auto trees=5 depth=9 outputs=128 steps=100")},
+		{"ldlf_paper", "ldlf", "paper", all, pairsOf("preset=paper trees=5 depth=7 outputs=64 steps=100")},
+		{"structrf", "structrf", "paper", []string{"Movie", "SJAFFE", "Yeast_alpha", "Music"}, pairsOf("preset=paper trees=50")},
+		{"sa-bfgs", "sa-bfgs", "auto", all, pairsOf("preset=auto steps=10")},
 	}
 	if d := cmp.Diff(want, got.Hyperparameters); d != "" {
 		t.Error(d)
 	}
-	table.Hyperparameters = nil
-	contains(t, written(t, table, "table", Options{}), []string{"The hyperparameters of the runs are not recorded."}, "other hyperparameters")
+	contains(t, written(t, table, "table", Options{}), []string{"outputs by dataset 64"})
 }
 
-// TestHyperparametersOfManyMethods: more methods than columns are lines. A method that is the same as another one is no line,
+// TestHyperparametersOfManyMethods: more methods than columns stand in several tables. A method that is the same as another one has no column,
 // members are listed by name, and candidates are counted.
 func TestHyperparametersOfManyMethods(t *testing.T) {
 	table := &result.Table{Name: "many", Measures: []string{"kl"}, Datasets: []result.Dataset{{Name: "Movie", Rows: 10, Features: 2, Labels: 3, Folds: 2}}}
 	h := result.Hyperparameters{
-		Algorithm: "ensemble", Names: []string{"members", "folds"}, Shared: pairsOf("folds=5"),
-		Paper: []result.ValuesOn{{Datasets: []int{0}, Values: pairsOf("members=rf:trees=2,ldlf folds=5")}},
+		Algorithm: "ensemble", Names: []string{"members", "folds"},
 	}
 	for i := range 6 {
 		table.Methods = append(table.Methods, result.Method{Name: fmt.Sprintf("m%d", i), Algorithm: "ensemble"})
-		h.Methods = append(h.Methods, result.MethodValues{Method: i, ValuesOn: result.ValuesOn{Datasets: []int{0}, Values: pairsOf(fmt.Sprintf("members=rf:trees=%d,ldlf:depth=2", i))}})
+		h.Methods = append(h.Methods, result.MethodValues{Method: i, Datasets: []int{0}, Values: pairsOf(fmt.Sprintf("members=rf:trees=%d,ldlf:depth=2 folds=5", i))})
 		table.Runs = append(table.Runs, result.Run{Method: i, State: result.Missing})
 	}
 	table.Methods[0].Settings = pairsOf("members=rf:trees=0,ldlf:depth=2")
 	table.Methods[2].Candidates = []string{"a", "b"}
 	table.Methods[5].Same = "m4"
-	h.Methods[1].Values = pairsOf("members=aa-knn")
+	h.Methods[1].Values = pairsOf("members=aa-knn folds=5")
 	table.Hyperparameters = []result.Hyperparameters{h}
 	var b bytes.Buffer
 	if err := Write(&b, table, "table", Options{NoTimes: true}); err != nil {
@@ -94,13 +87,14 @@ func TestHyperparametersOfManyMethods(t *testing.T) {
 	}
 	_, text, _ := strings.Cut(b.String(), "ensemble: hyperparameters\n")
 	text, _, _ = strings.Cut(text, "\nMissing")
-	want := `method   members
----------------------------------
-m0       rf, ldlf (set)
-m1       aa-knn (paper: rf, ldlf)
-m2       2 candidates
-m3       rf, ldlf
-m4 = m5  rf, ldlf
+	want := `hyperparameter  m0        m1      m2            m3
+--------------------------------------------------------
+members         rf, ldlf  aa-knn  2 candidates  rf, ldlf
+
+ensemble: hyperparameters, continued
+hyperparameter  m4 = m5
+------------------------
+members         rf, ldlf
 
 ensemble, other hyperparameters: folds=5.
 `

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,18 +31,16 @@ func (s *Summary) layout() *document {
 	d.addFigures("Cumulative scores", scoreFigures(s.Scores))
 	d.addFigures("Confusion", s.confusionFigures())
 	d.addChoices(s.Choices)
-	d.add(heading("Hyperparameters"))
-	d.add(s.Hyperparameters.tables(s)...)
+	d.addHyperparameters(s)
 	d.addTimes(s)
 	d.addProblems(&s.Runs)
-	d.makePrintable()
 	return d
 }
 
 // addOverview adds the number of runs, the notes, and the tables of datasets and methods.
 func (d *document) addOverview(s *Summary) {
 	c := &s.Runs
-	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), count(c.All, "run is", "runs are"))
+	text := fmt.Sprintf("%s of %s done", units.Count(c.Done), units.Plural(c.All, "run"))
 	for _, part := range []struct {
 		n    int
 		what string
@@ -80,7 +79,7 @@ func (d *document) addOverview(s *Summary) {
 		if r.Same != "" {
 			settings = append(settings, "(the same as "+r.Same+")")
 		}
-		methods.lines = append(methods.lines, line{cells: plain(r.Name, r.Algorithm, orNone(r.Preset), orNone(strings.Join(settings, " ")))})
+		methods.lines = append(methods.lines, line{cells: plain(r.Name, r.Algorithm, cmp.Or(r.Preset, none), cmp.Or(strings.Join(settings, " "), none))})
 	}
 	d.add(sets, methods)
 }
@@ -105,18 +104,11 @@ func (d *document) addMeasures(s *Summary) {
 		if measure.HigherIsBetter {
 			direction = "higher is better"
 		}
-		for from := 0; from < len(s.Datasets); from += columns {
-			to := min(from+columns, len(s.Datasets))
-			t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"method"}}
-			if from > 0 {
-				t.caption += ", continued"
-			}
-			for _, set := range s.Datasets[from:to] {
-				t.header = append(t.header, set.Name)
-			}
-			t.lines = s.measureLines(m, from, to)
-			d.add(t)
+		t := table{caption: fmt.Sprintf("%s (%s): %s", measure.Title, measure.Formula, direction), header: []string{"method"}, lines: s.measureLines(m)}
+		for _, set := range s.Datasets {
+			t.header = append(t.header, set.Name)
 		}
+		d.addWide(t)
 		var others []string
 		for set := range s.Datasets {
 			if s.at(set, m).NotMeasured {
@@ -144,11 +136,11 @@ func (d *document) addUnbeaten(s *Summary) {
 
 // measureLines are the lines of a measure: the rows, each with what papers print of it below, then
 // the mean predictor, then methods that only papers have.
-func (s *Summary) measureLines(m, from, to int) (lines []line) {
-	published := s.publishedLines(m, from, to)
+func (s *Summary) measureLines(m int) (lines []line) {
+	published := s.publishedLines(m)
 	for _, row := range s.listed() {
 		l := line{cells: plain(s.title(row))}
-		for d := from; d < to; d++ {
+		for d := range s.Datasets {
 			r := s.at(d, m)
 			own := &r.Lines[row]
 			l.cells = append(l.cells, cell{value: own.Folds > 0, text: own.text(r.format()), place: own.Place, worse: own.isWorse(s.Level)})
@@ -162,7 +154,7 @@ func (s *Summary) measureLines(m, from, to int) (lines []line) {
 		}
 	}
 	l := line{rule: true, cells: plain("mean baseline")}
-	for d := from; d < to; d++ {
+	for d := range s.Datasets {
 		r := s.at(d, m)
 		l.cells = append(l.cells, cell{value: r.MeanPredictor.Folds > 0, text: r.MeanPredictor.text(r.format())})
 	}
@@ -181,7 +173,6 @@ func (d *document) addTests(s *Summary, m int) {
 	d.add(heading("Tests against the best: "+measure.Title), paragraph("P-values are two-sided, over the folds that both methods have; values in brackets are Holm-adjusted over the "+
 		"methods of the table. Read the corrected t-test: folds share training samples, which the paired t-test and Wilcoxon's signed-rank test ignore. "+
 		"The table has these two because papers print them. The effect size is Cohen's d: the mean of the paired differences, divided by their sample standard deviation."))
-	few := make(map[int][]string) // by number of values: the datasets for which Wilcoxon's test can find nothing
 	for set := range s.Datasets {
 		r := s.at(set, m)
 		t := table{header: []string{"method", "corrected t", "paired t", "Wilcoxon", "effect size"}}
@@ -193,15 +184,7 @@ func (d *document) addTests(s *Summary, m int) {
 		}
 		if len(t.lines) > 0 {
 			d.add(t)
-			if r.LeastWilcoxon >= number(s.Level) {
-				n := r.observations()
-				few[n] = append(few[n], r.Dataset)
-			}
 		}
-	}
-	for _, n := range slices.Sorted(maps.Keys(few)) {
-		d.add(paragraph(fmt.Sprintf("%s: with %s, the p-value of Wilcoxon's test is at least %s, so the test cannot find a difference at the level %v.",
-			strings.Join(few[n], ", "), count(n, "value", "values"), pText(leastWilcoxon(n)), s.Level)))
 	}
 }
 
@@ -219,12 +202,11 @@ type publishedLine struct {
 	line           line
 }
 
-// publishedLines are the lines of published figures of a measure on some datasets, by method and
-// source in the order of the table.
-func (s *Summary) publishedLines(m, from, to int) (lines []publishedLine) {
+// publishedLines are the lines of published figures of a measure, by method and source in the order of the table.
+func (s *Summary) publishedLines(m int) (lines []publishedLine) {
 	for i := range s.Published {
 		p := &s.Published[i]
-		column := slices.IndexFunc(s.Datasets[from:to], func(d result.Dataset) bool { return d.Name == p.Dataset })
+		column := slices.IndexFunc(s.Datasets, func(d result.Dataset) bool { return d.Name == p.Dataset })
 		if p.Measure != s.Measures[m] || column < 0 {
 			continue
 		}
@@ -235,17 +217,119 @@ func (s *Summary) publishedLines(m, from, to int) (lines []publishedLine) {
 			if p.Source != "" {
 				name = p.Method + " (published: " + p.Source + ")"
 			}
-			lines = append(lines, publishedLine{p.Method, p.Source, line{cells: plain(name)}})
-			for range to - from {
+			lines = append(lines, publishedLine{p.Method, p.Source, line{sparse: true, cells: plain(name)}})
+			for range s.Datasets {
 				lines[at].line.cells = append(lines[at].line.cells, cell{text: none})
 			}
 		}
 		f := Figure{Mean: number(p.Value), Deviation: number(p.Deviation), Folds: 1}
-		text := f.text(s.at(from+column, m).format())
+		own := s.at(column, m).format()
+		text := f.text(own)
 		if p.Deviation == 0 { // the source prints none
-			text = s.at(from+column, m).format().text(f.Mean)
+			text = own.text(f.Mean)
 		}
 		lines[at].line.cells[1+column].text = text
 	}
 	return lines
+}
+
+// mostNamed bounds the runs that a report names one by one; it counts the others.
+const mostNamed = 100
+
+// runsOf counts the runs. Without history, failures have no attempts and commands: these differ between two runs of one
+// experiment.
+func runsOf(t *result.Table, history bool) Runs {
+	n := Runs{All: len(t.Runs)}
+	for i := range t.Runs {
+		c := &t.Runs[i]
+		switch c.State {
+		case result.Done:
+			n.Done++
+			continue
+		case result.Failed:
+			n.Failed++
+			if len(n.Failures) < mostNamed {
+				f := Failure{Run: t.NameOf(c).String(), Error: c.Error}
+				if history {
+					f.Attempts, f.Command, f.NoCommand = c.Attempts, c.Command, c.NoCommand
+				}
+				n.Failures = append(n.Failures, f)
+			}
+			continue
+		case result.Missing:
+			n.Missing++
+		case result.Running:
+			n.Running++
+		}
+		budget := ""
+		if b := t.Methods[c.Method].Budget; b != "" && c.State == result.Missing {
+			budget = "; the budget is " + b
+		}
+		if len(n.Gaps) < mostNamed {
+			n.Gaps = append(n.Gaps, t.NameOf(c).String()+" ("+c.State+budget+")")
+		}
+	}
+	return n
+}
+
+// timesOf adds up times by method and dataset.
+func timesOf(t *result.Table) []Time {
+	times := make([]Time, 0, len(t.Methods)*len(t.Datasets))
+	for r := range t.Methods {
+		for d := range t.Datasets {
+			times = append(times, Time{Method: t.Methods[r].Name, Dataset: t.Datasets[d].Name})
+		}
+	}
+	for i := range t.Runs {
+		if c := &t.Runs[i]; c.State == result.Done {
+			own := &times[c.Method*len(t.Datasets)+c.Dataset]
+			own.Runs++
+			own.Total += number(c.Seconds)
+		}
+	}
+	return times
+}
+
+// addTimes adds the seconds of computing by row.
+func (d *document) addTimes(s *Summary) {
+	if s.Times == nil {
+		return
+	}
+	d.add(heading("Times"))
+	t := table{caption: "Computing time in seconds: the sum over all runs, and the mean of a run by dataset", header: []string{"method", "all runs"}}
+	for _, set := range s.Datasets {
+		t.header = append(t.header, set.Name)
+	}
+	for _, row := range s.listed() {
+		l, total := line{cells: plain(s.title(row), "")}, number(0)
+		for _, own := range s.Times[row*len(s.Datasets) : (row+1)*len(s.Datasets)] {
+			total += own.Total
+			l.cells = append(l.cells, cell{text: fixed(own.Total/number(own.Runs), 2)})
+		}
+		l.cells[1].text = fixed(total, 1)
+		t.lines = append(t.lines, l)
+	}
+	d.addWide(t)
+}
+
+// addProblems names the runs without measures.
+func (d *document) addProblems(c *Runs) {
+	if c.Failed > 0 {
+		var names list
+		for _, f := range c.Failures {
+			names = append(names, f.Run+": "+f.Error)
+		}
+		d.add(heading("Failed runs"), further(names, c.Failed))
+	}
+	if n := c.Missing + c.Running; n > 0 {
+		d.add(heading("Missing and running runs"), further(c.Gaps, n))
+	}
+}
+
+// further says how many of n are not in a list.
+func further(names list, n int) list {
+	if n > len(names) {
+		return append(names, fmt.Sprintf("and %d more", n-len(names)))
+	}
+	return names
 }

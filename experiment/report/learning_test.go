@@ -74,18 +74,15 @@ func predicted(labels, method, fold int) (list []result.Predicted) {
 	return list
 }
 
-// TestMeanLine: means are of the steps that all lines reach; a line that lacks a step has the value half
-// way.
-func TestMeanLine(t *testing.T) {
-	steps, losses := meanLine([]lossLine{{[]uint64{1, 2, 4}, []float64{8, 4, 2}}, {[]uint64{2, 3, 6}, []float64{2, 1, 7}}})
-	if diff := cmp.Diff([]uint64{2, 3, 4}, steps); diff != "" {
-		t.Error(diff)
+// TestAddLosses: losses that are not finite, and those of a refit, do not count.
+func TestAddLosses(t *testing.T) {
+	sums, counts := make(map[uint64]float64), make(map[uint64]int)
+	c := &result.Curve{Steps: []uint64{1, 2, 3, 4}, Training: []float64{8, math.NaN(), 2, 9}, BeforeRefit: 3}
+	if !addLosses(c, trainingLoss, sums, counts) || !addLosses(c, trainingLoss, sums, counts) || addLosses(c, validationLoss, sums, counts) || addLosses(nil, trainingLoss, sums, counts) {
+		t.Error("other curves have losses")
 	}
-	if diff := cmp.Diff([]number{3, 2, 2.5}, losses); diff != "" { // at 3: (3 + 1) / 2, at 4: (2 + 3) / 2
+	if diff := cmp.Diff(map[uint64]float64{1: 16, 3: 4}, sums) + cmp.Diff(map[uint64]int{1: 2, 3: 2}, counts); diff != "" {
 		t.Error(diff)
-	}
-	if steps, _ := meanLine([]lossLine{{[]uint64{1, 2}, []float64{8, 4}}, {[]uint64{3}, []float64{2}}}); len(steps) > 0 {
-		t.Errorf("lines without a common step have %v", steps)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // none is the text for a missing number.
@@ -16,17 +14,6 @@ var unitOf = map[string]string{"kl": "nats", "jensen_shannon": "nats", "log_loss
 
 // none reports whether a number is not finite.
 func (n number) none() bool { return math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) }
-
-// compare orders numbers. A number that is not finite is equal to all numbers.
-func compare(a, b number) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
 
 // floatsOf are numbers as the packages beside this one have them.
 func floatsOf(list []number) (values []float64) {
@@ -119,14 +106,6 @@ func fixed(n number, decimals int) string {
 	return text
 }
 
-// count is a number of things.
-func count(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return units.Count(n) + " " + more
-}
-
 // number is a float that is null in JSON if it is not finite.
 type number float64
 
@@ -136,11 +115,4 @@ func (n number) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return strconv.AppendFloat(nil, float64(n)+0, 'g', -1, 64), nil // no -0
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return none
-	}
-	return text
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,83 +10,52 @@ import (
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/experiment/statistics"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // compared reports whether pairs of methods are compared.
 func (f *Friedman) compared() bool { return !f.CriticalDifference.none() }
 
-// ranker compares the methods that have a measure on any dataset, each method once.
-type ranker struct {
-	*Summary
-	measure int
-	methods []int
-}
-
-func (s *Summary) ranker(measure int) *ranker {
-	r := &ranker{Summary: s, measure: measure}
-	for _, i := range s.listed() {
+// ranking ranks the methods that have a measure on any dataset, over the datasets on which all of them have every fold.
+// Each method and each dataset counts once.
+func (s *Summary) ranking(g *grid, measure int) Ranking {
+	methods := slices.DeleteFunc(s.listed(), func(method int) bool {
 		for d := range s.Datasets {
-			if s.at(d, measure).Lines[i].Folds > 0 {
-				r.methods = append(r.methods, i)
-				break
+			if s.at(d, measure).Lines[method].Folds > 0 {
+				return false
 			}
 		}
-	}
-	return r
-}
-
-// ranking ranks the methods over the datasets on which all methods have every fold.
-func (r *ranker) ranking(g *grid) Ranking {
-	all := Ranking{Measure: r.Measures[r.measure]}
+		return true
+	})
+	all := Ranking{Measure: s.Measures[measure]}
 	var values [][]float64
-	for d := range r.Datasets {
-		if r.Datasets[d].Same != "" {
+	for d := range s.Datasets {
+		if s.Datasets[d].Same != "" {
 			continue
 		}
-		name, own := r.Datasets[d].Name, r.means(d)
-		_, again := r.sameValues(d)
+		name, r, own := s.Datasets[d].Name, s.at(d, measure), []float64(nil)
+		for _, method := range methods {
+			if l := &r.Lines[method]; l.Complete() {
+				own = append(own, float64(l.Mean))
+			}
+		}
 		switch {
-		case again:
-		case own != nil:
+		case len(methods) > 0 && len(own) == len(methods):
 			all.Datasets, values = append(all.Datasets, name), append(values, own)
-		case r.at(d, r.measure).NotMeasured:
+		case r.NotMeasured:
 			all.NotMeasured = append(all.NotMeasured, name)
-		case g.anyDone(d) && g.allDone(d, r.methods):
+		case g.anyDone(d) && g.allDone(d, methods):
 			all.NoValue = append(all.NoValue, name)
 		default:
 			all.LeftOut = append(all.LeftOut, name)
 		}
 	}
 	for i, rank := range statistics.AverageRanks(values, higherIsBetter(all.Measure)) {
-		all.Methods = append(all.Methods, Ranked{r.Methods[r.methods[i]].Name, number(rank)})
+		all.Methods = append(all.Methods, Ranked{s.Methods[methods[i]].Name, number(rank)})
 	}
-	slices.SortStableFunc(all.Methods, func(a, b Ranked) int { return compare(a.Rank, b.Rank) })
-	all.Friedman = friedman(values, all.Methods, r.Level)
+	slices.SortStableFunc(all.Methods, func(a, b Ranked) int { return cmp.Compare(a.Rank, b.Rank) })
+	all.Friedman = friedman(values, all.Methods, s.Level)
 	return all
-}
-
-// means returns the figures of the methods on a dataset; nil: a method lacks folds, or there are no methods.
-func (r *ranker) means(d int) (values []float64) {
-	for _, i := range r.methods {
-		l := &r.at(d, r.measure).Lines[i]
-		if !l.Complete() {
-			return nil
-		}
-		values = append(values, float64(l.Mean))
-	}
-	return values
-}
-
-// sameValues returns the first dataset with the samples, labels and folds of dataset d by which all methods have the same
-// figures; false: there is none before d.
-func (r *ranker) sameValues(d int) (before int, ok bool) {
-	own := r.means(d)
-	for before = range d {
-		if own != nil && r.Datasets[before].Same == "" && sameData(r.Datasets, before, d) && slices.EqualFunc(own, r.means(before), statistics.Equal) {
-			return before, true
-		}
-	}
-	return 0, false
 }
 
 // friedman tests the ranks; nil: too few datasets or methods.
@@ -138,7 +108,7 @@ func (d *document) addRankings(s *Summary) {
 		if !r.Friedman.compared() {
 			caption = fmt.Sprintf("Average ranks by %s. Friedman's test finds no difference at the level %v.", measure.Title, s.Level)
 		}
-		d.addFigure(&Picture{Name: "ranks-" + r.Measure, Caption: caption, draw: r.figure})
+		d.addFigure(&Picture{Name: "ranks-" + r.Measure, Caption: caption, Draw: r.figure})
 	}
 }
 
@@ -175,7 +145,7 @@ const fewDatasets = 10
 // text says what the tests of ranks say.
 func (r *Ranking) text(level float64) string {
 	measure, _ := measures.Find(r.Measure)
-	text := fmt.Sprintf("%s: over %s", measure.Title, count(len(r.Datasets), "dataset", "datasets"))
+	text := fmt.Sprintf("%s: over %s", measure.Title, units.Plural(len(r.Datasets), "dataset"))
 	var others []string
 	for _, left := range []struct {
 		why   string
@@ -206,7 +176,7 @@ func (r *Ranking) text(level float64) string {
 	text += fmt.Sprintf(", Friedman's χ² is %s (%s, %s).", fixed(f.ChiSquared, 2), pIs(f.P), how)
 	if f.Least >= number(level) {
 		text += fmt.Sprintf(" For %s on %s, p is at least %s, so the test cannot find a difference at the level %v.",
-			count(len(r.Methods), "method", "methods"), count(len(r.Datasets), "dataset", "datasets"), pText(f.Least), level)
+			units.Plural(len(r.Methods), "method"), units.Plural(len(r.Datasets), "dataset"), pText(f.Least), level)
 	}
 	if !f.compared() {
 		return text + fmt.Sprintf(" The test finds no difference at the level %v, so pairs of methods are not compared.", level)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/printable"
 )
 
 // writers are the formats.
@@ -35,6 +36,9 @@ func Write(w io.Writer, t *result.Table, format string, o Options) error {
 	s, err := Summarize(t, o)
 	if err != nil {
 		return err
+	}
+	if format != "csv" && format != "json" {
+		w = printable.NewWriter(w) // names and errors are what users and other machines wrote
 	}
 	return writers[format](w, s)
 }
@@ -89,10 +93,10 @@ func Summarize(t *result.Table, o Options) (*Summary, error) {
 	}
 	s.Unbeaten = g.unbeaten()
 	for m := range t.Measures {
-		s.Rankings = append(s.Rankings, s.ranker(m).ranking(g))
+		s.Rankings = append(s.Rankings, s.ranking(g, m))
 	}
-	s.Notes = append(slices.Clone(o.Notes), s.notes(g)...)
-	s.Hyperparameters = usedOf(t)
+	s.Notes = slices.Concat(o.Notes, t.SameNotes())
+	s.Hyperparameters, s.hyperparameters = usedOf(t), t.Hyperparameters
 	s.Choices, s.Curves, s.Shown = choicesOf(g), g.learned(), s.shown(g)
 	if !o.NoTimes {
 		s.Times = timesOf(t)

@@ -1,13 +1,14 @@
 package report
 
 import (
-	"encoding/json"
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // Summary is all that a report says. In JSON, it is the report, together with the other types of this file.
@@ -29,14 +30,65 @@ type Summary struct {
 	Rankings []Ranking  `json:"rankings"`
 	Drawn
 	Choices []Choice `json:"choices,omitempty"` // of methods that choose their settings
-	// Hyperparameters has a list of Used in JSON; empty: not recorded.
-	Hyperparameters hyperparameters    `json:"hyperparameters,omitempty"`
+	// Hyperparameters are by algorithm, and then by method; empty: not recorded.
+	Hyperparameters []Used             `json:"hyperparameters,omitempty"`
 	Times           []Time             `json:"times,omitempty"` // by method, then by dataset
 	Published       []result.Published `json:"published,omitempty"`
 	Runs            Runs               `json:"runs"`
 
-	options Options
+	options         Options
+	hyperparameters []result.Hyperparameters // by algorithm, as Hyperparameters
 }
+
+// Options say what is in a report.
+type Options struct {
+	NoTimes bool
+	// Sample divides squared deviations over folds by their number minus one. Otherwise deviations are of the population.
+	Sample bool
+	// Level is the level of tests and of the critical difference, at least LeastLevel; 0: 0.05.
+	Level float64
+	// AllTests shows the tests of every measure. Otherwise text, Markdown, LaTeX and HTML have only the tests of the first
+	// measure. CSV and JSON always have all tests.
+	AllTests bool
+	// Notes are sentences that the report begins with, before its own.
+	Notes []string
+	// Pictures is the folder of the PNG and SVG pictures of Figures, as the report's readers
+	// find it; then md and latex show these. Empty: they show none.
+	Pictures string
+}
+
+func (o Options) checkLevel() error {
+	if o.Level != 0 && !(o.Level >= LeastLevel && o.Level < 1) {
+		return fmt.Errorf("level: want a number from %[2]v to below 1, got %[1]v: %[3]w", o.Level, LeastLevel, ErrOptions)
+	}
+	return nil
+}
+
+// check returns the options with their defaults.
+func (o Options) check(t *result.Table) (Options, error) {
+	if err := o.checkLevel(); err != nil {
+		return o, err
+	}
+	if o.Level == 0 {
+		o.Level = 0.05
+	}
+	for _, name := range t.Measures {
+		if _, ok := measures.Find(name); !ok {
+			return o, fmt.Errorf("unknown measure %q: the measures are %s: %w", name, strings.Join(measures.Names(), ", "), ErrOptions)
+		}
+	}
+	if slices.Contains([]int{len(t.Datasets), len(t.Methods), len(t.Measures)}, 0) {
+		return o, fmt.Errorf("the results have %d datasets, %d methods and %d measures, want at least one of each: %w", len(t.Datasets), len(t.Methods), len(t.Measures), ErrOptions)
+	}
+	return o, t.Validate()
+}
+
+// ErrOptions is what errors about options wrap.
+var ErrOptions = errors.New("the report is not possible")
+
+// LeastLevel bounds the level of tests: the critical difference of a smaller one is beyond the
+// accuracy of its computation.
+const LeastLevel = 1e-9
 
 // Drawn is what only figures show.
 type Drawn struct {
@@ -55,8 +107,6 @@ type Result struct {
 	NotMeasured   bool   `json:"not_measured,omitempty"`
 	MeanPredictor Figure `json:"mean_baseline"`
 	Lines         []Line `json:"lines"` // by method
-	// LeastWilcoxon is the least p that Wilcoxon's test of so many values can give; null if there is no value.
-	LeastWilcoxon number `json:"least_wilcoxon_p"`
 }
 
 // Figure is a mean over folds, repeats included, with the deviation over these. Folds that test the same
@@ -173,8 +223,8 @@ type Candidate struct {
 	Runs  int    `json:"chosen_by_runs"`
 }
 
-// Learned is the learning curve of a method on a dataset: one loss as a mean over folds, from the first
-// step that all folds have to the last one.
+// Learned is the learning curve of a method on a dataset: one loss as a mean over folds, at the
+// steps that all folds have.
 type Learned struct {
 	Dataset string   `json:"dataset"`
 	Method  string   `json:"method"`
@@ -228,45 +278,6 @@ type Used struct {
 	Preset    string            `json:"preset"`
 	Datasets  []string          `json:"datasets"`
 	Values    map[string]string `json:"values"`
-	// Paper has the values of the preset paper that differ from Values.
-	Paper map[string]string `json:"paper,omitempty"`
-}
-
-// hyperparameters are the hyperparameters of all methods, by algorithm. Their JSON is a list of Used.
-type hyperparameters []usedBy
-
-// usedBy has the hyperparameters of the methods of an algorithm.
-type usedBy struct {
-	algorithm string
-	names     []string // in the order of the algorithm's settings
-	methods   []int    // the methods, in the order of the table
-	// at has the hyperparameters of each of the methods by dataset; nil: the method does not support the dataset.
-	at [][]*Used
-}
-
-// MarshalJSON implements json.Marshaler. Datasets with the same hyperparameters of a method are listed together.
-func (h hyperparameters) MarshalJSON() ([]byte, error) {
-	list := []Used{}
-	for _, of := range h {
-		for _, sets := range of.at {
-			first := len(list)
-			for _, u := range sets {
-				if u == nil {
-					continue
-				}
-				same := slices.IndexFunc(list[first:], func(o Used) bool { return maps.Equal(o.Values, u.Values) && maps.Equal(o.Paper, u.Paper) })
-				if same >= 0 {
-					o := &list[first+same]
-					o.Datasets = append(o.Datasets, u.Datasets...)
-					continue
-				}
-				own := *u
-				own.Datasets = slices.Clone(u.Datasets)
-				list = append(list, own)
-			}
-		}
-	}
-	return json.Marshal(list)
 }
 
 // Runs counts the runs by their state, and names those without measures.
@@ -325,7 +336,7 @@ func (s *Summary) title(method int) string {
 	if text := strings.Join(names, " = "); len(names) == 1 || len(text) <= mostNames {
 		return text
 	}
-	return names[0] + " = " + count(len(names)-1, "other", "others")
+	return names[0] + " = " + units.Plural(len(names)-1, "other")
 }
 
 // mostNames bounds the length of the names of one method, in letters.

@@ -185,49 +185,36 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 		Title: r.Dataset + ": " + f.title(among),
 		X:     f.axis(), Y: figure.Axis{Name: measure.Title, Unit: unitOf[of.Measures[m]]},
 	}
-	var mean figure.Series
-	var drawn []int
+	var papers []figure.Series
+	var x []float64
 	for i := range f {
 		line := f[i].line(r)
 		if len(line.X) < leastSweep {
 			continue
 		}
 		line.Name = f.lineName(&f[i])
-		lines.Series, drawn = append(lines.Series, line), append(drawn, i)
-		mean.X = append(mean.X, line.X...)
+		papers = append(papers, f[i].papers(of, r, lines.X, len(lines.Series), line.Name)...)
+		lines.Series, x = append(lines.Series, line), append(x, line.X...)
 	}
 	if len(lines.Series) == 0 {
 		return Picture{}, false
 	}
-	if r.MeanPredictor.Folds > 0 {
-		lines.Series = append(lines.Series, level("mean baseline", mean.X, float64(r.MeanPredictor.Mean)))
+	if mean := float64(r.MeanPredictor.Mean); r.MeanPredictor.Folds > 0 {
+		lines.Series = append(lines.Series, figure.Series{Name: "mean baseline", X: []float64{slices.Min(x), slices.Max(x)}, Y: []float64{mean, mean}})
 	}
 	bars := ""
 	if slices.ContainsFunc(lines.Series, func(s figure.Series) bool { return s.Deviation != nil }) {
 		bars = "; bars are standard deviations over folds"
 	}
 	published := ""
-	if papers := f.papers(of, r, lines.X, drawn); len(papers) > 0 {
-		lines.Series, published = append(lines.Series, papers...), " Diamonds are values printed in papers."
+	if len(papers) > 0 {
+		lines.Series, published = append(lines.Series, papers[:min(len(papers), mostPapers)]...), " Diamonds are values printed in papers."
 	}
 	return Picture{
 		Name:    r.Dataset + "-" + f.title(among) + "-" + of.Measures[m],
 		Caption: fmt.Sprintf("%s on %s by %s%s.%s%s", measure.Title, r.Dataset, f[0].setting, bars, published, f.same()),
-		draw:    lines.Figure,
+		Draw:    lines.Figure,
 	}, true
-}
-
-// papers are the published figures for the sweeps with the given numbers, mostPapers series at most. The line of a series is
-// the place of its sweep among the numbers.
-func (f family) papers(of *Summary, r *Result, axis figure.Axis, sweeps []int) (all []figure.Series) {
-	for line, i := range sweeps {
-		name := ""
-		if len(sweeps) > 1 {
-			name = f.lineName(&f[i])
-		}
-		all = append(all, f[i].papers(of, r, axis, line, name)...)
-	}
-	return all[:min(len(all), mostPapers)]
 }
 
 // differing lists the settings, by name, that are not the same in all sweeps.
@@ -273,15 +260,6 @@ func (s *Summary) sweepFigures() (all []Picture) {
 	return all
 }
 
-// level is a line of one height, as wide as the values of x.
-func level(name string, x []float64, height float64) figure.Series {
-	from, to := x[0], x[0]
-	for _, v := range x {
-		from, to = min(from, v), max(to, v)
-	}
-	return figure.Series{Name: name, X: []float64{from, to}, Y: []float64{height, height}}
-}
-
 // line is what the methods of a sweep that have all folds measure.
 func (s *sweep) line(r *Result) (line figure.Series) {
 	for _, p := range s.points {
@@ -300,31 +278,28 @@ func (s *sweep) line(r *Result) (line figure.Series) {
 // mostPapers bounds the series of published figures in one figure of a sweep.
 const mostPapers = 12
 
-// papers are the published figures of the methods that a sweep goes through, and of others that are named as
-// these are but for the number: a series of marks for each source, with the colour of the sweep's line.
+// papers are the published figures of the methods of a sweep: a series of marks for each source, with the colour of the sweep's
+// line.
 func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name string) (list []figure.Series) {
 	for i := range of.Published {
 		p := &of.Published[i]
 		if p.Dataset != r.Dataset || p.Measure != r.Measure {
 			continue
 		}
-		x, ok := s.numberOfMethod(of, p.Method)
-		if !ok || !axis.Has(x) {
+		method := slices.IndexFunc(s.points, func(own point) bool { return of.Methods[own.method].Name == p.Method })
+		if method < 0 || !axis.Has(s.points[method].value) {
 			continue
 		}
-		title := "published"
-		if p.Source != "" {
-			title += ": " + p.Source
-		}
-		if name != "" {
-			title += ", " + name
+		title := "published: " + p.Source + ", " + name
+		if p.Source == "" {
+			title = "published: " + name
 		}
 		at := slices.IndexFunc(list, func(own figure.Series) bool { return own.Name == title })
 		if at < 0 {
 			at, list = len(list), append(list, figure.Series{Name: title, Marks: true, Line: line})
 		}
 		own := &list[at]
-		own.X, own.Y, own.Deviation = append(own.X, x), append(own.Y, p.Value), append(own.Deviation, p.Deviation)
+		own.X, own.Y, own.Deviation = append(own.X, s.points[method].value), append(own.Y, p.Value), append(own.Deviation, p.Deviation)
 	}
 	for i := range list {
 		if !slices.ContainsFunc(list[i].Deviation, func(v float64) bool { return v > 0 }) {
@@ -332,38 +307,4 @@ func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name 
 		}
 	}
 	return list
-}
-
-// numberOfMethod returns the value of the sweep's setting for a method with a name, which is a method of the sweep, or only in
-// papers. It returns false if the method has no such value.
-func (s *sweep) numberOfMethod(of *Summary, name string) (x float64, ok bool) {
-	for _, p := range s.points {
-		if of.Methods[p.method].Name == name {
-			return p.value, true
-		}
-	}
-	before, after, ok := s.names(of)
-	if !ok || of.hasMethod(name) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) || len(name) <= len(before)+len(after) {
-		return 0, false
-	}
-	return numberOf(name[len(before) : len(name)-len(after)])
-}
-
-// names returns what stands before and behind the number in the names of the sweep's methods; ok: it is the
-// same in all of them.
-func (s *sweep) names(of *Summary) (before, after string, ok bool) {
-	for i, p := range s.points {
-		name, value := of.Methods[p.method].Name, of.Methods[p.method].Settings[s.setting]
-		if i == 0 {
-			at := strings.LastIndex(name, value)
-			if at < 0 {
-				return "", "", false
-			}
-			before, after = name[:at], name[at+len(value):]
-		}
-		if name != before+value+after {
-			return "", "", false
-		}
-	}
-	return before, after, true
 }

@@ -114,7 +114,7 @@ func TestManyFigures(t *testing.T) {
 	if len(names) != len(figures) || !names["02-Movie-rf-by-trees-kl"] || !names["03-set-0-rf-by-trees-kl"] {
 		t.Errorf("%v", names)
 	}
-	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures || !strings.Contains(page, "2 more figures are not shown") {
+	if page := written(t, table, "html", Options{NoTimes: true}); strings.Count(page, "<svg") != mostFigures || !strings.Contains(page, "Not shown: 2 more figures.") {
 		t.Errorf("the page has %d figures", strings.Count(page, "<svg"))
 	}
 }
@@ -187,8 +187,7 @@ func papered() *result.Table {
 	return table
 }
 
-// TestPapers: figures that papers print stand in the figures of sweeps as marks, by the name of the method or, of
-// methods that only papers have, by the number in a name of the same form.
+// TestPapers: figures that papers print of the methods of sweeps stand in the figures as marks.
 func TestPapers(t *testing.T) {
 	table := papered()
 	s, err := Summarize(table, Options{})
@@ -197,11 +196,11 @@ func TestPapers(t *testing.T) {
 	}
 	var got []string
 	for i, sweep := range sweepsOf(s.Methods) {
-		for _, p := range sweep.papers(s, s.at(0, 0), figure.Axis{}, i, "") {
+		for _, p := range sweep.papers(s, s.at(0, 0), figure.Axis{}, i, "x") {
 			got = append(got, fmt.Sprint(p.Name, p.X, p.Y, p.Deviation, p.Line))
 		}
 	}
-	if diff := cmp.Diff([]string{"published: Fig. 4[10 50] [0.01 0.02] [] 0", "published: Fig. 4[10] [0.03] [] 1", "published[100] [0.06] [0.5] 1"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"published: Fig. 4, x[10] [0.01] [] 0", "published: Fig. 4, x[10] [0.03] [] 1", "published: x[100] [0.06] [0.5] 1"}, got); diff != "" {
 		t.Error(diff)
 	}
 	figures, err := Figures(table, Options{})

@@ -3,7 +3,13 @@
 // measures have tables that differ in Run.Seconds alone, and in Run.Attempts and the commands of failed runs.
 package result
 
-import "github.com/coppice-ldl/coppice/engine/outcome/measures"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/coppice-ldl/coppice/engine/outcome/measures"
+	"github.com/coppice-ldl/coppice/internal/units"
+)
 
 // The states of a run.
 const (
@@ -57,9 +63,6 @@ type Dataset struct {
 	Divisions []int `json:"divisions,omitempty"`
 	// Same is the name of an earlier dataset with the same runs: it is this one under another name.
 	Same string `json:"same_as,omitempty"`
-	// SameData is the name of the first earlier dataset with the same rows, degrees of labels and folds,
-	// if the labels are of another type, such as on a scale.
-	SameData string `json:"same_data_as,omitempty"`
 	// Axis says what the labels are, if runs have predictions.
 	Axis *Labels `json:"label_axis,omitempty"`
 	// Classes are the names of the labels if these are classes, at most MaxConfusion, and have names.
@@ -157,24 +160,17 @@ type Hyperparameters struct {
 	Algorithm string `json:"algorithm"`
 	// Names lists the hyperparameters in the order of the algorithm's settings.
 	Names []string `json:"names"`
-	// Shared has the hyperparameters with the same value for all methods on all datasets.
-	Shared map[string]string `json:"shared,omitempty"`
-	// Methods has the other hyperparameters of each method, each dataset once.
-	Methods []MethodValues `json:"methods"`
-	// Paper has all hyperparameters of the preset paper on the datasets that support it.
-	Paper []ValuesOn `json:"paper,omitempty"`
+	// Methods has the hyperparameters of each method, each dataset once. In files of earlier builds, Shared has the values that
+	// all methods have on all datasets, and Methods has the others.
+	Methods []MethodValues    `json:"methods"`
+	Shared  map[string]string `json:"shared,omitempty"`
 }
 
-// MethodValues are values of a method.
+// MethodValues are the values that a method has on some datasets.
 type MethodValues struct {
-	Method int `json:"method"` // index into Table.Methods
-	ValuesOn
-}
-
-// ValuesOn are values of hyperparameters on some datasets.
-type ValuesOn struct {
+	Method   int               `json:"method"`   // index into Table.Methods
 	Datasets []int             `json:"datasets"` // indexes into Table.Datasets
-	Values   map[string]string `json:"values,omitempty"`
+	Values   map[string]string `json:"values"`
 }
 
 // Published is a figure that a paper prints, to stand beside the table's own. Method may be a
@@ -186,4 +182,78 @@ type Published struct {
 	Value     float64 `json:"value"`
 	Deviation float64 `json:"std,omitempty"` // 0: the source prints none
 	Source    string  `json:"source"`
+}
+
+// Name is what a spec calls a run, whatever its number in a table.
+type Name struct {
+	Dataset, Method string
+	Repeat, Fold    int
+}
+
+// Compare orders names: by dataset, method, repeat and fold.
+func (n Name) Compare(other Name) int {
+	return cmp.Or(cmp.Compare(n.Dataset, other.Dataset), cmp.Compare(n.Method, other.Method), cmp.Compare(n.Repeat, other.Repeat), cmp.Compare(n.Fold, other.Fold))
+}
+
+// NameOf returns the name of a run of a valid table.
+func (t *Table) NameOf(c *Run) Name {
+	return Name{t.Datasets[c.Dataset].Name, t.Methods[c.Method].Name, c.Repeat, c.Fold}
+}
+
+// String names the run in errors and reports.
+func (n Name) String() string {
+	text := fmt.Sprintf("%s, %s, fold %d", n.Dataset, n.Method, n.Fold)
+	if n.Repeat > 0 {
+		text += fmt.Sprintf(" of repeat %d", n.Repeat)
+	}
+	return text
+}
+
+// maxSame bounds the methods that a note says to be the same as another one.
+const maxSame = 5
+
+// SameNotes names the methods and datasets that are others under a second name, and the datasets with equal folds.
+func (t *Table) SameNotes() (list []string) {
+	same := make(map[string][]string) // the other names of a method
+	for i := range t.Methods {
+		if r := &t.Methods[i]; r.Same != "" {
+			same[r.Same] = append(same[r.Same], r.Name)
+		}
+	}
+	for i := range t.Methods {
+		others := same[t.Methods[i].Name]
+		if len(others) == 0 {
+			continue
+		}
+		text := fmt.Sprintf("Methods %q", t.Methods[i].Name)
+		for _, other := range others[:min(len(others), maxSame)] {
+			text += fmt.Sprintf(" = %q", other)
+		}
+		if n := len(others) - maxSame; n > 0 {
+			text += " = " + units.Plural(n, "other")
+		}
+		list = append(list, text+": they have the same hyperparameters on every dataset. Tables, tests and ranks list and count the method once.")
+	}
+	for i := range t.Datasets {
+		d := &t.Datasets[i]
+		if d.Same != "" {
+			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, labels and folds. Ranks count the two datasets once.", d.Same, d.Name))
+		} else if b := t.sameSamples(i); b != nil {
+			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another kind. Ranks count both datasets.", b.Name, d.Name))
+		}
+		if len(d.Divisions) > 0 {
+			list = append(list, fmt.Sprintf("Dataset %s: repeats have the same folds. Results of equal folds are averaged first, so the repeats add no evidence to the tests.", d.Name))
+		}
+	}
+	return list
+}
+
+// sameSamples returns the first dataset before dataset i with the same digest, or nil.
+func (t *Table) sameSamples(i int) *Dataset {
+	for b := range t.Datasets[:i] {
+		if t.Datasets[i].Digest != "" && t.Datasets[b].Digest == t.Datasets[i].Digest {
+			return &t.Datasets[b]
+		}
+	}
+	return nil
 }

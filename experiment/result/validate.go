@@ -2,13 +2,15 @@ package result
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 )
 
-// ErrTable is what errors of Validate and Decode wrap.
+// ErrTable is what errors of Validate wrap.
 var ErrTable = errors.New("the table of the experiment is not valid")
 
 // Validate returns an error, which names the field at fault, if a name is missing or stands
@@ -62,9 +64,6 @@ func (t *Table) checkDatasets() error {
 		if d.Same != "" && !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.Same && of.Same == "" }) {
 			return fmt.Errorf("dataset %q is marked as the same as %q, but no earlier dataset has that name", d.Name, d.Same)
 		}
-		if d.SameData != "" && (d.Same != "" || !slices.ContainsFunc(t.Datasets[:i], func(of Dataset) bool { return of.Name == d.SameData && of.Same == "" && of.SameData == "" })) {
-			return fmt.Errorf("dataset %q is marked as having the data of %q, but no earlier dataset has that name", d.Name, d.SameData)
-		}
 	}
 	for i := range t.Methods {
 		r := &t.Methods[i]
@@ -87,7 +86,7 @@ func (t *Table) checkRuns() error {
 		}
 		p := place{c.Dataset, c.Method, c.Repeat, c.Fold}
 		if first, twice := seen[p]; twice {
-			return fmt.Errorf("run %d is listed twice, first as run %d: %s", i, first, t.RunName(c))
+			return fmt.Errorf("run %d is listed twice, first as run %d: %s", i, first, t.NameOf(c).String())
 		}
 		seen[p] = i
 	}
@@ -203,44 +202,69 @@ func (t *Table) checkHyperparameters() error {
 			if m.Method < 0 || m.Method >= len(t.Methods) {
 				return fmt.Errorf("hyperparameters of %s: there is no method %d, counted from 0: the table has %d methods", h.Algorithm, m.Method, len(t.Methods))
 			}
-			if err := h.check(&m.ValuesOn, len(t.Datasets), len(h.Names)-len(h.Shared)); err != nil {
-				return err
-			}
 			for _, d := range m.Datasets {
+				if d < 0 || d >= len(t.Datasets) {
+					return fmt.Errorf("hyperparameters of %s: there is no dataset %d, counted from 0: the table has %d datasets", h.Algorithm, d, len(t.Datasets))
+				}
 				if seen[at{m.Method, d}] {
 					return fmt.Errorf("hyperparameters of method %q on dataset %q are listed twice", t.Methods[m.Method].Name, t.Datasets[d].Name)
 				}
 				seen[at{m.Method, d}] = true
 			}
-		}
-		for k := range h.Paper {
-			if err := h.check(&h.Paper[k], len(t.Datasets), len(h.Names)); err != nil {
-				return err
+			if len(m.Values) != len(h.Names) {
+				return fmt.Errorf("hyperparameters of %s: a list has %d values, want %d", h.Algorithm, len(m.Values), len(h.Names))
 			}
-		}
-		for name := range h.Shared {
-			if !slices.Contains(h.Names, name) {
-				return fmt.Errorf("hyperparameters of %s: %q is not in the list of names", h.Algorithm, name)
+			for name := range m.Values {
+				if !slices.Contains(h.Names, name) {
+					return fmt.Errorf("hyperparameters of %s: %q is not in the list of names", h.Algorithm, name)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// check returns an error if values are of a dataset that does not exist, or do not have so many of the names.
-func (h *Hyperparameters) check(v *ValuesOn, datasets, values int) error {
-	for _, d := range v.Datasets {
-		if d < 0 || d >= datasets {
-			return fmt.Errorf("hyperparameters of %s: there is no dataset %d, counted from 0: the table has %d datasets", h.Algorithm, d, datasets)
+// Encode writes the table as JSON. Equal tables give equal bytes.
+func (t *Table) Encode(out io.Writer) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(t)
+}
+
+// numbers are floats in JSON, or null if they are not finite.
+type numbers []float64
+
+func (n numbers) MarshalJSON() ([]byte, error) {
+	list := make([]*float64, len(n))
+	for i, v := range n {
+		if v-v == 0 {
+			v += 0 // no -0
+			list[i] = &v
 		}
 	}
-	if len(v.Values) != values {
-		return fmt.Errorf("hyperparameters of %s: a list has %d values, want %d", h.Algorithm, len(v.Values), values)
-	}
-	for name := range v.Values {
-		if !slices.Contains(h.Names, name) {
-			return fmt.Errorf("hyperparameters of %s: %q is not in the list of names", h.Algorithm, name)
-		}
-	}
-	return nil
+	return json.Marshal(list)
+}
+
+// plain is a Run without its methods.
+type plain Run
+
+// MarshalJSON implements json.Marshaler.
+func (c Run) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		plain
+		Values      numbers `json:"values,omitempty"`
+		Mean        numbers `json:"mean,omitempty"`
+		CandidateKL numbers `json:"candidate_kl,omitempty"`
+	}{plain(c), c.Values, c.Mean, c.CandidateKL})
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c Curve) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Steps       []uint64 `json:"steps"`
+		Training    numbers  `json:"training_loss"`
+		Validation  numbers  `json:"validation_loss,omitempty"`
+		BeforeRefit uint64   `json:"before_refit,omitempty"`
+	}{c.Steps, c.Training, c.Validation, c.BeforeRefit})
 }

@@ -31,11 +31,7 @@ func Merged(values []float64) []float64 {
 
 // merged is Merged of values that were computed from numbers up to scales. Zeros stay apart.
 func merged(values, scales []float64) []float64 {
-	order, all := make([]int, len(values)), slices.Clone(values)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	order, all := ascending(values), slices.Clone(values)
 	for i := 1; i < len(order); i++ {
 		a, b := order[i-1], order[i]
 		if values[a] != 0 && within(values[a], values[b], max(scales[a], scales[b])) {
@@ -146,4 +142,14 @@ func directed(values []float64, higherIsBetter bool) []float64 {
 		negated[i] = -v
 	}
 	return negated
+}
+
+// ascending returns the indexes of values in the order of the values.
+func ascending(values []float64) []int {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	return order
 }

@@ -134,7 +134,8 @@ func TestExactCountsSigns(t *testing.T) {
 				sizes = append(sizes, math.Abs(v))
 			}
 		}
-		ranks, low := Ranks(sizes), 0
+		ranks, _ := ranked(sizes)
+		low := 0
 		for signs := range 1 << len(ranks) {
 			sum := 0.0
 			for i, r := range ranks {

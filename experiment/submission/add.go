@@ -89,8 +89,7 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 	if err != nil { // there is no layout, or it is lost: this submission brings it
 		before = nil
 	}
-	sub := &Submission{Name: s.Name, Plan: describe(s, before, layout, known), Outline: hex.EncodeToString(sum[:]), Blobs: [][]byte{text}, Layout: layout, jobs: e.states()}
-	sub.Plan.Notes = notes(s, before, layout, known)
+	sub := &Submission{Name: s.Name, Plan: *layout.Plan(s, before, &known.Known), Outline: hex.EncodeToString(sum[:]), Blobs: [][]byte{text}, Layout: layout, jobs: e.states()}
 	last := ""
 	for _, j := range e.Jobs {
 		sub.After, last = max(sub.After, j.Index), j.Outline
@@ -130,7 +129,8 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 		return nil, err
 	}
 	on := e.datasets()
-	sub := &Submission{Name: e.Name, Plan: describe(s, nil, layout, known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout, jobs: e.states()}
+	sub := &Submission{Name: e.Name, Plan: *layout.Plan(s, nil, &known.Known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout, jobs: e.states()}
+	sub.Plan.Notes = nil
 	spent := make([]float64, len(s.Methods)) // of budgets, which there are not
 	for i := range outline.Sets {
 		set, d := &outline.Sets[i], &outline.Table.Datasets[i]
@@ -168,9 +168,9 @@ func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *
 	for i := range runs {
 		c := &runs[i]
 		switch r := known.records[c.Key]; {
-		case known.has[c.Key] && r != nil:
+		case known.Kept[c.Key] && r != nil:
 			ended[c.Method] = ended[c.Method].Plus(r)
-		case known.isNew(c.Key) && known.again[c.Key]:
+		case known.isNew(c.Key) && known.Again[c.Key]:
 			j.Cells.Again++
 		}
 	}
@@ -199,69 +199,16 @@ func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *
 	return nil
 }
 
-// describe says what a submission adds. Before is the layout of the last submission, or nil.
-func describe(s *experiment.Spec, before, now *experiment.Layout, known *knownRuns) protocol.ExperimentPlan {
-	p := protocol.ExperimentPlan{Name: s.Name, Refused: Refusals(now.Table), Jobs: []protocol.JobInfo{}}
-	for key := range now.Has() {
-		if known.has[key] {
-			p.Kept++
-		}
-	}
-	if before != nil {
-		_, p.Changes = s.Compare(before)
-		o := now.OrphansOf(before, func(key string) bool { return known.has[key] || known.again[key] })
-		p.Orphaned, p.Orphans = o.Count, o.List
-	}
-	return p
-}
-
-// Refusals lists the methods that do not go with a dataset, and why.
-func Refusals(t *result.Table) (list []string) {
-	type pair struct{ dataset, method int }
-	seen := make(map[pair]bool)
-	for i := range t.Runs {
-		c := &t.Runs[i]
-		if at := (pair{c.Dataset, c.Method}); c.State == result.Failed && !seen[at] {
-			seen[at] = true
-			list = append(list, fmt.Sprintf("%s, %s: %s", t.Datasets[c.Dataset].Name, t.Methods[c.Method].Name, c.Error))
-		}
-	}
-	return list
-}
-
-// notes says what a user should know of a submission: what the experiment had before, and what is repeated.
-func notes(s *experiment.Spec, before, l *experiment.Layout, known *knownRuns) (list []string) {
-	if before != nil {
-		list = append(list, experiment.OtherNote(s, before, "experiment "+s.Name)...)
-	}
-	list = append(list, experiment.SameNotes(l.Table)...)
-	lacking := 0
-	for _, key := range l.Keys {
-		if known.lacking[key] {
-			lacking++
-		}
-	}
-	list = append(list, experiment.LackingNote(lacking)...)
-	again := l.Again(known.names, func(key string) bool { return known.has[key] })
-	return append(list, experiment.AgainNote(again, known.numerics)...)
-}
-
 // knownRuns is what the jobs of an experiment have, by the keys of runs.
 type knownRuns struct {
 	// records are of runs that have ended, if they were read: all of them if the spec has budgets.
-	records map[string]*experiment.Record
-	has     map[string]bool // true if a job has the run, or will have it, and it is not repeated
-	again   map[string]bool // true if the run has ended and is repeated
-	lacking map[string]bool // true if has is true and the run ended without the data that the spec records
-	// names has the key of each run by name; a later job counts.
-	names    map[result.Name]string
-	numerics int // of the oldest job
-
-	onlyAgain bool // true if only runs that have ended are repeated
+	records          map[string]*experiment.Record
+	experiment.Known      // of several jobs with a run of one name, Names has the key of the last job
+	onlyAgain        bool // true if only runs that have ended are repeated
 }
 
 // isNew reports whether a submission has the run.
-func (k *knownRuns) isNew(key string) bool { return !k.has[key] && (k.again[key] || !k.onlyAgain) }
+func (k *knownRuns) isNew(key string) bool { return !k.Kept[key] && (k.Again[key] || !k.onlyAgain) }
 
 // live reports whether a job has outcomes of all of its runs, or will have them.
 func live(j *experiment.ClusterJob) bool {
@@ -279,13 +226,13 @@ func (e *Experiment) known(ctx context.Context, s *experiment.Spec, o Options) (
 		return nil, err
 	}
 	k := &knownRuns{
-		records: make(map[string]*experiment.Record), has: make(map[string]bool), again: make(map[string]bool),
-		lacking: make(map[string]bool), names: make(map[result.Name]string), onlyAgain: o.OnlyFailed,
+		records: make(map[string]*experiment.Record), onlyAgain: o.OnlyFailed,
+		Known: experiment.Known{Place: "experiment " + e.Name, Kept: make(map[string]bool), Again: make(map[string]bool), Lacking: make(map[string]bool), Names: make(map[result.Name]string)},
 	}
 	for key, r := range all {
 		k.records[key] = r.Record
-		k.has[key] = r.Outcome.Error == "" || !o.RetryFailed
-		k.again[key] = !k.has[key]
+		k.Kept[key] = r.Outcome.Error == "" || !o.RetryFailed
+		k.Again[key] = !k.Kept[key]
 	}
 	recorded := make(map[string]bool) // runs with the data that the spec records
 	for _, j := range e.Jobs {
@@ -300,25 +247,25 @@ func (e *Experiment) known(ctx context.Context, s *experiment.Spec, o Options) (
 			if !live(j) || leavesOut(j) && all[c.Key].Record == nil {
 				continue
 			}
-			k.names[j.NameOf(c)] = c.Key
-			if !k.again[c.Key] || j.State != protocol.Done && all[c.Key].job != j.ID {
-				k.has[c.Key] = true
+			k.Names[j.NameOf(c)] = c.Key
+			if !k.Again[c.Key] || j.State != protocol.Done && all[c.Key].job != j.ID {
+				k.Kept[c.Key] = true
 			}
 		}
-		if live(j) && k.numerics == 0 {
-			k.numerics = j.Job.Numerics
+		if live(j) && k.Numerics == 0 {
+			k.Numerics = j.Job.Numerics
 		}
 	}
 	if !s.Record.Any() {
 		return k, nil
 	}
-	for key, has := range k.has {
+	for key, has := range k.Kept {
 		switch {
 		case !has || recorded[key]:
 		case o.RecordAgain:
-			k.has[key], k.again[key] = false, true
+			k.Kept[key], k.Again[key] = false, true
 		default:
-			k.lacking[key] = true
+			k.Lacking[key] = true
 		}
 	}
 	return k, nil

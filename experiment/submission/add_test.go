@@ -273,7 +273,7 @@ func TestAdd(t *testing.T) {
 		{what: "failed runs", methods: "aa-knn, rf, sa-bfgs", o: Options{RetryFailed: true}, state: protocol.Done, runs: all, want: 4, names: "e.b.4"},
 		{what: "no failed runs any more", methods: "aa-knn, rf, sa-bfgs", o: Options{RetryFailed: true}, want: 0},
 		{what: "two equal methods", methods: "aa-knn, rf, sa-bfgs, {algorithm: aa-knn, settings: {k: 2}}, {algorithm: aa-knn, name: same, preset: auto, settings: {k: 2}}",
-			state: protocol.Done, runs: all, want: 4, names: "e.b.5", note: `methods "aa-knn k=2" = "same"`},
+			state: protocol.Done, runs: all, want: 4, names: "e.b.5", note: `Methods "aa-knn k=2" = "same"`},
 		{what: "other settings under the same name", methods: "{algorithm: aa-knn, name: aa-knn, settings: {k: 3}}", state: protocol.Done, runs: all, want: 4, names: "e.b.6", note: "4 runs are repeated, because their data, settings, folds or seed have changed"},
 	} {
 		sub := c.submit(t, spec(step.methods), step.o, step.fails, step.state, step.runs)

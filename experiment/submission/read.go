@@ -213,7 +213,7 @@ func (e *Experiment) States(ctx context.Context, l *experiment.Layout) (t *resul
 			return nil, nil, err
 		}
 	}
-	t = l.Fill(nil, nil)
+	t = l.Fill(nil)
 	for i := range t.Runs {
 		if end, ok := ended[l.Keys[i]]; ok {
 			c := &t.Runs[i]

@@ -72,7 +72,7 @@ func newStudy(ctx context.Context, data *local.Data, steps int) (*study, error) 
 // reportOf writes the report of records, without times.
 func (y *study) reportOf(records map[string]*experiment.Record) ([]byte, error) {
 	var b bytes.Buffer
-	err := report.Write(&b, y.layout.Fill(records, nil), "json", report.Options{NoTimes: true, Level: 0.05})
+	err := report.Write(&b, y.layout.Fill(records), "json", report.Options{NoTimes: true, Level: 0.05})
 	return b.Bytes(), err
 }
 

@@ -85,7 +85,7 @@ func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Run) (st
 		c := &table.Runs[i]
 		line, err := command(c)
 		if err != nil {
-			t.Fatalf("%s: %v", table.RunName(c), err)
+			t.Fatalf("%s: %v", table.NameOf(c).String(), err)
 		}
 		words := cmdtest.Words(t, line)
 		if c.State == tables.Failed {
@@ -102,7 +102,7 @@ func checkAlone(t *testing.T, table *tables.Table, command func(*tables.Run) (st
 			values[name] = s.Mean
 		}
 		if alone.ModelDigest != c.Digest || math.Abs(values[name]-c.Values[0]) > 1e-12 || alone.Rows.Test != c.Rows {
-			t.Errorf("%s, %s: digest %s, %s %v of %d samples, want %s, %v of %d", table.RunName(c), line, alone.ModelDigest, name, values[name], alone.Rows.Test, c.Digest, c.Values[0], c.Rows)
+			t.Errorf("%s, %s: digest %s, %s %v of %d samples, want %s, %v of %d", table.NameOf(c).String(), line, alone.ModelDigest, name, values[name], alone.Rows.Test, c.Digest, c.Values[0], c.Rows)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestRunsAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		table := content.Layout.Fill(content.Records, nil)
+		table := content.Layout.Fill(content.Records)
 		checkAlone(t, table, commands.Alone)
 		// What is printed is the same, by the name of the spec and by the folder, which does not lie next to the spec.
 		moved := filepath.Join(t.TempDir(), "moved")
@@ -140,7 +140,7 @@ func TestRunsAlone(t *testing.T) {
 					want, _ = commands.Alone(c)
 				}
 				if c.Command != want || c.NoCommand != "" {
-					t.Errorf("%v: %s: %q, want %q", args, table.RunName(c), c.Command, want)
+					t.Errorf("%v: %s: %q, want %q", args, table.NameOf(c).String(), c.Command, want)
 				}
 			}
 		}
@@ -250,7 +250,7 @@ methods: [{algorithm: structrf, settings: {trees: 2}}, {algorithm: aa-knn, setti
 		if c := &shown.Table.Runs[i]; c.State == tables.Failed {
 			failed++
 			if want := map[string]int{"ranking": 0, "aa-knn k=39": 2}[shown.Table.Methods[c.Method].Name]; c.Attempts != want {
-				t.Errorf("%s: %d attempts, want %d", shown.Table.RunName(c), c.Attempts, want)
+				t.Errorf("%s: %d attempts, want %d", shown.Table.NameOf(c).String(), c.Attempts, want)
 			}
 		}
 	}

@@ -48,7 +48,7 @@ methods: [aa-knn, ranking, {algorithm: ldlf, budget: 1s, settings: {steps: 10000
 	if err != nil || g.Lines(200, 60) == nil {
 		t.Fatalf("%s: no grid was read: %v", filepath.Base(spec), err)
 	}
-	if diff := cmp.Diff(overview.GridOf(table).Lines(200, 60), g.Lines(200, 60)); diff != "" {
+	if diff := cmp.Diff(overview.GridOf(table, nil).Lines(200, 60), g.Lines(200, 60)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -43,11 +43,7 @@ methods:
 // tableOf reads the table that a command prints as JSON, without the seconds, attempts and commands.
 func tableOf(t *testing.T, args ...string) *tables.Table {
 	t.Helper()
-	table, err := tables.Decode(strings.NewReader(cmdtest.Works(t, append(args, "-o", "json")...)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return withoutTimes(table)
+	return withoutTimes(decodedTable(t, cmdtest.Works(t, append(args, "-o", "json")...)))
 }
 
 // TestExperimentLocal: runs have the digests of folds that train alone, rows that do not go
@@ -265,13 +261,10 @@ func TestExperimentOnCluster(t *testing.T) {
 	if diff := cmp.Diff(asJSON(t, tableOf(t, "experiment", "run", spec, "--local")), asJSON(t, table)); diff != "" {
 		t.Error(diff)
 	}
-	timed, err := tables.Decode(strings.NewReader(cmdtest.Works(t, on("experiment", "report", "e", "-o", "json")...)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	timed := decodedTable(t, cmdtest.Works(t, on("experiment", "report", "e", "-o", "json")...))
 	for _, c := range timed.Runs {
 		if (c.Seconds > 0) != (c.State == tables.Done) {
-			t.Errorf("%s took %v s", timed.RunName(&c), c.Seconds)
+			t.Errorf("%s took %v s", timed.NameOf(&c).String(), c.Seconds)
 		}
 	}
 	if here, there := cmdtest.Works(t, "experiment", "report", spec, "--no-times"), cmdtest.Works(t, on("experiment", "report", "e", "--no-times")...); here != there {
@@ -349,10 +342,7 @@ func TestSpecAsItWas(t *testing.T) {
 			t.Errorf("%s\n%s", text, diff)
 		}
 		e := cmdtest.Run(t, "experiment", "report", "e", "--server", server, "-o", "json")
-		named, err := tables.Decode(strings.NewReader(e.Stdout))
-		if err != nil {
-			t.Fatal(err)
-		}
+		named := decodedTable(t, e.Stdout)
 		if diff := cmp.Diff(asJSON(t, here), asJSON(t, withoutTimes(named))); diff != "" {
 			t.Errorf("by name: %s\n%s", text, diff)
 		}
@@ -411,10 +401,7 @@ func TestKilledClusterExperiment(t *testing.T) {
 	if e.Code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", e.Code, e.Stderr)
 	}
-	table, err := tables.Decode(strings.NewReader(e.Stdout))
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := decodedTable(t, e.Stdout)
 	if diff := cmp.Diff(asJSON(t, want), asJSON(t, withoutTimes(table))); diff != "" {
 		t.Error(diff)
 	}

@@ -204,7 +204,7 @@ func TestModelsOfRuns(t *testing.T) {
 		b, err := os.ReadFile(out)
 		kept, missing := os.ReadFile(filepath.Join(dir, "e.experiment", "models", c.Digest+".model"))
 		if err != nil || missing != nil || !bytes.Equal(b, kept) {
-			t.Errorf("%s: %d bytes on the cluster, %d in the folder, errors %v and %v", there.RunName(&c), len(b), len(kept), err, missing)
+			t.Errorf("%s: %d bytes on the cluster, %d in the folder, errors %v and %v", there.NameOf(&c).String(), len(b), len(kept), err, missing)
 		}
 	}
 	if text := cmdtest.Works(t, "model", "list", "--server", server); strings.Count(text, "e.tiny/") != 4 {

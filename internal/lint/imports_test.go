@@ -54,7 +54,6 @@ var owners = map[string][]string{
 	"github.com/hashicorp":          {"coordinator/store"},
 	"github.com/prometheus":         {"metrics", "coordinator", "worker"},
 	"github.com/goccy/go-yaml":      {"job/spec", "experiment", "internal/config", "internal/yamltree"},
-	"github.com/grafana":            {"deploy/grafana/generate"},
 	"github.com/alecthomas/kong":    {"cmd"},
 	"github.com/jedib0t/go-pretty":  {"cmd"},
 	"github.com/mattn/go-isatty":    {"cmd"},

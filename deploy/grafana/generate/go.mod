@@ -1,5 +1,0 @@
-module github.com/coppice-ldl/coppice/deploy/grafana/generate
-
-go 1.26.0
-
-require github.com/grafana/grafana-foundation-sdk/go v0.0.11
