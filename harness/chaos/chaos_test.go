@@ -75,20 +75,11 @@ func TestChaosOfDisks(t *testing.T) {
 	nothingIn(t, tmp)
 }
 
-// TestChaosApart: a fault that has a cluster of its own, while that of the leg goes on. With
-// this seed the port of HTTP is in use at the first start.
-func TestChaosApart(t *testing.T) {
-	testkit.WithoutRace(t)
-	tmp := t.TempDir()
-	cmdtest.Chaos(t, tmp, []string{"port-in-use"}, "--seed", "1")
-	nothingIn(t, tmp)
-}
-
 // TestChaosWithTLS: faults that start processes of their own, and an external NATS, with certificates.
 func TestChaosWithTLS(t *testing.T) {
 	testkit.WithoutRace(t)
 	tmp := t.TempDir()
-	cmdtest.Chaos(t, tmp, []string{"worker-version", "port-in-use", "nats-restart"}, "--tls", "--keep")
+	cmdtest.Chaos(t, tmp, []string{"worker-join", "nats-restart"}, "--tls", "--keep")
 	for _, name := range []string{"embedded/certs/coordinator-a", "embedded/certs/worker-w2", "external/certs/coordinator-nats"} {
 		if found, err := filepath.Glob(filepath.Join(tmp, "*", name, certs.CertFile)); err != nil || len(found) != 1 {
 			t.Errorf("%s: %v, %v", name, found, err)

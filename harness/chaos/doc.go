@@ -15,9 +15,6 @@
 // process; and one with proxies before each port of each coordinator, which tell by the
 // process that dialled whose bytes to hold back.
 //
-// Faults of a cluster's first start and of its restore have a separate cluster of their own,
-// while that of the leg goes on.
-//
 // With Config.Network each process of a cluster has a host of its own (package netlab), and
 // cuts of that network take the place of the last leg's proxies. This process is then a
 // host with two addresses: clients have the links that all have, and what measures has none.

@@ -18,7 +18,6 @@ var catalog = append([]*fault{
 	{name: "worker-slow", doc: "a worker is slowed down: it runs only a fifth of the time", hit: slowWorker},
 	{name: "worker-join", doc: "another worker joins, and leaves later", hit: joinWorker},
 	{name: "worker-restart", doc: "a worker is stopped (SIGTERM) and started again at once", hit: restartWorker},
-	{name: "worker-version", doc: "a worker of another version tries to join, and is refused", hit: otherVersion},
 	{name: "leader-kill", doc: "the leading coordinator is killed", measured: true, hit: killing((*strike).head)},
 	{name: "leader-stop", doc: "the leading coordinator is frozen", measured: true, hit: stopping((*strike).head)},
 	{name: "follower-kill", doc: "another coordinator is killed", hit: killing((*strike).follower)},
@@ -30,10 +29,6 @@ var catalog = append([]*fault{
 	{name: "replace-all", doc: "each coordinator in turn is stopped and started with a deleted folder, once all are ready; recovery time counts from the last start", recoveries: coordinators + 1, hit: replaceAll},
 	{name: "random-wipes", doc: "coordinators are killed at random, and two folders are deleted while all coordinators are ready; recovery time counts from the last start", recoveries: wipes + 2, hit: randomWipes},
 	{name: "folder-delete", doc: "the folder of a running coordinator is deleted; the coordinator must end or report that it is not ready", hit: deleteFolder},
-	{name: "folder-copy", doc: "a coordinator is started on a copy of another's folder, and must end with an error that names the other's address", hit: copyFolder},
-	{name: "mixed-restore", doc: "in a separate cluster, one of three coordinators is restored from a later backup; the cluster must not serve until all have the same backup", recoveries: 3, not: noneApart, apart: mixedRestore},
-	{name: "port-in-use", doc: "in a separate cluster, a coordinator's port is in use at the first start; recovery time counts from the start with another port", recoveries: 3, not: noneApart, apart: portInUse},
-	{name: "first-start-wipe", doc: "in a separate cluster, soon after the first start, a coordinator is killed and another's folder is deleted; recovery time counts from its restart", not: noneApart, apart: wipeAtFirstStart},
 	{name: "member-replace", doc: "a coordinator is replaced by a coordinator with another id at the same address; recovery time counts from the restart of the others", hit: replaceMember},
 	{name: "worker-twin", doc: "a second worker joins with the id of a running worker, and leaves later", hit: twinWorker},
 	{name: "few-descriptors", doc: "a coordinator or a worker cannot open more files and connections for a while", not: noLimits, hit: fewDescriptors},
@@ -69,9 +64,6 @@ func Names() []string {
 	}
 	return names
 }
-
-// Doc says what a fault is.
-func Doc(name string) string { return find(name).doc }
 
 // killing kills a process and starts it again later.
 func killing(which func(*strike) *proc.Node) hit {

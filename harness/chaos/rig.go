@@ -3,7 +3,6 @@ package chaos
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,7 +17,6 @@ import (
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
-	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // leg is one of the clusters that the suite runs.
@@ -55,7 +53,6 @@ type rig struct {
 	certs   *proc.Certificates      // nil: in the clear
 	exe     string
 	env     []string
-	flags   []string // of each coordinator, such as --heartbeat
 	url     string   // of the external NATS itself
 	mounted []string // folders of the small disks, in the order of mounting
 }
@@ -102,9 +99,8 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		Exe: c.Exe, Env: c.Env, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra, Certificates: r.certs,
 	}
 	if c.Heartbeat > 0 {
-		r.flags = []string{"--heartbeat", c.Heartbeat.String()}
+		pc.Args = []string{"--heartbeat", c.Heartbeat.String()}
 	}
-	pc.Args = r.flags
 	r.join(&pc)
 	cluster, err := proc.Start(ctx, pc)
 	if err != nil {
@@ -293,19 +289,6 @@ func (r *rig) ready(ctx context.Context, server string) error {
 		err = fmt.Errorf("%d: %s", status, bytes.TrimSpace(text))
 	}
 	return err
-}
-
-// self asks a coordinator how it is.
-func (r *rig) self(ctx context.Context, server string) (*protocol.Self, error) {
-	status, text, err := r.get(ctx, server, "/v1/self")
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("%s: %d: %s", server, status, bytes.TrimSpace(text))
-	}
-	if err != nil {
-		return nil, err
-	}
-	var s protocol.Self
-	return &s, json.Unmarshal(text, &s)
 }
 
 // get asks a coordinator once.

@@ -171,9 +171,6 @@ func of(list []planned, l leg) (part []planned) {
 // strike injects one fault and waits until all is well again.
 func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 	rng := rand.New(rand.NewPCG(p.seed, streamOf))
-	if p.fault.apart != nil {
-		return s.apart(ctx, p, rng)
-	}
 	m, leader, err := s.settle(ctx, time.Duration(rng.Int64N(int64(mostCalm))))
 	if err != nil {
 		return nil, err
@@ -204,20 +201,4 @@ func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 	}
 	done.took(got, m)
 	return done, s.afterwards(ctx, m, done)
-}
-
-// apart injects a fault into a cluster of its own, and audits that of the leg.
-func (s *suite) apart(ctx context.Context, p planned, rng *rand.Rand) (*Strike, error) {
-	k := &strike{rig: s.rig, rng: rng}
-	done := &Strike{Round: p.round, Fault: p.fault.name}
-	within := p.fault.within(&s.cfg)
-	bound, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	ready, err := p.fault.apart(bound, k)
-	done.Target = k.target
-	if err != nil {
-		return done, late(bound, within, err)
-	}
-	done.Recovered, done.Seconds = true, ready.Seconds()
-	return done, s.audit(ctx)
 }

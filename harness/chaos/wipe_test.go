@@ -141,23 +141,3 @@ func TestDeleteInUse(t *testing.T) {
 		t.Errorf("it is there: %v", err)
 	}
 }
-
-// A process on a copy has to end with exit code 1 and to name the address in its error.
-func TestRefusedCopy(t *testing.T) {
-	const address = "127.0.0.1:7120"
-	right := "level=INFO msg=starts\ncoppice: coordinator c of this cluster answers at 127.0.0.1:7120\n"
-	if err := refusedCopy(1, right, address); err != nil {
-		t.Error(err)
-	}
-	for log, code := range map[string]int{
-		right + " ": 2,
-		right:       -1,
-		"level=WARN msg=\"c is at 127.0.0.1:7120\"\ncoppice: the port is in use\n": 1,
-		"level=WARN msg=\"c is at 127.0.0.1:7120\"\n":                              1,
-		"": 1,
-	} {
-		if err := refusedCopy(code, log, address); !errors.Is(err, ErrFailed) {
-			t.Errorf("exit code %d, %q: %v", code, log, err)
-		}
-	}
-}

@@ -225,42 +225,6 @@ func (c *Cluster) ReplaceCoordinator(old *Node) (*Node, error) {
 	return n, nil
 }
 
-// CopyCoordinator starts a second process with the flags of a coordinator, on a folder that
-// the caller has made, at an address of its own. It is not part of the cluster: the caller
-// ends it.
-func (c *Cluster) CopyCoordinator(of *Node, name, dir string) (*Node, error) {
-	h, err := c.host(name)
-	if err != nil {
-		return nil, err
-	}
-	http, err := c.address(name)
-	if err != nil {
-		return nil, err
-	}
-	args := readdressed(of.Args, c.HTTP(of), http)
-	args[slices.Index(args, "--dir")+1] = dir
-	n := &Node{Name: name, Log: c.log(name), Dir: dir, Args: args, exe: c.cfg.Exe, env: c.cfg.Env, host: h}
-	return n, n.start()
-}
-
-// readdressed returns arguments with another address in place of one, alone or in a list
-// of ID=ADDRESS.
-func readdressed(args []string, from, to string) []string {
-	args = slices.Clone(args)
-	for i, arg := range args {
-		list := strings.Split(arg, ",")
-		for k, item := range list {
-			if id, address, listed := strings.Cut(item, "="); listed && address == from {
-				list[k] = id + "=" + to
-			} else if item == from {
-				list[k] = to
-			}
-		}
-		args[i] = strings.Join(list, ",")
-	}
-	return args
-}
-
 // RemoveWorker ends a worker for good; its disk and log stay.
 func (c *Cluster) RemoveWorker(ctx context.Context, n *Node) error {
 	err := n.Quit(ctx)

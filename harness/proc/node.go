@@ -118,26 +118,6 @@ func (n *Node) Err() error {
 	return n.err
 }
 
-// ExitCode returns the exit code of a process that has ended; -1: it runs, or a signal ended it.
-func (n *Node) ExitCode() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.cmd == nil || n.running() {
-		return -1
-	}
-	return n.cmd.ProcessState.ExitCode()
-}
-
-// Wait waits until the process has ended, or until ctx is done.
-func (n *Node) Wait(ctx context.Context) error {
-	select {
-	case <-n.ended():
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // state says whether the process runs or how it ended.
 func (n *Node) state() string {
 	n.mu.Lock()

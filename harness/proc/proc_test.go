@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -105,44 +104,6 @@ func TestTail(t *testing.T) {
 	}
 	if got := tail(path, 10); !strings.HasSuffix(got, "x\na\nb\nc\n") || len(got) > maxTail {
 		t.Errorf("got %d bytes", len(got))
-	}
-}
-
-// A process that ends by itself has its exit code, and one that runs none.
-func TestWait(t *testing.T) {
-	fails, waits := child(t, "fails"), child(t, "waits")
-	if err := fails.Wait(testkit.Context(t)); err != nil || fails.ExitCode() != 3 {
-		t.Errorf("%v, exit code %d", err, fails.ExitCode())
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), readyPause)
-	defer cancel()
-	if err := waits.Wait(ctx); err == nil || waits.ExitCode() != -1 {
-		t.Errorf("one that runs: %v, exit code %d", err, waits.ExitCode())
-	}
-}
-
-// A second process has the flags of a coordinator, with another folder and another address
-// for it alone.
-func TestCopyCoordinator(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	n := &Node{Name: "b", Args: []string{"coordinator", "--id", "b", "--peers", "a=127.0.0.1:100,b=127.0.0.1:1000", "--address", "127.0.0.1:1000", "--dir", "of-b", "--die-with-stdin"}}
-	c := &Cluster{cfg: Config{Exe: exe, Env: []string{asChild + "=waits"}, Dir: dir}, servers: []string{"127.0.0.1:1000"}, Coordinators: []*Node{n}}
-	second, err := c.CopyCoordinator(n, "copy", "of-copy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { second.Kill() })
-	_, at, _ := strings.Cut(second.Args[4], ",b=")
-	want := []string{"coordinator", "--id", "b", "--peers", "a=127.0.0.1:100,b=" + at, "--address", at, "--dir", "of-copy", "--die-with-stdin"}
-	if !slices.Equal(second.Args, want) || at == "" || at == "127.0.0.1:1000" {
-		t.Errorf("%q", second.Args)
-	}
-	if !second.Running() || len(c.Coordinators) != 1 || !strings.Contains(strings.Join(n.Args, " "), "b=127.0.0.1:1000 --address 127.0.0.1:1000 --dir of-b") {
-		t.Errorf("%d coordinators, the first has %q", len(c.Coordinators), n.Args)
 	}
 }
 

@@ -1,6 +1,5 @@
 // Package proxy stands between two processes as a bad network would: a TCP proxy
-// on loopback that delays what passes, holds it back in one direction or in both,
-// or refuses connections. What is held back is not lost: as with TCP, it arrives
+// on loopback that delays what passes, or holds it back in one direction or in both. What is held back is not lost: as with TCP, it arrives
 // once the way is open again, unless an end has given up.
 package proxy
 
@@ -32,7 +31,6 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	latency time.Duration
-	refuse  bool
 	from    map[string]*gates // of the connections of one dialler
 	parted  atomic.Bool       // some of these are shut
 	conns   map[net.Conn]bool
@@ -99,20 +97,10 @@ func (p *Proxy) gatesOf(dialler string) *gates {
 	return g
 }
 
-// Refuse closes all connections and any new one at once.
-func (p *Proxy) Refuse() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.refuse = true
-	for c := range p.conns {
-		c.Close()
-	}
-}
-
 // Heal ends all faults; what was held back arrives now.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
-	p.latency, p.refuse = 0, false
+	p.latency = 0
 	p.parted.Store(false)
 	all := []*gates{&p.gates}
 	for _, g := range p.from {
@@ -152,11 +140,11 @@ func (p *Proxy) serve() {
 	}
 }
 
-// keep notes a connection so that Refuse and Close find it; false: close it.
+// keep notes a connection so that Close finds it; false: close it.
 func (p *Proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.refuse {
+	if p.closed {
 		return false
 	}
 	p.conns[c] = true

@@ -123,27 +123,6 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-func TestRefuse(t *testing.T) {
-	p := echo(t)
-	c := dial(t, p)
-	send(t, c, "hello")
-	if err := expect(t, c, "hello", soon); err != nil {
-		t.Fatal(err)
-	}
-	p.Refuse()
-	for _, c := range []net.Conn{c, dial(t, p)} {
-		if err := expect(t, c, "x", soon); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a refused connection gave %v", err)
-		}
-	}
-	p.Heal()
-	c = dial(t, p)
-	send(t, c, "again")
-	if err := expect(t, c, "again", soon); err != nil {
-		t.Error(err)
-	}
-}
-
 // A delay counts in each direction, and does not make one byte wait for another.
 func TestDelay(t *testing.T) {
 	const delay = 50 * time.Millisecond

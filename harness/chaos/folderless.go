@@ -5,78 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
-
-// copyFolder copies a coordinator's folder, as a disk that is cloned, and starts a second
-// process on the copy at another address. Two processes with one identity could vote twice:
-// the second must end and name the address of the first.
-func copyFolder(ctx context.Context, s *strike) (heal func(context.Context) error, err error) {
-	n := pick(s, s.cluster.Coordinators)
-	name := fmt.Sprintf("%s-copy-%08x", n.Name, s.rng.Uint32())
-	dir := filepath.Join(s.dir, name)
-	// All files are of one moment.
-	err = errors.Join(n.Stop(), os.CopyFS(dir, os.DirFS(n.Dir)), n.Continue())
-	if err != nil {
-		return nil, fmt.Errorf("copying the folder of %s: %w", n.Name, err)
-	}
-	if err := s.healthy(ctx); err != nil { // where the leader was stopped, another may lead
-		return nil, err
-	}
-	before, err := s.term(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.on(n)
-	second, err := s.cluster.CopyCoordinator(n, name, dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := second.Wait(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("a process on a copy of the folder of %s did not end, although the first process runs: %w", n.Name, err), second.Kill())
-	}
-	text, err := os.ReadFile(second.Log)
-	if err != nil {
-		return nil, err
-	}
-	if err := refusedCopy(second.ExitCode(), string(text), s.cluster.HTTP(n)); err != nil {
-		return nil, err
-	}
-	after, err := s.term(ctx)
-	if err == nil && after > before+1 {
-		err = fmt.Errorf("%w: the term rose from %d before a process on a copy of the folder of %s ran to %d", ErrFailed, before, n.Name, after)
-	}
-	return nil, errors.Join(err, os.RemoveAll(dir))
-}
-
-// refusedCopy checks how a process ended whose folder is a copy of that of the coordinator at
-// an address: with exit code 1 and an error that names the address.
-func refusedCopy(code int, log, address string) error {
-	const begins = "coppice: "
-	said := log[max(0, strings.LastIndex(log, begins)):]
-	if code != 1 || !strings.HasPrefix(said, begins) || !strings.Contains(said, address) {
-		return fmt.Errorf("%w: a process on a copy of the folder of the coordinator at %s ended with exit code %d and said: %s", ErrFailed, address, code, said)
-	}
-	return nil
-}
-
-// term returns the greatest term that a coordinator is in.
-func (r *rig) term(ctx context.Context) (last uint64, err error) {
-	for _, server := range r.servers {
-		s, err := r.self(ctx, server)
-		if err != nil {
-			return 0, err
-		}
-		last = max(last, s.Term)
-	}
-	return last, nil
-}
 
 // deleteFolder deletes the folder of a running coordinator, of the leader in one of two
 // cases. It must end or be not ready; what is acknowledged meanwhile must be there once it
