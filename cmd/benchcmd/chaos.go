@@ -148,19 +148,16 @@ func (c *ChaosCmd) replay() string {
 
 // chaosText writes the table.
 func chaosText(w io.Writer, r *chaos.Report, passed bool) {
-	t := cli.NewTable(w, []string{"fault", "injected", "recovered", "median", "worst", "next step", "steps redone", "worst", "in intervals", "tasks retried", "wasted", "interval", "longest stall"}, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+	t := cli.NewTable(w, []string{"fault", "injected", "recovered", "median", "worst", "steps redone", "worst", "in intervals", "interval", "longest stall"}, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	for _, f := range r.Faults {
-		step, longest := "-", "-"
-		if f.Step > 0 {
-			step = units.Duration(f.Step)
-		}
+		longest := "-"
 		if f.Longest > 0 {
 			longest = units.Duration(f.Longest)
 		}
 		t.AppendRow(cli.Row(
-			f.Fault, strconv.Itoa(f.Injected), strconv.Itoa(f.Recovered), units.Duration(f.Median), units.Duration(f.Worst), step,
+			f.Fault, strconv.Itoa(f.Injected), strconv.Itoa(f.Recovered), units.Duration(f.Median), units.Duration(f.Worst),
 			units.Count(f.RedoneMedian), units.Count(f.RedoneWorst), strconv.FormatFloat(f.RedoneIntervals, 'f', 1, 64),
-			units.Count(f.TasksAgain), units.Count(f.TasksWasted), units.Duration(f.Interval), longest,
+			units.Duration(f.Interval), longest,
 		))
 	}
 	t.Render()

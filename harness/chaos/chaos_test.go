@@ -66,12 +66,11 @@ func nothingIn(t *testing.T, tmp string) {
 	}
 }
 
-// TestChaosOfDisks: the leader's disk gives input/output errors, and another is full at the
-// start; nothing stays mounted.
+// TestChaosOfDisks: one disk gives input/output errors, and one is full; nothing stays mounted.
 func TestChaosOfDisks(t *testing.T) {
 	testkit.WithoutRace(t)
 	tmp := t.TempDir()
-	cmdtest.Chaos(t, tmp, []string{"io-errors", "disk-full-start"})
+	cmdtest.Chaos(t, tmp, []string{"io-errors", "disk-full"})
 	nothingIn(t, tmp)
 }
 

@@ -29,21 +29,6 @@ func fillDisk(_ context.Context, s *strike) (func(context.Context) error, error)
 	return func(context.Context) error { return os.Remove(ballast) }, err
 }
 
-// fullAtStart has a coordinator start on a full disk: it must wait until there is room.
-func fullAtStart(_ context.Context, s *strike) (func(context.Context) error, error) {
-	n := pick(s, []*proc.Node{s.leader, s.follower()})
-	ballast := filepath.Join(n.Dir, "ballast")
-	s.on(n)
-	err := errors.Join(n.Kill(), fill(ballast), n.Restart())
-	return func(ctx context.Context) error {
-		err := wait.For(ctx, s.between(leastAlone, mostAlone))
-		if !n.Running() {
-			return fmt.Errorf("%w: %s ended on a full disk: %w", ErrFailed, n.Name, n.Err())
-		}
-		return errors.Join(err, os.Remove(ballast))
-	}, err
-}
-
 // fill writes a file until the disk is full.
 func fill(path string) error {
 	f, err := os.Create(path)

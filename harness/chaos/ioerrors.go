@@ -22,7 +22,7 @@ func ioErrors(_ context.Context, s *strike) (func(context.Context) error, error)
 		if err := wait.For(ctx, away); err != nil {
 			return err
 		}
-		if err := s.keep(ctx, name, 64); err != nil {
+		if err := s.keep(ctx, name); err != nil {
 			return fmt.Errorf("the disk of %s has errors: %w", n.Name, err)
 		}
 		if err := errors.Join(n.Kill(), s.mendDisk(n), n.Restart()); err != nil {

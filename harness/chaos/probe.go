@@ -23,39 +23,37 @@ import (
 type mark struct {
 	job      uint64
 	name     string
-	steps    uint64        // of the whole job
-	step     uint64        // that the leader had folded, committed or not
-	rate     float64       // steps a second
-	interval time.Duration // between commits, as the leader has it in force
-	slack    uint64        // steps that were in flight, whose commit proves nothing
-	leader   *proc.Node
-	logs     map[string]int64
-	series   map[string]proc.Series // by coordinator
+	steps    uint64           // of the whole job
+	step     uint64           // that the leader had folded, committed or not
+	rate     float64          // steps a second
+	interval time.Duration    // between commits, as the leader has it in force
+	slack    uint64           // steps that were in flight, whose commit proves nothing
+	logs     map[string]int64 // sizes of the coordinators' logs, by path
 }
 
 // take makes a mark. The leader's own count of steps comes last, to be as near to
 // the fault as can be.
 func (r *rig) take(ctx context.Context, job *protocol.JobInfo, commits []commit, leader *proc.Node) (*mark, error) {
-	m := &mark{job: job.ID, name: job.Name, steps: stepsOf(job), slack: 1, leader: leader, logs: make(map[string]int64), series: make(map[string]proc.Series)}
+	m := &mark{job: job.ID, name: job.Name, steps: stepsOf(job), slack: 1, logs: make(map[string]int64)}
 	m.interval, m.rate = pace(commits)
 	if job.Tasks > 1 {
 		m.slack = uint64(len(r.cluster.Workers))
 	}
-	last := append(r.followers(leader), leader)
-	for _, n := range last {
+	for _, n := range r.cluster.Coordinators {
 		info, err := os.Stat(n.Log)
 		if err != nil {
 			return nil, err
 		}
 		m.logs[n.Log] = info.Size()
-		if m.series[n.Name], err = r.scrape(ctx, n); err != nil {
-			return nil, err
-		}
 	}
-	if in := m.series[leader.Name][fmt.Sprintf("coppice_job_commit_interval_seconds{name=%q}", job.Name)]; in > 0 {
+	series, err := r.scrape(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
+	if in := series[fmt.Sprintf("coppice_job_commit_interval_seconds{name=%q}", job.Name)]; in > 0 {
 		m.interval = time.Duration(in * float64(time.Second))
 	}
-	m.step = max(commits[len(commits)-1].step, m.folded(m.series[leader.Name]))
+	m.step = max(commits[len(commits)-1].step, m.folded(series))
 	return m, nil
 }
 
@@ -215,9 +213,6 @@ func parseRestart(line string, job uint64) (at restart, ok bool) {
 type recovery struct {
 	after  time.Duration // until a commit of work that was begun after the fault
 	redone uint64        // steps that had been folded before the fault and were again
-	// step is the time until the leader that stayed had folded a step that was begun
-	// after the fault, committed or not; 0: not seen, or it did not stay.
-	step time.Duration
 }
 
 // await waits for the first commit that can only have been made after the fault:
@@ -225,12 +220,11 @@ type recovery struct {
 // what was in flight.
 func (r *rig) await(ctx context.Context, m *mark, from time.Time) (recovery, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	seen, stepped := r.poll(ctx, m.job), r.nextStep(ctx, m, from)
+	seen := r.poll(ctx, m.job)
 	defer func() {
 		cancel()
 		for range seen {
 		}
-		<-stepped
 	}()
 	var rounds, step uint64
 	for s := range seen {
@@ -248,56 +242,8 @@ func (r *rig) await(ctx context.Context, m *mark, from time.Time) (recovery, err
 			if again && m.slack == 1 && m.step > at.step {
 				got.redone = m.step - at.step
 			}
-			select {
-			case step := <-stepped:
-				if !again {
-					got.step = step
-				}
-			default:
-			}
 			return got, nil
 		}
 	}
 	return recovery{}, fmt.Errorf("the job %s committed no progress after step %d", m.name, m.step)
-}
-
-// nextStep scrapes the leader's metrics until it has folded a step that was begun
-// after the mark, and sends how long that took; the channel is closed in any case.
-func (r *rig) nextStep(ctx context.Context, m *mark, from time.Time) <-chan time.Duration {
-	stepped := make(chan time.Duration, 1)
-	go func() {
-		defer close(stepped)
-		for m.leader != nil {
-			s, err := r.looks.Scrape(ctx, r.cluster.HTTP(m.leader))
-			if err == nil && m.folded(s) > m.step+m.slack {
-				stepped <- time.Since(from)
-				return
-			}
-			if wait.For(ctx, pollEvery) != nil {
-				return
-			}
-		}
-	}()
-	return stepped
-}
-
-// again returns how many tasks were given out again and computed in vain since the
-// mark. Counters of a process that was started again begin at zero.
-func (r *rig) again(ctx context.Context, m *mark) (retried, wasted uint64, err error) {
-	for _, n := range r.cluster.Coordinators {
-		s, err := r.scrape(ctx, n)
-		if err != nil {
-			return 0, 0, err
-		}
-		retried += since(m.series[n.Name], s, "coppice_tasks_retried_total")
-		wasted += since(m.series[n.Name], s, "coppice_tasks_wasted_total")
-	}
-	return retried, wasted, nil
-}
-
-func since(before, after proc.Series, name string) uint64 {
-	if d := after[name] - before[name]; d >= 0 {
-		return uint64(d)
-	}
-	return uint64(after[name])
 }

@@ -147,19 +147,6 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-func TestSince(t *testing.T) {
-	before, after := proc.Series{"x": 5}, proc.Series{"x": 8, "new": 3}
-	if got := since(before, after, "x"); got != 3 {
-		t.Errorf("got %d", got)
-	}
-	if got := since(after, before, "x"); got != 5 { // the process began anew
-		t.Errorf("got %d", got)
-	}
-	if got := since(before, after, "new"); got != 3 {
-		t.Errorf("got %d", got)
-	}
-}
-
 func TestTrack(t *testing.T) {
 	var tr track
 	for i := range uint64(20) {

@@ -80,7 +80,7 @@ func (c Config) prepared() (Config, error) {
 // fault that was asked for and cannot be is an error.
 func choose(c *Config) (faults []*fault, left []Left, err error) {
 	for _, f := range catalog {
-		if len(c.Faults) > 0 && !contains(c.Faults, f.name) {
+		if len(c.Faults) > 0 && !slices.Contains(c.Faults, f.name) {
 			continue
 		}
 		reason := ""
@@ -97,15 +97,6 @@ func choose(c *Config) (faults []*fault, left []Left, err error) {
 		}
 	}
 	return faults, left, nil
-}
-
-func contains(list []string, name string) bool {
-	for _, s := range list {
-		if s == name {
-			return true
-		}
-	}
-	return false
 }
 
 // leg runs one cluster through its part of the schedule.
@@ -191,7 +182,7 @@ func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 		if err := s.partition(ctx, k, got, done, heal); err != nil {
 			return done, err
 		}
-		return done, s.afterwards(ctx, m, done)
+		return done, s.afterwards(ctx)
 	}
 	if heal != nil {
 		err = errors.Join(err, heal(bound))
@@ -200,5 +191,5 @@ func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 		return done, late(bound, within, err)
 	}
 	done.took(got, m)
-	return done, s.afterwards(ctx, m, done)
+	return done, s.afterwards(ctx)
 }

@@ -1,55 +1,46 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
-	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
-// wiping empties the folder of a follower, or a part of it, while the other follower
-// lags behind: what was acknowledged meanwhile is on the leader's disk only, which is
-// down. The two must not go on without it.
-func wiping(part string) hit {
-	return func(ctx context.Context, s *strike) (func(context.Context) error, error) {
-		followers := s.followers(s.leader)
-		i := s.rng.IntN(len(followers))
-		wiped, late := followers[i], followers[1-i]
-		name := fmt.Sprintf("kept-%08x", s.rng.Uint32())
-		if err := late.Kill(); err != nil {
-			return nil, err
-		}
-		if err := s.keep(ctx, name, 64); err != nil {
-			return nil, fmt.Errorf("while a follower is down: %w", err)
-		}
-		err := s.wipe(wiped, part)
-		err = errors.Join(err, wiped.Restart(), late.Restart(), wait.For(ctx, s.between(leastAlone, mostAlone)))
-		s.on(wiped)
-		if err = errors.Join(err, s.leader.Restart()); err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context) error { return s.kept(ctx, name) }, nil
+// wipeFolder empties the folder of a follower while the other follower lags behind: what was
+// acknowledged meanwhile is on the leader's disk only, which is down. The two must not go on
+// without it.
+func wipeFolder(ctx context.Context, s *strike) (func(context.Context) error, error) {
+	followers := s.followers(s.leader)
+	i := s.rng.IntN(len(followers))
+	wiped, late := followers[i], followers[1-i]
+	name := fmt.Sprintf("kept-%08x", s.rng.Uint32())
+	if err := late.Kill(); err != nil {
+		return nil, err
 	}
-}
-
-// wipe kills the leader and a follower and removes what the follower has.
-func (s *strike) wipe(n *proc.Node, part string) error {
-	return errors.Join(s.leader.Kill(), n.Kill(), os.RemoveAll(filepath.Join(n.Dir, part)))
+	if err := s.keep(ctx, name); err != nil {
+		return nil, fmt.Errorf("while a follower is down: %w", err)
+	}
+	err := errors.Join(
+		s.leader.Kill(), wiped.Kill(), os.RemoveAll(wiped.Dir), wiped.Restart(), late.Restart(),
+		wait.For(ctx, s.between(leastAlone, mostAlone)),
+	)
+	s.on(wiped)
+	if err = errors.Join(err, s.leader.Restart()); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return s.kept(ctx, name) }, nil
 }
 
 // keep imports a dataset that must be there later.
-func (s *strike) keep(ctx context.Context, name string, rows int) error {
-	if _, err := s.client.Import(ctx, name, generate.Artificial(rows, 1), importer.Options{}); err != nil {
+func (s *strike) keep(ctx context.Context, name string) error {
+	if _, err := s.client.Import(ctx, name, generate.Artificial(64, 1), importer.Options{}); err != nil {
 		return fmt.Errorf("importing %s: %w", name, err)
 	}
 	return nil
@@ -78,59 +69,6 @@ func (s *strike) kept(ctx context.Context, name string) error {
 			return fmt.Errorf("only %d of %d coordinators have all blobs: %w", whole, coordinators, errors.Join(context.Cause(ctx), err))
 		}
 	}
-}
-
-// noticeWithin bounds the time until a coordinator that has lost its folder has ended or is
-// not ready.
-const noticeWithin = 5 * time.Second
-
-// noticed waits until a coordinator has ended or says that it is not ready.
-func (r *rig) noticed(ctx context.Context, server string, running func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, noticeWithin)
-	defer cancel()
-	said := "no answer"
-	for running() {
-		status, text, err := r.get(ctx, server, "/readyz")
-		if err == nil && status != http.StatusOK {
-			return nil
-		}
-		if err == nil {
-			said = fmt.Sprintf("%d: %s", status, bytes.TrimSpace(text))
-		}
-		if wait.For(ctx, lookPause) != nil {
-			return fmt.Errorf("%w: the coordinator still runs %v later, and its /readyz says: %s", ErrFailed, noticeWithin, said)
-		}
-	}
-	return nil
-}
-
-// replaceRows are so many that a coordinator needs a while to fetch them.
-const replaceRows = 100_000
-
-// replaceAll ends each coordinator in turn, deletes its folder and starts it again, once all
-// are ready: at each moment a majority of the folders is whole, if ready means that.
-func replaceAll(ctx context.Context, s *strike) (func(context.Context) error, error) {
-	name := fmt.Sprintf("replaced-%08x", s.rng.Uint32())
-	order := s.rng.Perm(len(s.cluster.Coordinators))
-	if err := s.keep(ctx, name, replaceRows); err != nil {
-		return nil, err
-	}
-	for _, i := range order {
-		n := s.cluster.Coordinators[i]
-		if err := s.allReady(ctx, s.servers); err != nil {
-			return nil, fmt.Errorf("before the folder of %s is deleted: %w", n.Name, err)
-		}
-		if err := errors.Join(n.Quit(ctx), os.RemoveAll(n.Dir), n.Restart()); err != nil {
-			return nil, err
-		}
-	}
-	s.on(s.cluster.Coordinators...)
-	return func(ctx context.Context) error {
-		if err := s.allReady(ctx, s.servers); err != nil {
-			return err
-		}
-		return errors.Join(s.readable(ctx, name), s.kept(ctx, name), s.client.DeleteDataset(ctx, name))
-	}, nil
 }
 
 // readable reads each shard of a dataset that was acknowledged.
@@ -181,7 +119,7 @@ func newOutages(rng *rand.Rand, nodes int) (list []outage) {
 func randomWipes(ctx context.Context, s *strike) (func(context.Context) error, error) {
 	name := fmt.Sprintf("wiped-%08x", s.rng.Uint32())
 	list := newOutages(s.rng, len(s.cluster.Coordinators))
-	if err := s.keep(ctx, name, 64); err != nil {
+	if err := s.keep(ctx, name); err != nil {
 		return nil, err
 	}
 	for i, o := range list {

@@ -52,7 +52,6 @@ type Cluster struct {
 	cfg      Config
 	servers  []string // HTTP addresses of the coordinators
 	joined   int      // workers that were ever started
-	replaced int      // coordinators that were
 	client   *client.Client
 	probe    *client.Client // tries once, for looking at a cluster that is starting
 	observer *Observer
@@ -201,28 +200,6 @@ func (c *Cluster) AddCoordinator() (n *Node, http string, err error) {
 	}
 	c.Coordinators, c.servers = append(c.Coordinators, n), append(c.servers, http)
 	return n, http, nil
-}
-
-// ReplaceCoordinator starts a coordinator of another id, with an empty folder, at the
-// address of one that has ended and takes its place from now on. It waits until it is added to
-// the cluster.
-func (c *Cluster) ReplaceCoordinator(old *Node) (*Node, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.Index(c.Coordinators, old)
-	if i < 0 {
-		return nil, errors.New("proc: " + old.Name + " is not a coordinator of this cluster")
-	}
-	c.replaced++
-	name := fmt.Sprintf("r%d", c.replaced)
-	others := slices.Delete(slices.Clone(c.servers), i, i+1)
-	n, err := c.begin(old.host, name, append([]string{"coordinator", "--id", name, "--join-cluster", strings.Join(others, ","), "--address", c.servers[i]}, c.cfg.Args...))
-	if err != nil {
-		return nil, err
-	}
-	c.Coordinators = slices.Clone(c.Coordinators)
-	c.Coordinators[i] = n
-	return n, nil
 }
 
 // RemoveWorker ends a worker for good; its disk and log stay.
