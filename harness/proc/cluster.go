@@ -156,12 +156,6 @@ func (c *Cluster) begin(h Host, name string, args []string) (*Node, error) {
 
 func (c *Cluster) log(name string) string { return filepath.Join(c.cfg.Dir, "logs", name+".log") }
 
-// Launch starts another process of the cluster's executable, with a log beside those of
-// the cluster. The caller ends it.
-func (c *Cluster) Launch(name string, args ...string) (*Node, error) {
-	return Launch(c.cfg.Exe, c.cfg.Env, name, c.log(name), append(args, "--die-with-stdin")...)
-}
-
 // AddWorker starts one more worker; Ready waits until the cluster knows it.
 func (c *Cluster) AddWorker() (*Node, error) {
 	c.mu.Lock()

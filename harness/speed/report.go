@@ -1,6 +1,8 @@
 package speed
 
-// Report is what a measurement found: a file of it is what a later one is compared with.
+import "slices"
+
+// Report is what a measurement found.
 type Report struct {
 	Kind     string            `json:"kind"` // ldlf, network, forest, cluster
 	Machine  Machine           `json:"machine"`
@@ -10,8 +12,6 @@ type Report struct {
 	Data    []Source  `json:"data,omitempty"`
 	Rows    []Result  `json:"rows"`
 	Skipped []Skipped `json:"skipped,omitempty"`
-	// Comparison is with an earlier report.
-	Comparison *Comparison `json:"comparison,omitempty"`
 }
 
 // Source says where a dataset came from.
@@ -46,23 +46,16 @@ type PeerResult struct {
 	Loss  float64 `json:"loss,omitempty"`
 }
 
-// Comparison holds the rows of two reports against each other.
-type Comparison struct {
-	File string `json:"file"`
-	// Machines says how the machines differ; empty: they do not.
-	Machines string `json:"machines_differ,omitempty"`
-	Versions string `json:"versions_differ,omitempty"`
-	Rows     []Was  `json:"rows"`
-	// Missing are rows of one report that the other does not have.
-	Missing []string `json:"missing,omitempty"`
+// Spread is the median, least and greatest of some figures.
+type Spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
 }
 
-// Was is a row of two reports.
-type Was struct {
-	Name string `json:"name"`
-	Of   string `json:"of"`
-	// Ratio is the earlier median by the later one: above 1 where it became faster.
-	Ratio float64 `json:"ratio"`
-	// Apart is set where the spreads of the two do not overlap.
-	Apart bool `json:"apart"`
+// SpreadOf summarizes one figure or more.
+func SpreadOf(figures []float64) Spread {
+	f := slices.Sorted(slices.Values(figures))
+	n := len(f)
+	return Spread{Median: (f[(n-1)/2] + f[n/2]) / 2, Min: f[0], Max: f[n-1]}
 }
