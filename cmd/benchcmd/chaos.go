@@ -90,7 +90,10 @@ func (c *ChaosCmd) network() (*netlab.Settings, error) {
 		}
 	}
 	if c.Network == "" {
-		return nil, nil
+		if netlab.Missing() != "" {
+			return nil, nil
+		}
+		return nil, netlab.Enter() // faults cut connections of the network that this process has then
 	}
 	s, err := netlab.Parse(c.Network)
 	if err != nil {

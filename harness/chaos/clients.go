@@ -1,13 +1,23 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -191,4 +201,200 @@ func (c *clients) resume(ctx context.Context, j *protocol.JobInfo) error {
 		return fmt.Errorf("resuming %s: %w", j.Name, err)
 	}
 	return nil
+}
+
+// clients keep a cluster busy: two feed it long jobs, each of one algorithm, one after
+// the other; one feeds it jobs of all other algorithms and of networks, one experiments; and one
+// submits, pauses, resumes, cancels and deletes small ones.
+type clients struct {
+	work    *workload
+	ledger  *ledger
+	client  *client.Client
+	caller  *caller
+	watched *track // of the long jobs whose commits are timed
+	fail    func(error)
+
+	stopping chan struct{} // closed: no new jobs
+	running  sync.WaitGroup
+}
+
+// must reports an error that is no consequence of ctx.
+func (c *clients) must(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		c.fail(err)
+	}
+}
+
+func (c *clients) stopped() bool {
+	select {
+	case <-c.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// The pause between two things that the disturbing client does.
+const (
+	leastPause = 500 * time.Millisecond
+	mostPause  = 2500 * time.Millisecond
+)
+
+func (c *clients) submit(ctx context.Context, first int, t *task, name string) (*protocol.JobInfo, error) {
+	j, err := c.caller.submit(ctx, first, name, t.named(name)) // names are unique here: tokens as well
+	if err != nil {
+		return nil, fmt.Errorf("submitting %s: %w", name, err)
+	}
+	c.ledger.submitted(j, t)
+	return j, nil
+}
+
+// follow watches a job to its end and checks what it gave: with progress that
+// never goes back.
+func (c *clients) follow(ctx context.Context, j *protocol.JobInfo, t *task, see func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
+	var last uint64
+	var back error
+	end, err := c.client.Watch(ctx, strconv.FormatUint(j.ID, 10), func(j *protocol.JobInfo) {
+		// A job that is cancelled tells what was committed, and before that what was under way.
+		if p := j.Progress; p != nil && j.State != protocol.Cancelled {
+			if p.Step < last && back == nil {
+				back = fmt.Errorf("%w: the progress of job %s went back from step %d to step %d", ErrFailed, j.Name, last, p.Step)
+			}
+			last = p.Step
+		}
+		see(j)
+	})
+	if err == nil {
+		err = back
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", j.Name, err)
+	}
+	c.ledger.told(j.ID, func(a *acknowledged) { a.final = end.State })
+	if end.State == protocol.Cancelled {
+		return end, nil
+	}
+	if err := t.check(end); err != nil {
+		return nil, err
+	}
+	return end, c.download(ctx, end)
+}
+
+// download fetches a job's model and checks its bytes.
+func (c *clients) download(ctx context.Context, j *protocol.JobInfo) error {
+	b, err := c.client.Model(ctx, j.Name)
+	if err != nil {
+		return fmt.Errorf("the model of %s: %w", j.Name, err)
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != j.Models[0].Blob {
+		return fmt.Errorf("%w: the model of job %s has changed", ErrFailed, j.Name)
+	}
+	return nil
+}
+
+// rest waits, or until no new jobs are wanted.
+func (c *clients) rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-c.stopping:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+	}
+	return nil
+}
+
+// caller sends requests as a client does that was written by somebody else: to a
+// given coordinator, with a token of its own, and again until there is an answer.
+type caller struct {
+	servers []string // host:port
+	scheme  string
+	http    *http.Client
+}
+
+func newCaller(servers []string, source *certs.Source) *caller {
+	t := source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true})
+	return &caller{servers, source.URLScheme(), &http.Client{Transport: t}}
+}
+
+func (c *caller) close() { c.http.CloseIdleConnections() }
+
+const (
+	callTimeout = 2 * time.Second
+	callPause   = 50 * time.Millisecond
+	maxAnswer   = protocol.MaxJSON
+)
+
+// refused is the answer of a coordinator that will not do it.
+type refused struct {
+	status int
+	text   string
+}
+
+func (r *refused) Error() string { return fmt.Sprintf("refused with status %d: %s", r.status, r.text) }
+
+// conflict reports whether an error says that the job's state does not allow it.
+func conflict(err error) bool {
+	var r *refused
+	return errors.As(err, &r) && r.status == http.StatusConflict
+}
+
+// do sends a request, beginning with coordinator first, until one answers.
+func (c *caller) do(ctx context.Context, first int, method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	for i := first; ; i++ {
+		again, err := c.once(ctx, c.servers[i%len(c.servers)], method, path, body, out)
+		if !again {
+			return err
+		}
+		if err := wait.For(ctx, callPause); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *caller) once(ctx context.Context, server, method, path string, body []byte, out any) (again bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(limited, method, c.scheme+"://"+server+path, bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return ctx.Err() == nil, err
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return ctx.Err() == nil, err
+	}
+	switch code := response.StatusCode; {
+	case code < 300:
+		return false, json.Unmarshal(b, out)
+	case code == http.StatusServiceUnavailable, code == http.StatusBadGateway, code == http.StatusGatewayTimeout, code == http.StatusTooManyRequests:
+		return true, nil
+	default:
+		return false, &refused{code, string(bytes.TrimSpace(b))}
+	}
+}
+
+// submit sends a submission.
+func (c *caller) submit(ctx context.Context, first int, token string, s protocol.Spec) (*protocol.JobInfo, error) {
+	var j protocol.JobInfo
+	return &j, c.do(ctx, first, http.MethodPost, "/v1/jobs", protocol.SubmitRequest{Token: token, Spec: s}, &j)
+}
+
+// tell sends pause, resume or cancel.
+func (c *caller) tell(ctx context.Context, first int, job uint64, verb string) (*protocol.JobInfo, error) {
+	var j protocol.JobInfo
+	return &j, c.do(ctx, first, http.MethodPost, fmt.Sprintf("/v1/jobs/%d/%s", job, verb), struct{}{}, &j)
+}
+
+// delete deletes a job.
+func (c *caller) delete(ctx context.Context, first int, job uint64) (*protocol.Deletion, error) {
+	var d protocol.Deletion
+	return &d, c.do(ctx, first, http.MethodPost, "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{job}}, &d)
 }

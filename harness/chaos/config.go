@@ -1,8 +1,30 @@
+// Package chaos is the suite behind `coppice chaos`: it starts a real cluster of
+// processes on loopback, keeps it busy with jobs of both kinds, injects faults
+// from a seeded schedule, and holds every model against the digest that the same
+// job has undisturbed, in this process. What a coordinator acknowledged is kept in
+// a ledger and must still be there after each fault.
+//
+// The schedule (which fault when, which process, which pauses) follows from the
+// seed. Who leads, and how far a job is at that moment, does not: real processes
+// share a clock with nobody. A failure names the seed, which gives the same
+// faults in the same order again.
+//
+// Four legs follow each other: a cluster with the NATS that coordinators embed; one
+// with an external NATS; one with a small disk for each process; and one whose network is
+// parted between coordinators.
+//
+// In the second and in the last leg each process has a host of its own on a network that can
+// be cut (package netlab), if this machine can have one. With Config.Network all legs have such
+// a network, with delays and losses. This process is then a host with two addresses: clients
+// have the links that all have, and what measures has none.
+//
+// With Config.TLS each process of a cluster has a certificate, also the external NATS.
 package chaos
 
 import (
 	"errors"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/coppice-ldl/coppice/harness/netlab"
@@ -36,8 +58,8 @@ type Config struct {
 	// Stall is how long training may stand still during a partition, beyond the commit
 	// interval and what a network and a heartbeat add; 0: DefaultStall.
 	Stall time.Duration
-	// Network, where set, gives each process a host of its own on a network of these
-	// settings. netlab.Enter comes before.
+	// Network, if set, gives each process of every leg a host of its own on a network of these
+	// settings. netlab.Enter must be called first if this machine can have a network.
 	Network *netlab.Settings
 	// Heartbeat of the coordinators; 0: theirs.
 	Heartbeat time.Duration
@@ -66,3 +88,50 @@ const (
 
 // Algorithms lists what Config.Algorithm may name.
 var Algorithms = []string{ldlf, structRF}
+
+// planned is one fault of the schedule.
+type planned struct {
+	round int // from 1
+	fault *fault
+	seed  uint64 // of its own choices: which process, how long
+}
+
+// streamOf separates the schedule's random numbers from those of anything else
+// that may be seeded alike.
+const streamOf = 0x636861_6f73
+
+// plan returns the schedule, round by round. With every set, each fault is in each
+// round; else measured ones are in two of five, those that last or wait for several
+// recoveries in one of twenty, and the others in one of ten, at least in one.
+func plan(seed uint64, rounds int, faults []*fault, every bool) []planned {
+	rng := rand.New(rand.NewPCG(seed, streamOf))
+	in := make([][]*fault, rounds)
+	for _, f := range faults {
+		n := rounds
+		if !every {
+			n = f.share(rounds)
+		}
+		for _, r := range rng.Perm(rounds)[:n] {
+			in[r] = append(in[r], f)
+		}
+	}
+	var list []planned
+	for r, faults := range in {
+		rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+		for _, f := range faults {
+			list = append(list, planned{r + 1, f, rng.Uint64()})
+		}
+	}
+	return list
+}
+
+// share returns in how many of so many rounds a fault is.
+func (f *fault) share(rounds int) int {
+	if f.measured {
+		return (2*rounds + 4) / 5
+	}
+	if f.holds || f.recoveries > 1 { // it takes several seconds
+		return (rounds + 19) / 20
+	}
+	return (rounds + 9) / 10
+}

@@ -3,13 +3,103 @@ package chaos
 import (
 	"context"
 	"errors"
-	"sort"
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"time"
 
-	"github.com/coppice-ldl/coppice/harness/chaos/proxy"
+	"github.com/coppice-ldl/coppice/dataset/generate"
+	"github.com/coppice-ldl/coppice/dataset/importer"
+	"github.com/coppice-ldl/coppice/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
+
+// fault is something that the suite does to a cluster.
+type fault struct {
+	name     string
+	doc      string
+	leg      leg
+	measured bool // its recovery is one of the published ones
+	holds    bool // it lasts for Config.Hold, and training goes on meanwhile
+	// hit does it, and says when the clock begins. What it returns ends the fault
+	// after progress was seen; nil: it has ended by itself.
+	hit func(ctx context.Context, s *strike) (heal func(context.Context) error, err error)
+	// recoveries is how many it waits for, one after the other, each for Config.Bound; 0: one.
+	// One with several is in fewer rounds.
+	recoveries int
+	// not, where set, says why this machine cannot have the fault; empty: it can.
+	not func(*Config) string
+}
+
+// within is how long a fault may take until all is well again.
+func (f *fault) within(c *Config) time.Duration { return c.Bound * time.Duration(max(1, f.recoveries)) }
+
+type hit = func(context.Context, *strike) (func(context.Context) error, error)
+
+// strike is one injection.
+type strike struct {
+	*rig
+	rng    *rand.Rand
+	leader *proc.Node // when it began
+	target string     // what was hit, for the report
+	from   time.Time  // when the clock began
+}
+
+// on names the targets and starts the clock.
+func (s *strike) on(nodes ...*proc.Node) {
+	s.target = ""
+	for i, n := range nodes {
+		if i > 0 {
+			s.target += "+"
+		}
+		s.target += n.Name
+	}
+	s.from = time.Now()
+}
+
+func pick[T any](s *strike, list []T) T { return list[s.rng.IntN(len(list))] }
+
+func (s *strike) worker() *proc.Node   { return pick(s, s.cluster.Workers) }
+func (s *strike) follower() *proc.Node { return pick(s, s.followers(s.leader)) }
+
+func (s *strike) head() *proc.Node { return s.leader }
+
+// between draws a time.
+func (s *strike) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(s.rng.Int64N(int64(most-least)))
+}
+
+// How long a coordinator that forgot and one that lags behind are alone: several
+// elections.
+const (
+	leastAlone = time.Second
+	mostAlone  = 2 * time.Second
+)
+
+// How long a majority or everything is away.
+const (
+	leastAway = 300 * time.Millisecond
+	mostAway  = 1500 * time.Millisecond
+)
+
+// killFor kills processes at once, waits, and starts them again.
+func (s *strike) killFor(ctx context.Context, nodes []*proc.Node) error {
+	ended := make(chan error, len(nodes))
+	for _, n := range nodes {
+		go func() { ended <- n.Kill() }()
+	}
+	var errs []error
+	for range nodes {
+		errs = append(errs, <-ended)
+	}
+	errs = append(errs, wait.For(ctx, s.between(leastAway, mostAway)))
+	s.on(nodes...)
+	for _, n := range nodes {
+		errs = append(errs, n.Restart())
+	}
+	return errors.Join(errs...)
+}
 
 // catalog lists the faults, in the order of documentation.
 var catalog = append([]*fault{
@@ -28,10 +118,9 @@ var catalog = append([]*fault{
 	{name: "random-wipes", doc: "coordinators are killed at random, and two folders are deleted while all coordinators are ready; recovery time counts from the last start", recoveries: wipes + 2, hit: randomWipes},
 	{name: "few-descriptors", doc: "a coordinator or a worker cannot open more files and connections for a while", not: noLimits, hit: fewDescriptors},
 	{name: "nats-restart", doc: "the external NATS is killed and started again", leg: external, measured: true, hit: restartNATS},
-	{name: "worker-cut", doc: "a worker's connection to NATS drops everything without closing", leg: external, hit: cutting((*strike).worker, proxy.There, proxy.Back)},
-	{name: "worker-cut-oneway", doc: "a worker's connection to NATS works in one direction only", leg: external, hit: cutOneWay},
-	{name: "leader-cut", doc: "the leader's connection to NATS drops everything without closing, while Raft works", leg: external, hit: cutting((*strike).head, proxy.There, proxy.Back)},
-	{name: "latency", doc: "all messages to and from NATS take 20 ms longer", leg: external, hit: slowNetwork},
+	{name: "worker-cut", doc: "a worker's connection to NATS drops everything without closing", leg: external, not: noCuts, hit: cutting((*strike).worker)},
+	{name: "worker-cut-oneway", doc: "a worker's connection to NATS works in one direction only", leg: external, not: noCuts, hit: cutOneWay},
+	{name: "leader-cut", doc: "the leader's connection to NATS drops everything without closing, while Raft works", leg: external, not: noCuts, hit: cutting((*strike).head)},
 	{name: "disk-full", doc: "the disk of a coordinator or of a worker is full, and has free space later", leg: disks, not: noDisks, hit: fillDisk},
 	{name: "io-errors", doc: "the disk of a coordinator or of a worker has I/O errors and loses unsynced data; the process is started again on the disk later", leg: disks, not: noBlockDisks, hit: ioErrors},
 	{name: "corrupt-blob", doc: "a byte in a coordinator's blob and a byte in a worker's cache are inverted while both are down", leg: disks, hit: corruptBlob},
@@ -137,44 +226,200 @@ func restartNATS(_ context.Context, s *strike) (func(context.Context) error, err
 	return nil, errors.Join(s.nats.Kill(), s.nats.Restart())
 }
 
-// cutting holds back what a process and NATS send each other.
-func cutting(which func(*strike) *proc.Node, held ...proxy.Way) hit {
+// cutting drops what a process and NATS send each other.
+func cutting(which func(*strike) *proc.Node) hit {
 	return func(_ context.Context, s *strike) (func(context.Context) error, error) {
 		n := which(s)
-		p := s.proxies[n.Name]
 		s.on(n)
-		for _, w := range held {
-			p.Hold(w)
+		s.lab.cut(n.Name, natsHost)
+		s.lab.cut(natsHost, n.Name)
+		return s.mended, nil
+	}
+}
+
+// cutOneWay drops what a worker sends to NATS, or what NATS sends to the worker.
+func cutOneWay(_ context.Context, s *strike) (func(context.Context) error, error) {
+	n := s.worker()
+	s.on(n)
+	if s.rng.IntN(2) == 0 {
+		s.lab.cut(n.Name, natsHost)
+	} else {
+		s.lab.cut(natsHost, n.Name)
+	}
+	return s.mended, nil
+}
+
+// noLimits says why a process cannot be given other limits; empty: it can.
+func noLimits(*Config) string { return system.NoLimits() }
+
+// fewDescriptors keeps a process from opening more files and connections than it has, and later
+// allows as many as before.
+func fewDescriptors(_ context.Context, s *strike) (func(context.Context) error, error) {
+	n := pick(s, []*proc.Node{s.leader, s.follower(), s.worker()})
+	s.on(n)
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.Pid()))
+	if err != nil {
+		return nil, err
+	}
+	before, err := limitDescriptors(n, uint64(len(open)))
+	return func(ctx context.Context) error {
+		err := wait.For(ctx, s.between(leastAlone, mostAlone))
+		if !n.Running() {
+			return fmt.Errorf("%w: %s ended when it could not open more files: %w", ErrFailed, n.Name, n.Err())
 		}
-		return func(context.Context) error {
-			p.Heal()
+		_, again := limitDescriptors(n, before)
+		return errors.Join(err, again)
+	}, err
+}
+
+// limitDescriptors sets how many files and connections a process may have, and returns
+// how many it was before.
+func limitDescriptors(n *proc.Node, most uint64) (before uint64, err error) {
+	if before, err = system.LimitDescriptors(n.Pid(), most); err != nil {
+		return 0, fmt.Errorf("the limits of %s cannot be changed: %w", n.Name, err)
+	}
+	return before, nil
+}
+
+// wipeFolder empties the folder of a follower while the other follower lags behind: what was
+// acknowledged meanwhile is on the leader's disk only, which is down. The two must not go on
+// without it.
+func wipeFolder(ctx context.Context, s *strike) (func(context.Context) error, error) {
+	followers := s.followers(s.leader)
+	i := s.rng.IntN(len(followers))
+	wiped, late := followers[i], followers[1-i]
+	name := fmt.Sprintf("kept-%08x", s.rng.Uint32())
+	if err := late.Kill(); err != nil {
+		return nil, err
+	}
+	if err := s.keep(ctx, name); err != nil {
+		return nil, fmt.Errorf("while a follower is down: %w", err)
+	}
+	err := errors.Join(
+		s.leader.Kill(), wiped.Kill(), os.RemoveAll(wiped.Dir), wiped.Restart(), late.Restart(),
+		wait.For(ctx, s.between(leastAlone, mostAlone)),
+	)
+	s.on(wiped)
+	if err = errors.Join(err, s.leader.Restart()); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return s.kept(ctx, name) }, nil
+}
+
+// keep imports a dataset that must be there later.
+func (s *strike) keep(ctx context.Context, name string) error {
+	if _, err := s.client.Import(ctx, name, generate.Artificial(64, 1), importer.Options{}); err != nil {
+		return fmt.Errorf("importing %s: %w", name, err)
+	}
+	return nil
+}
+
+// kept waits until every coordinator has all blobs again, and checks that a dataset
+// that was acknowledged is there.
+func (s *strike) kept(ctx context.Context, name string) error {
+	if _, err := s.client.Dataset(ctx, name); err != nil {
+		return fmt.Errorf("%w: dataset %s was acknowledged, but cannot be read: %w", ErrFailed, name, err)
+	}
+	for {
+		whole := 0
+		m, err := s.client.Members(ctx)
+		if err == nil {
+			for _, one := range m.Members {
+				if one.Alive && one.Missing == 0 && one.Problem == "" {
+					whole++
+				}
+			}
+		}
+		if whole == coordinators {
 			return nil
-		}, nil
-	}
-}
-
-func cutOneWay(ctx context.Context, s *strike) (func(context.Context) error, error) {
-	return cutting((*strike).worker, pick(s, []proxy.Way{proxy.There, proxy.Back}))(ctx, s)
-}
-
-// addedLatency is what the latency fault adds in each direction.
-const addedLatency = 20 * time.Millisecond
-
-func slowNetwork(_ context.Context, s *strike) (func(context.Context) error, error) {
-	var names []string
-	for name := range s.proxies {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	s.on()
-	s.target = "all"
-	for _, name := range names {
-		s.proxies[name].Delay(addedLatency)
-	}
-	return func(context.Context) error {
-		for _, p := range s.proxies {
-			p.Heal()
 		}
-		return nil
-	}, nil
+		if wait.For(ctx, lookPause) != nil {
+			return fmt.Errorf("only %d of %d coordinators have all blobs: %w", whole, coordinators, errors.Join(context.Cause(ctx), err))
+		}
+	}
+}
+
+// readable reads each shard of a dataset that was acknowledged.
+func (s *strike) readable(ctx context.Context, name string) error {
+	d, err := s.client.Dataset(ctx, name)
+	if err == nil {
+		_, err = s.client.Shards(ctx, d.Manifest)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: dataset %s was acknowledged, but cannot be read: %w", ErrFailed, name, err)
+	}
+	return nil
+}
+
+// outage is a kill of coordinators, which are started again.
+type outage struct {
+	which []int // of the coordinators
+	wiped bool  // the folder of the first is deleted meanwhile
+	away  time.Duration
+	early []time.Duration // the first is killed again, each so long after its start
+	pause time.Duration   // until the next
+}
+
+// The outages of one random-wipes.
+const (
+	kills     = 4
+	wipes     = 2
+	mostAgain = 2 // early kills of an outage
+	earlyKill = time.Second
+)
+
+// newOutages draws kills and wipes, in a random order that begins with a kill.
+func newOutages(rng *rand.Rand, nodes int) (list []outage) {
+	below := func(most time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(most))) }
+	for i := range kills + wipes {
+		o := outage{which: rng.Perm(nodes)[:1+rng.IntN(nodes)], wiped: i >= kills, away: below(mostAway), pause: below(earlyKill)}
+		for range rng.IntN(mostAgain + 1) {
+			o.early = append(o.early, below(earlyKill))
+		}
+		list = append(list, o)
+	}
+	rng.Shuffle(len(list)-1, func(i, j int) { list[i+1], list[j+1] = list[j+1], list[i+1] })
+	return list
+}
+
+// randomWipes kills coordinators at random, and deletes the folder of one at a time:
+// another only once all are ready, so that a majority of the folders is whole.
+func randomWipes(ctx context.Context, s *strike) (func(context.Context) error, error) {
+	name := fmt.Sprintf("wiped-%08x", s.rng.Uint32())
+	list := newOutages(s.rng, len(s.cluster.Coordinators))
+	if err := s.keep(ctx, name); err != nil {
+		return nil, err
+	}
+	for i, o := range list {
+		if o.wiped {
+			if err := s.allReady(ctx, s.servers); err != nil {
+				return nil, fmt.Errorf("after %d outages: %w", i, err)
+			}
+		}
+		if err := s.outage(ctx, &o); err != nil {
+			return nil, err
+		}
+	}
+	s.on(s.cluster.Coordinators...)
+	return func(ctx context.Context) error { return errors.Join(s.kept(ctx, name), s.readable(ctx, name)) }, nil
+}
+
+// outage has one outage happen.
+func (s *strike) outage(ctx context.Context, o *outage) error {
+	var errs []error
+	first := s.cluster.Coordinators[o.which[0]]
+	for _, i := range o.which {
+		errs = append(errs, s.cluster.Coordinators[i].Kill())
+	}
+	if o.wiped {
+		errs = append(errs, os.RemoveAll(first.Dir))
+	}
+	errs = append(errs, wait.For(ctx, o.away))
+	for _, i := range o.which {
+		errs = append(errs, s.cluster.Coordinators[i].Restart())
+	}
+	for _, after := range o.early {
+		errs = append(errs, wait.For(ctx, after), first.Kill(), first.Restart())
+	}
+	return errors.Join(append(errs, wait.For(ctx, o.pause))...)
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
-	"github.com/coppice-ldl/coppice/harness/chaos/system"
+	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
@@ -36,6 +37,19 @@ var ways = []struct {
 	{"-in", ", only in the direction to the leader", false, true},
 }
 
+// port is what one of a coordinator's ports is for, and how far it is above the first.
+type port int
+
+// The ports of a coordinator that other coordinators use. NATS clients use the port before the last.
+const (
+	httpPort  port = 0
+	raftPort  port = 1
+	routePort port = 3
+)
+
+// between lists the ports by which coordinators reach each other.
+var between = []port{httpPort, raftPort, routePort}
+
 // partitions lists the faults that part coordinators from each other while workers
 // and clients reach all of them, each in both directions and in either one; and one
 // that parts a leader from everybody.
@@ -53,7 +67,7 @@ func partitions() (list []*fault) {
 	} {
 		for _, w := range ways {
 			list = append(list, &fault{
-				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: noPartitions,
+				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: noCuts,
 				hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 					s.part(s.someFollowers(kind.peers), kind.over, w.out, w.in)
 					return s.mended, nil
@@ -62,21 +76,13 @@ func partitions() (list []*fault) {
 		}
 	}
 	return append(list, &fault{
-		name: "leader-isolated", doc: "no messages pass between the leader and any other process", leg: linked, holds: true, not: noPartitions,
+		name: "leader-isolated", doc: "no messages pass between the leader and any other process", leg: linked, holds: true, not: noCuts,
 		hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 			s.on(s.leader)
-			s.links.isolate(s.leader.Name)
+			s.lab.isolate(s.leader.Name)
 			return s.mended, nil
 		},
 	})
-}
-
-// noPartitions says why there can be none; empty: there can. A network has cuts of its own.
-func noPartitions(c *Config) string {
-	if c.Network != nil {
-		return ""
-	}
-	return system.NoDiallers()
 }
 
 // someFollowers draws n of the coordinators that follow.
@@ -91,16 +97,16 @@ func (s *strike) part(peers []*proc.Node, over []port, out, in bool) {
 	s.on(append([]*proc.Node{s.leader}, peers...)...)
 	for _, n := range peers {
 		if out {
-			s.links.cut(s.leader.Name, n.Name, over)
+			s.lab.cut(s.leader.Name, n.Name, over...)
 		}
 		if in {
-			s.links.cut(n.Name, s.leader.Name, over)
+			s.lab.cut(n.Name, s.leader.Name, over...)
 		}
 	}
 }
 
 func (s *strike) mended(context.Context) error {
-	s.links.heal()
+	s.lab.network.Heal()
 	return nil
 }
 
@@ -198,4 +204,59 @@ func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *St
 		err = fmt.Errorf("%w: %w for %v, want at most %v", ErrFailed, ErrStall, t.longest.Round(time.Millisecond), limit.Round(time.Millisecond))
 	}
 	return err
+}
+
+// lab is a network on which each process has a host. This process has two addresses on it:
+// clients are behind links as all hosts are; who looks on is not. A nil lab is loopback.
+type lab struct {
+	network *netlab.Network
+	looks   *netlab.Host
+}
+
+// The names of hosts that have none of a cluster's processes.
+const (
+	clientsHost = "clients"
+	looksHost   = "observer"
+	natsHost    = "nats"
+)
+
+// noCuts says why this machine has no network that can be cut; empty: it has one.
+func noCuts(*Config) string { return netlab.Missing() }
+
+func newLab(s netlab.Settings, seed uint64) (*lab, error) {
+	n, err := netlab.New(s, seed)
+	if err != nil {
+		return nil, err
+	}
+	_, looks, err := n.Attach(clientsHost, looksHost)
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return &lab{n, looks}, nil
+}
+
+// host returns the host of a process.
+func (l *lab) host(name string) (proc.Host, error) { return l.network.Host(name) }
+
+// observer returns what connects the observer of the suite.
+func (l *lab) observer() *net.Dialer {
+	if l == nil {
+		return &net.Dialer{}
+	}
+	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(l.looks.Address())}}
+}
+
+// cut drops what one host sends another over some ports of coordinators, whichever of the two
+// dialled; without ports it drops everything.
+func (l *lab) cut(from, to string, over ...port) {
+	c := netlab.Cut{From: from, To: to}
+	for _, k := range over {
+		c.Ports = append(c.Ports, proc.HostPort+uint16(k))
+	}
+	l.network.Cut(c)
+}
+
+// isolate drops everything to and from a host.
+func (l *lab) isolate(name string) {
+	l.network.Cut(netlab.Cut{From: name}, netlab.Cut{To: name})
 }

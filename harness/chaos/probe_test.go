@@ -72,7 +72,7 @@ func fakeRig(t *testing.T) (*rig, *atomic.Pointer[protocol.JobInfo]) {
 		http.Error(w, "no leader", http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(s.Close)
-	return &rig{looks: proc.NewObserver(nil, &http.Transport{}), watched: []string{s.Listener.Addr().String()}}, &job
+	return &rig{looks: proc.NewObserver(nil, &http.Transport{}), servers: []string{s.Listener.Addr().String()}}, &job
 }
 
 func at(rounds, step uint64) *protocol.JobInfo {

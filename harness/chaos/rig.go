@@ -5,15 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/harness/chaos/proxy"
 	"github.com/coppice-ldl/coppice/harness/freeport"
+	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
@@ -25,9 +27,9 @@ type leg int
 // The legs, in the order in which they run.
 const (
 	embedded leg = iota // NATS in the coordinators
-	external            // NATS as a process of its own, each process behind a proxy
+	external            // NATS as a process of its own, on a network that can be cut if there is one
 	disks               // each process on a disk of its own
-	linked              // each coordinator behind proxies
+	linked              // on a network that can be cut
 	legs
 )
 
@@ -43,14 +45,11 @@ type rig struct {
 	dir     string
 	cluster *proc.Cluster
 	client  *client.Client
-	nats    *proc.Node              // of the external leg
-	proxies map[string]*proxy.Proxy // to NATS, by process
-	links   links                   // between coordinators, of the partitions' leg
-	lab     *lab                    // nil: loopback
-	servers []string                // HTTP addresses of the coordinators
-	watched []string                // the same, past any proxy: an observer is not cut off
-	looks   *proc.Observer          // past any link
-	certs   *proc.Certificates      // nil: in the clear
+	nats    *proc.Node         // of the external leg
+	lab     *lab               // nil: loopback
+	servers []string           // HTTP addresses of the coordinators
+	looks   *proc.Observer     // past any link: it is not cut off
+	certs   *proc.Certificates // nil: in the clear
 	exe     string
 	env     []string
 	url     string   // of the external NATS itself
@@ -64,7 +63,6 @@ const startWithin = time.Minute
 func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	r = &rig{
 		leg: l, dir: filepath.Join(c.Dir, strings.Fields(l.String())[0]), exe: c.Exe, env: c.Env,
-		proxies: make(map[string]*proxy.Proxy),
 	}
 	defer func() {
 		if err != nil {
@@ -73,11 +71,14 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	if c.Network != nil {
-		if r.lab, err = newLab(*c.Network, c.Seed+uint64(l)); err != nil {
+	settings := c.Network
+	if settings == nil && (l == external || l == linked) && noCuts(c) == "" {
+		settings = new(netlab.Settings)
+	}
+	if settings != nil {
+		if r.lab, err = newLab(*settings, c.Seed+uint64(l)); err != nil {
 			return nil, err
 		}
-		r.links = r.lab
 	}
 	if c.TLS {
 		if r.certs, err = proc.NewCertificates(filepath.Join(r.dir, "certs")); err != nil {
@@ -86,7 +87,7 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	}
 	r.looks = proc.NewObserver(r.certs.Source(), &http.Transport{MaxIdleConnsPerHost: maxPolls, DialContext: r.lab.observer().DialContext})
 	if l == external {
-		if err := r.startNATS(c.Workers); err != nil {
+		if err := r.startNATS(); err != nil {
 			return nil, err
 		}
 	}
@@ -101,16 +102,14 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	if c.Heartbeat > 0 {
 		pc.Args = []string{"--heartbeat", c.Heartbeat.String()}
 	}
-	r.join(&pc)
+	if r.lab != nil {
+		pc.Hosts = r.lab.host
+	}
 	cluster, err := proc.Start(ctx, pc)
 	if err != nil {
 		return nil, err
 	}
 	r.cluster, r.servers = cluster, strings.Split(cluster.Servers(), ",")
-	r.watched = r.servers
-	if r.links != nil {
-		r.watched = r.links.watched(r.servers)
-	}
 	if r.client, err = client.NewWith(cluster.Servers(), r.certs.Source()); err != nil {
 		return nil, err
 	}
@@ -118,41 +117,27 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	return r, nil
 }
 
-// join says how the processes of the cluster reach each other.
-func (r *rig) join(pc *proc.Config) {
-	switch {
-	case r.lab != nil:
-		pc.Hosts = r.lab.host
-	case r.leg == linked:
-		p := newProxies()
-		pc.Behind, r.links = p.add, p
-	}
-}
-
-// startNATS starts the external NATS, and a proxy to it for each process.
-func (r *rig) startNATS(workers int) error {
-	address, err := freeport.Address()
-	if err != nil {
-		return err
-	}
-	address = r.lab.here(address)
-	flags, err := r.certs.Flags(certs.Coordinator, "nats")
-	if err != nil {
-		return err
-	}
-	log := filepath.Join(r.dir, "logs", "nats.log")
-	if r.nats, err = proc.Launch(r.exe, r.env, "nats", log, append([]string{"nats", "--listen", address, "--die-with-stdin"}, flags...)...); err != nil {
-		return err
-	}
-	for _, name := range names(workers) {
-		p, err := proxy.NewAt(r.lab.here("127.0.0.1:0"), address, nobody)
-		if err != nil {
+// startNATS starts the external NATS.
+func (r *rig) startNATS() (err error) {
+	var host proc.Host = proc.Loopback{}
+	if r.lab != nil {
+		if host, err = r.lab.host(natsHost); err != nil {
 			return err
 		}
-		r.proxies[name] = p
 	}
+	port, err := freeport.Block()
+	if err != nil {
+		return err
+	}
+	address := net.JoinHostPort(host.Address(), strconv.Itoa(port))
+	flags, err := r.certs.Flags(certs.Coordinator, natsHost)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"nats", "--listen", address, "--die-with-stdin"}, flags...)
+	r.nats, err = proc.LaunchOn(host, r.exe, r.env, natsHost, filepath.Join(r.dir, "logs", "nats.log"), args...)
 	r.url = "nats://" + address
-	return nil
+	return err
 }
 
 // names lists the processes of a cluster as package proc names them.
@@ -193,18 +178,14 @@ func (r *rig) unmount() error {
 const snapshotBytes = 256 << 10
 
 // extra returns arguments of a process: a worker computes one task at a time, for
-// the machine is shared by all, and with an external NATS each process is told of
-// its own proxy.
+// the machine is shared by all, and each process is told of an external NATS.
 func (r *rig) extra(name string) (args []string) {
 	if strings.HasPrefix(name, "w") {
 		args = append(args, "--slots", "1")
 	} else {
 		args = append(args, "--snapshot-bytes", fmt.Sprint(snapshotBytes))
 	}
-	if p := r.proxies[name]; p != nil {
-		return append(args, "--nats", "nats://"+p.Address())
-	}
-	if r.url != "" { // a worker that joined later
+	if r.url != "" {
 		return append(args, "--nats", r.url)
 	}
 	return args
@@ -216,14 +197,11 @@ func (r *rig) close() error {
 	if r.cluster != nil {
 		errs = append(errs, r.cluster.Close())
 	}
-	for _, p := range r.proxies {
-		p.Close()
-	}
-	if r.links != nil {
-		errs = append(errs, r.links.close())
-	}
 	if r.nats != nil {
 		errs = append(errs, r.nats.Kill())
+	}
+	if r.lab != nil {
+		errs = append(errs, r.lab.network.Close())
 	}
 	errs = append(errs, r.unmount())
 	if r.client != nil {

@@ -1,16 +1,202 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// Run runs the suite. The report is of what was injected, also where the error
+// says what was found (ErrFailed). Errors of the configuration wrap ErrUsage.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	c, err := c.prepared()
+	if err != nil {
+		return nil, err
+	}
+	faults, left, err := choose(&c)
+	if err != nil {
+		return nil, err
+	}
+	s := &suite{cfg: c, report: newReport(&c, faults, left)}
+	for _, l := range left {
+		s.say("fault left out: %s: %s", l.Fault, l.Reason)
+	}
+	s.say("computing the result of every job without faults")
+	if s.work, err = newWorkload(ctx, &c); err != nil {
+		return s.report, err
+	}
+	schedule := plan(c.Seed, c.Rounds, faults, len(c.Faults) > 0)
+	for l := range legs {
+		if part := of(schedule, l); len(part) > 0 {
+			if err := s.leg(ctx, l, part); err != nil {
+				return s.report.summed(), err
+			}
+		}
+	}
+	return s.report.summed(), s.report.missing()
+}
+
+// prepared checks a Config and fills in what it leaves open.
+func (c Config) prepared() (Config, error) {
+	if c.Rounds < 1 || c.Rounds > MaxRounds {
+		return c, fmt.Errorf("%w: want 1 to %[3]d rounds, got %[2]d", ErrUsage, c.Rounds, MaxRounds)
+	}
+	if c.Workers < 2 || c.Workers > MaxWorkers {
+		return c, fmt.Errorf("%w: want 2 to %[3]d workers, so that one can be lost, got %[2]d", ErrUsage, c.Workers, MaxWorkers)
+	}
+	if c.Algorithm != "" && !slices.Contains(Algorithms, c.Algorithm) {
+		return c, fmt.Errorf("%w: unknown algorithm %q of the long jobs: want %s", ErrUsage, c.Algorithm, strings.Join(Algorithms, " or "))
+	}
+	for i, name := range c.Faults {
+		if find(name) == nil {
+			return c, fmt.Errorf("%w: unknown fault %q; the faults are %s", ErrUsage, name, strings.Join(Names(), ", "))
+		}
+		if slices.Contains(c.Faults[:i], name) {
+			return c, fmt.Errorf("%w: %s is listed twice", ErrUsage, name)
+		}
+	}
+	if c.Bound == 0 {
+		c.Bound = DefaultBound
+	}
+	if c.Hold < 0 || c.Stall < 0 {
+		return c, fmt.Errorf("%w: the times of a partition and of a stall cannot be negative, got %v and %v", ErrUsage, c.Hold, c.Stall)
+	}
+	c.Hold, c.Stall = cmp.Or(c.Hold, DefaultHold), cmp.Or(c.Stall, DefaultStall)
+	if c.Progress == nil {
+		c.Progress = io.Discard
+	}
+	return c, nil
+}
+
+// choose returns the faults to inject, and those that this machine cannot have. A
+// fault that was asked for and cannot be is an error.
+func choose(c *Config) (faults []*fault, left []Left, err error) {
+	for _, f := range catalog {
+		if len(c.Faults) > 0 && !slices.Contains(c.Faults, f.name) {
+			continue
+		}
+		reason := ""
+		if f.not != nil {
+			reason = f.not(c)
+		}
+		switch {
+		case reason == "":
+			faults = append(faults, f)
+		case len(c.Faults) > 0:
+			return nil, nil, fmt.Errorf("%w: %s cannot be injected here: %s", ErrUsage, f.name, reason)
+		default:
+			left = append(left, Left{f.name, reason})
+		}
+	}
+	return faults, left, nil
+}
+
+// leg runs one cluster through its part of the schedule.
+func (s *suite) leg(ctx context.Context, l leg, part []planned) (err error) {
+	s.say("%s: starting %d coordinators and %d workers, %d faults to inject", l, coordinators, s.cfg.Workers, len(part))
+	s.rig, err = newRig(ctx, &s.cfg, l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.rig.close()) }()
+	for name, source := range s.work.sources {
+		if _, err := s.rig.client.Import(ctx, name, source(), importer.Options{}); err != nil {
+			return fmt.Errorf("importing the data: %w", err)
+		}
+	}
+	caller := newCaller(s.rig.servers, s.rig.certs.Source())
+	defer caller.close()
+	running, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s.clients = &clients{
+		work: s.work, ledger: newLedger(), client: s.rig.client, caller: caller, watched: new(track), fail: fail,
+		stopping: make(chan struct{}),
+	}
+	s.clients.start(running, s.cfg.Seed+uint64(l), s.watched())
+	if err := s.strikes(running, part); err != nil {
+		fail(err)
+		s.clients.finish()
+		return firstOf(running, err)
+	}
+	s.say("%s: waiting for the jobs that still run", l)
+	s.clients.finish()
+	if err := context.Cause(running); err != nil {
+		return err
+	}
+	return s.atEnd(ctx)
+}
+
+// strikes injects the faults one after the other.
+func (s *suite) strikes(ctx context.Context, part []planned) error {
+	for i, p := range part {
+		done, err := s.strike(ctx, p)
+		if done != nil {
+			s.report.Strikes = append(s.report.Strikes, *done)
+			s.say("%3d of %d  round %-3d %-18s %-8s %s", i+1, len(part), p.round, p.fault.name, done.Target, done.text())
+		}
+		if err != nil {
+			return fmt.Errorf("round %d, %s: %w", p.round, p.fault.name, err)
+		}
+	}
+	return nil
+}
+
+// of returns what a leg has of a schedule, in order.
+func of(list []planned, l leg) (part []planned) {
+	for _, p := range list {
+		if p.fault.leg == l {
+			part = append(part, p)
+		}
+	}
+	return part
+}
+
+// strike injects one fault and waits until all is well again.
+func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
+	rng := rand.New(rand.NewPCG(p.seed, streamOf))
+	m, leader, err := s.settle(ctx, time.Duration(rng.Int64N(int64(mostCalm))))
+	if err != nil {
+		return nil, err
+	}
+	k := &strike{rig: s.rig, rng: rng, leader: leader}
+	done := &Strike{Round: p.round, Fault: p.fault.name, Interval: m.interval.Seconds()}
+	within := p.fault.within(&s.cfg)
+	bound, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	heal, err := p.fault.hit(bound, k)
+	done.Target = k.target
+	if err != nil {
+		return done, late(bound, within, err)
+	}
+	got, err := s.rig.await(bound, m, k.from)
+	if p.fault.holds && err == nil {
+		done.took(got, m)
+		if err := s.partition(ctx, k, got, done, heal); err != nil {
+			return done, err
+		}
+		return done, s.afterwards(ctx)
+	}
+	if heal != nil {
+		err = errors.Join(err, heal(bound))
+	}
+	if err != nil {
+		return done, late(bound, within, err)
+	}
+	done.took(got, m)
+	return done, s.afterwards(ctx)
+}
 
 const (
 	// settleWithin bounds the wait until a job is fit to be disturbed.

@@ -24,15 +24,10 @@ type Config struct {
 	Env  []string // added to the environment of each process
 	Dir  string   // holds the disks and the logs; made where it is missing
 	Args []string // added to each coordinator's arguments, such as --heartbeat
-	// Extra, where set, gives more arguments for the process of a name, such as a
-	// proxy's address.
+	// Extra, if set, gives more arguments for the process of a name, such as the address of NATS.
 	Extra func(name string) []string
-	// Behind, where set, puts each coordinator behind proxies of the caller's: it is told
-	// its name, where others are told that it is (HTTP; Raft, NATS clients and NATS routes
-	// are at the three ports above), and where it listens.
-	Behind func(name, reached, listens string) error
-	// Hosts, where set, gives each process a host of its own, by the process's name, in
-	// place of loopback. Behind is not used then.
+	// Hosts, if set, gives each process a host of its own, by the process's name, instead of
+	// loopback.
 	Hosts func(name string) (Host, error)
 	// WorkerArgs are added to each worker's.
 	WorkerArgs []string
@@ -89,8 +84,7 @@ const startAttempts = 3
 func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	source := cfg.Certificates.Source()
 	c = &Cluster{cfg: cfg, observer: NewObserver(source, &http.Transport{})}
-	var inside []string
-	if c.servers, inside, err = c.addresses(); err != nil {
+	if c.servers, err = c.addresses(); err != nil {
 		return c, err
 	}
 	var peers []string
@@ -111,12 +105,6 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	}()
 	for i := range c.servers {
 		args := append([]string{"coordinator", "--id", name(i), "--peers", strings.Join(peers, ",")}, cfg.Args...)
-		if inside != nil {
-			if err := cfg.Behind(name(i), c.servers[i], inside[i]); err != nil {
-				return c, err
-			}
-			args = append(args, listening(inside[i])...)
-		}
 		h, err := c.host(name(i))
 		if err != nil {
 			return c, err

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"fmt"
 	"net"
 	"os/exec"
 	"strconv"
@@ -15,16 +14,16 @@ type Host interface {
 	Start(*exec.Cmd) error // starts a process there
 }
 
-// loopback is this machine, by its loopback address.
-type loopback struct{}
+// Loopback is this machine, by its loopback address.
+type Loopback struct{}
 
-func (loopback) Address() string         { return freeport.Host }
-func (loopback) Start(c *exec.Cmd) error { return c.Start() }
+func (Loopback) Address() string         { return freeport.Host }
+func (Loopback) Start(c *exec.Cmd) error { return c.Start() }
 
 // host returns where the process of a name runs.
 func (c *Cluster) host(name string) (Host, error) {
 	if c.cfg.Hosts == nil {
-		return loopback{}, nil
+		return Loopback{}, nil
 	}
 	return c.cfg.Hosts(name)
 }
@@ -32,34 +31,23 @@ func (c *Cluster) host(name string) (Host, error) {
 // HostPort is the first port of a coordinator that has a host of its own.
 const HostPort = 7070
 
-// addresses returns the addresses of the coordinators' first ports, and, where they are
-// behind proxies, those of the ports at which they listen.
-func (c *Cluster) addresses() (servers, inside []string, err error) {
+// addresses returns the addresses of the coordinators' first ports.
+func (c *Cluster) addresses() (servers []string, err error) {
 	if c.cfg.Hosts != nil {
 		for i := range c.cfg.Coordinators {
 			server, err := c.address(name(i))
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			servers = append(servers, server)
 		}
-		return servers, nil, nil
+		return servers, nil
 	}
-	blocks := c.cfg.Coordinators
-	if c.cfg.Behind != nil {
-		blocks *= 2
-	}
-	ports, err := freeport.Blocks(blocks)
-	if err != nil {
-		return nil, nil, err
-	}
+	ports, err := freeport.Blocks(c.cfg.Coordinators)
 	for _, port := range ports {
 		servers = append(servers, net.JoinHostPort(freeport.Host, strconv.Itoa(port)))
 	}
-	if c.cfg.Behind == nil {
-		return servers, nil, nil
-	}
-	return servers[:c.cfg.Coordinators], servers[c.cfg.Coordinators:], nil
+	return servers, err
 }
 
 // address returns an address for one coordinator.
@@ -72,19 +60,4 @@ func (c *Cluster) address(name string) (string, error) {
 		return "", err
 	}
 	return net.JoinHostPort(h.Address(), strconv.Itoa(HostPort)), nil
-}
-
-// listening returns the arguments of a coordinator behind a proxy whose ports begin at an
-// address.
-func listening(first string) []string {
-	ip, text, err := net.SplitHostPort(first)
-	base, bad := strconv.Atoi(text)
-	if err != nil || bad != nil {
-		panic("proc: " + first + " is no address with a port")
-	}
-	args := []string{"--behind-proxy"}
-	for i, flag := range []string{"--http", "--raft", "--nats-listen", "--nats-routes"} {
-		args = append(args, flag, fmt.Sprintf("%s:%d", ip, base+i))
-	}
-	return args
 }

@@ -33,7 +33,12 @@ type Node struct {
 
 // Launch starts a process that belongs to no cluster, with a log file, on this machine.
 func Launch(exe string, env []string, name, log string, args ...string) (*Node, error) {
-	n := &Node{Name: name, Args: args, Log: log, exe: exe, env: env, host: loopback{}}
+	return LaunchOn(Loopback{}, exe, env, name, log, args...)
+}
+
+// LaunchOn starts a process that belongs to no cluster on a host.
+func LaunchOn(host Host, exe string, env []string, name, log string, args ...string) (*Node, error) {
+	n := &Node{Name: name, Args: args, Log: log, exe: exe, env: env, host: host}
 	return n, n.start()
 }
 
