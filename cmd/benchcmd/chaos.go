@@ -28,7 +28,7 @@ type ChaosCmd struct {
 	Workers   int           `default:"3" help:"Number of workers of the cluster."`
 	Hold      time.Duration `default:"3s" help:"Duration of a partition."`
 	MaxStall  time.Duration `default:"2s" help:"Longest stall of training that is allowed during a partition. Added to it are the commit interval, 20 round trips of --network, and 20 times the part of --heartbeat above 100ms."`
-	Network   string        `placeholder:"KEY=VALUE,..." help:"Give each process a host of its own on an emulated network, which has these properties in each direction: rtt=50ms, jitter=5ms, loss=1%, duplicate=1%, reorder=1%, rate=1Mbit, queue=64KiB (default: loopback). This needs root on Linux."`
+	Network   string        `placeholder:"KEY=VALUE,..." help:"Give each process a host of its own on an emulated network, which has these properties in each direction: rtt=50ms, jitter=5ms, loss=1%, duplicate=1%, rate=1Mbit (default: loopback). This needs root on Linux."`
 	TLS       bool          `name:"tls" help:"Encrypt all connections. Each process then has a certificate (default: connections are not encrypted)."`
 	Heartbeat time.Duration `placeholder:"T" help:"Heartbeat interval of the coordinators; long round trips need a longer interval (default: 100ms)."`
 	Small     bool          `help:"Run smaller jobs, for a short test."`
