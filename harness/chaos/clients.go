@@ -11,14 +11,17 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/experiment"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
+	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -397,4 +400,102 @@ func (c *caller) tell(ctx context.Context, first int, job uint64, verb string) (
 func (c *caller) delete(ctx context.Context, first int, job uint64) (*protocol.Deletion, error) {
 	var d protocol.Deletion
 	return &d, c.do(ctx, first, http.MethodPost, "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{job}}, &d)
+}
+
+// feedOthers submits jobs of the algorithms without long jobs and of networks, in an order drawn by rng, and
+// checks each model.
+func (c *clients) feedOthers(ctx context.Context, rng *rand.Rand) error {
+	order := slices.Clone(c.work.other)
+	for i := 0; !c.stopped(); i++ {
+		k := i % len(order)
+		if k == 0 {
+			rng.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
+		}
+		j, err := c.submit(ctx, i, order[k], fmt.Sprintf("other-%s-%d", order[k].name, i+1))
+		if err != nil {
+			return err
+		}
+		if _, err := c.follow(ctx, j, order[k], func(*protocol.JobInfo) {}); err != nil {
+			return err
+		}
+		if err := c.rest(ctx, leastPause+time.Duration(rng.Int64N(int64(mostPause-leastPause)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// feedStudies submits one experiment after the other, and checks the report of each.
+func (c *clients) feedStudies(ctx context.Context, rng *rand.Rand) error {
+	for i := 1; !c.stopped(); i++ {
+		if err := c.study(ctx, c.work.study, fmt.Sprintf("study-%d", i)); err != nil {
+			return err
+		}
+		if err := c.rest(ctx, leastPause+time.Duration(rng.Int64N(int64(mostPause-leastPause)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// study submits an experiment twice, as a client that lost an answer would, and waits for its report.
+func (c *clients) study(ctx context.Context, y *study, name string) error {
+	var id uint64
+	for first := range 2 {
+		j, err := c.caller.study(ctx, first, name, y.spec)
+		if err != nil {
+			return fmt.Errorf("submitting the experiment %s: %w", name, err)
+		}
+		if id != 0 && j.ID != id {
+			return fmt.Errorf("%w: the experiment %s was sent twice and made two jobs, %d and %d", ErrFailed, name, id, j.ID)
+		}
+		id = j.ID
+		c.ledger.submitted(j, &y.task)
+	}
+	end, err := c.client.Watch(ctx, strconv.FormatUint(id, 10), func(*protocol.JobInfo) {})
+	if err != nil {
+		return fmt.Errorf("watching the experiment %s: %w", name, err)
+	}
+	c.ledger.told(id, func(a *acknowledged) { a.final = end.State })
+	if err := y.task.check(end); err != nil {
+		return err
+	}
+	return c.reportOf(ctx, y, end)
+}
+
+// reportOf holds the report of an experiment that is done against the undisturbed one.
+func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) error {
+	records := make(map[string]*experiment.Record)
+	err := c.client.Experiments().Outcomes(ctx, j.ID, false, func(o protocol.CellOutcome) error {
+		if o.Task < 0 || o.Task >= len(y.cells) {
+			return fmt.Errorf("%w: there is no run %d, counted from 0, among the %d runs of %s", ErrFailed, o.Task, len(y.cells), j.Name)
+		}
+		r := &experiment.Record{Key: y.cells[o.Task].Key, Outcome: new(pipeline.Outcome)}
+		records[r.Key] = r
+		return json.Unmarshal(o.Outcome, r.Outcome)
+	})
+	if err != nil {
+		return fmt.Errorf("the runs of %s: %w", j.Name, err)
+	}
+	got, err := y.reportOf(records)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, y.report) {
+		return fmt.Errorf("%w: the report of the experiment %s differs from the report without faults:\n%s\nwithout faults:\n%s", ErrFailed, j.Name, got, y.report)
+	}
+	return nil
+}
+
+// study sends the submission of an experiment. Its name is also its token.
+func (c *caller) study(ctx context.Context, first int, name, spec string) (*protocol.JobInfo, error) {
+	var made protocol.ExperimentPlan
+	r := protocol.ExperimentRequest{Token: name, File: "study", Spec: fmt.Sprintf(spec, name)}
+	if err := c.do(ctx, first, http.MethodPost, "/v1/experiments", r, &made); err != nil {
+		return nil, err
+	}
+	if len(made.Jobs) != 1 {
+		return nil, fmt.Errorf("%w: want one job in the experiment %s, got %d", ErrFailed, name, len(made.Jobs))
+	}
+	return &made.Jobs[0], nil
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
 
@@ -237,95 +235,4 @@ func (r *rig) mendDisk(n *proc.Node) error {
 		return err
 	}
 	return mountBlockDisk(r.image(n.Name), n.Dir)
-}
-
-// diskBytes is the size of a small disk: a log of allocated files, snapshots and
-// blobs leave room on it.
-const diskBytes = 256 << 20
-
-// mountDisk mounts a small file system in memory at a folder.
-func mountDisk(dir string) error { return mountMemory(dir, diskBytes) }
-
-func mountMemory(dir string, bytes int64) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return mountTool("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", bytes), "coppice-chaos", dir)
-}
-
-func unmountDisk(dir string) error { return mountTool("umount", dir) }
-
-// noDisks says why small disks cannot be mounted here, or nothing.
-func noDisks(*Config) string {
-	dir, err := tempdir.Kept("chaos-disk")
-	if err == nil {
-		defer os.Remove(dir)
-		if err = mountDisk(dir); err == nil {
-			err = unmountDisk(dir)
-		}
-	}
-	if err != nil {
-		return "a small file system cannot be mounted (only root on Linux can): " + err.Error()
-	}
-	return ""
-}
-
-// A block disk is an ext4 in a file, on a loop device. Unlike a file system in memory it can
-// be shut down: from then on every read, write and sync is an input/output error, until it is
-// unmounted and mounted again. Data that was not synced is gone.
-
-// newBlockDisk makes a block disk in a file and mounts it at a folder.
-func newBlockDisk(image, dir string) error {
-	if err := os.WriteFile(image, nil, 0o600); err != nil {
-		return err
-	}
-	if err := os.Truncate(image, diskBytes); err != nil {
-		return err
-	}
-	if err := mountTool("mkfs.ext4", "-q", "-F", "-m", "0", "-N", "8192", image); err != nil {
-		return err
-	}
-	return mountBlockDisk(image, dir)
-}
-
-// mountBlockDisk mounts what is in a file. Blocks that are free again take no memory.
-func mountBlockDisk(image, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return mountTool("mount", "-t", "ext4", "-o", "loop,discard", image, dir)
-}
-
-// noBlockDisks says why there can be no input/output errors here; empty: there can be.
-func noBlockDisks(*Config) string {
-	if err := tryBlockDisk(); err != nil {
-		return "an ext4 file system on a loop device cannot be made (only root on Linux can, with mkfs.ext4): " + err.Error()
-	}
-	return ""
-}
-
-// tryBlockDisk makes a block disk, shuts it down, and removes it.
-func tryBlockDisk() (err error) {
-	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
-		return err
-	}
-	dir, err := tempdir.Kept("chaos-disk")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	disk := filepath.Join(dir, "disk")
-	if err := newBlockDisk(filepath.Join(dir, "image"), disk); err != nil {
-		return err
-	}
-	return errors.Join(system.ShutDown(disk), unmountDisk(disk))
-}
-
-// mountTool runs a command that makes or mounts file systems.
-func mountTool(name string, args ...string) error {
-	out, err := exec.Command(name, args...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", name, err, strings.Join(strings.Fields(string(out)), " "))
-	}
-	return nil
 }

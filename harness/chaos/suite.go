@@ -332,3 +332,132 @@ func late(bound context.Context, within time.Duration, err error) error {
 	}
 	return firstOf(bound, err)
 }
+
+// planned is one fault of the schedule.
+type planned struct {
+	round int // from 1
+	fault *fault
+	seed  uint64 // of its own choices: which process, how long
+}
+
+// streamOf separates the schedule's random numbers from those of anything else
+// that may be seeded alike.
+const streamOf = 0x636861_6f73
+
+// plan returns the schedule, round by round. With every set, each fault is in each
+// round; else measured ones are in two of five, those that last or wait for several
+// recoveries in one of twenty, and the others in one of ten, at least in one.
+func plan(seed uint64, rounds int, faults []*fault, every bool) []planned {
+	rng := rand.New(rand.NewPCG(seed, streamOf))
+	in := make([][]*fault, rounds)
+	for _, f := range faults {
+		n := rounds
+		if !every {
+			n = f.share(rounds)
+		}
+		for _, r := range rng.Perm(rounds)[:n] {
+			in[r] = append(in[r], f)
+		}
+	}
+	var list []planned
+	for r, faults := range in {
+		rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+		for _, f := range faults {
+			list = append(list, planned{r + 1, f, rng.Uint64()})
+		}
+	}
+	return list
+}
+
+// share returns in how many of so many rounds a fault is.
+func (f *fault) share(rounds int) int {
+	if f.measured {
+		return (2*rounds + 4) / 5
+	}
+	if f.holds || f.recoveries > 1 { // it takes several seconds
+		return (rounds + 19) / 20
+	}
+	return (rounds + 9) / 10
+}
+
+// stall measures the longest time without committed progress of jobs that follow each
+// other: the time from the last commit of one to the first of the next does not count.
+type stall struct {
+	job          uint64
+	rounds, step uint64
+	last         time.Time // of progress; zero: none was seen of this job
+	longest      time.Duration
+}
+
+// see takes a sighting of a job.
+func (t *stall) see(s sighting) {
+	if s.job.ID != t.job {
+		t.job, t.rounds, t.step, t.last = s.job.ID, s.job.Rounds, stepOf(s.job), time.Time{}
+		return
+	}
+	if s.job.Rounds <= t.rounds && stepOf(s.job) <= t.step {
+		return
+	}
+	t.until(s.at)
+	t.rounds, t.step, t.last = max(t.rounds, s.job.Rounds), max(t.step, stepOf(s.job)), s.at
+}
+
+// until counts the time since the last progress.
+func (t *stall) until(now time.Time) {
+	if !t.last.IsZero() {
+		t.longest = max(t.longest, now.Sub(t.last))
+	}
+}
+
+// endure watches the long jobs until a time.
+func (s *suite) endure(ctx context.Context, t *stall, end time.Time) error {
+	for time.Now().Before(end) {
+		job, _ := s.clients.watched.state()
+		if job == nil || job.State.Final() {
+			if err := wait.For(ctx, lookPause); err != nil {
+				return err
+			}
+			continue
+		}
+		s.watchOne(ctx, t, job.ID, end)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watchOne watches one job until a time or until it ends.
+func (s *suite) watchOne(ctx context.Context, t *stall, id uint64, end time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	seen, ended := s.rig.poll(ctx, id), false
+	for now := range seen {
+		if ended {
+			continue
+		}
+		if t.see(now); now.job.State.Final() {
+			ended = true
+			cancel()
+		}
+	}
+	if !ended && t.job == id {
+		t.until(time.Now())
+	}
+}
+
+// partition is the rest of a strike that holds, once progress was seen again: the
+// partition lasts, is mended, and all the time training goes on.
+func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *Strike, heal func(context.Context) error) error {
+	t := stall{longest: got.after}
+	err := s.endure(ctx, &t, k.from.Add(s.cfg.Hold))
+	err = errors.Join(err, heal(ctx))
+	if err == nil {
+		err = s.endure(ctx, &t, time.Now().Add(healed))
+	}
+	done.Longest = t.longest.Seconds()
+	if limit := s.cfg.mostStall(done.Interval); err == nil && t.longest > limit {
+		err = fmt.Errorf("%w: %w for %v, want at most %v", ErrFailed, ErrStall, t.longest.Round(time.Millisecond), limit.Round(time.Millisecond))
+	}
+	return err
+}

@@ -12,9 +12,9 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/dataset/read"
+	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/harness/contract"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/datatest"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -120,17 +120,38 @@ func (p *Problem) Job(t testing.TB, a algorithms.Algorithm, given param.Values) 
 	return &round.Job{Algorithm: a.Name(), Numerics: round.Numerics, Seed: 7, Dataset: p.Manifest.Digest(), Split: p.Split, Params: r.Params}
 }
 
-// Run runs a job to its end; each, if set, sees the trainer after every round and may return
+// Run runs a job to its end; each, if set, sees the trainer before every round and may return
 // another.
-func (p *Problem) Run(t testing.TB, a algorithms.Algorithm, given param.Values, lanes int,
-	each func(j *round.Job, tr algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
+func (p *Problem) Run(t testing.TB, a algorithms.Algorithm, given param.Values, lanes int, each func(j *round.Job, tr algorithms.Trainer) algorithms.Trainer) algorithms.Trainer {
 	t.Helper()
 	j := p.Job(t, a, given)
-	var after func(algorithms.Trainer) algorithms.Trainer
-	if each != nil {
-		after = func(tr algorithms.Trainer) algorithms.Trainer { return each(j, tr) }
+	tr, err := a.NewTrainer(j, p.Manifest, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return contract.Train(t, a, j, p.Data(t), lanes, after)
+	k, err := a.NewKernel(j, p.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, res := engine.NewLocal(k, p.Data(t), lanes, nil), round.Result{}
+	for n := uint64(0); ; n++ {
+		if each != nil {
+			tr = each(j, tr)
+		}
+		r, err := tr.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Done {
+			return tr
+		}
+		if err := x.Do(t.Context(), n, r, &res); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Fold(&res); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Model is the model of Run on one lane.
