@@ -151,7 +151,7 @@ func (c *ChaosCmd) replay() string {
 
 // chaosText writes the table.
 func chaosText(w io.Writer, r *chaos.Report, passed bool) {
-	t := cli.NewTable(w, []string{"fault", "injected", "recovered", "median", "worst", "steps redone", "worst", "in intervals", "interval", "longest stall"}, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+	t := cli.NewTable(w, []string{"fault", "injected", "recovered", "median", "worst", "steps redone", "worst", "longest stall"}, 2, 3, 4, 5, 6, 7, 8)
 	for _, f := range r.Faults {
 		longest := "-"
 		if f.Longest > 0 {
@@ -159,8 +159,8 @@ func chaosText(w io.Writer, r *chaos.Report, passed bool) {
 		}
 		t.AppendRow(cli.Row(
 			f.Fault, strconv.Itoa(f.Injected), strconv.Itoa(f.Recovered), units.Duration(f.Median), units.Duration(f.Worst),
-			units.Count(f.RedoneMedian), units.Count(f.RedoneWorst), strconv.FormatFloat(f.RedoneIntervals, 'f', 1, 64),
-			units.Duration(f.Interval), longest,
+			units.Count(f.RedoneMedian), units.Count(f.RedoneWorst),
+			longest,
 		))
 	}
 	t.Render()

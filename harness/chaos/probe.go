@@ -26,7 +26,6 @@ type mark struct {
 	name     string
 	steps    uint64           // of the whole job
 	step     uint64           // that the leader had folded, committed or not
-	rate     float64          // steps a second
 	interval time.Duration    // between commits, as the leader has it in force
 	slack    uint64           // steps that were in flight, whose commit proves nothing
 	logs     map[string]int64 // sizes of the coordinators' logs, by path
@@ -36,7 +35,7 @@ type mark struct {
 // the fault as can be.
 func (r *rig) take(ctx context.Context, job *protocol.JobInfo, commits []commit, leader *proc.Node) (*mark, error) {
 	m := &mark{job: job.ID, name: job.Name, steps: stepsOf(job), slack: 1, logs: make(map[string]int64)}
-	m.interval, m.rate = pace(commits)
+	m.interval = pace(commits)
 	if job.Tasks > 1 {
 		m.slack = uint64(len(r.cluster.Workers))
 	}
@@ -318,19 +317,15 @@ func (t *track) state() (*protocol.JobInfo, []commit) {
 	return t.job, slices.Clone(t.commits)
 }
 
-// interval returns the median time between commits, and rate the steps a second.
-func pace(commits []commit) (interval time.Duration, rate float64) {
+// pace returns the median time between commits; 0: there are fewer than two.
+func pace(commits []commit) time.Duration {
 	var gaps []time.Duration
 	for i := 1; i < len(commits); i++ {
 		gaps = append(gaps, commits[i].at.Sub(commits[i-1].at))
 	}
 	if len(gaps) == 0 {
-		return 0, 0
-	}
-	first, last := commits[0], commits[len(commits)-1]
-	if d := last.at.Sub(first.at).Seconds(); d > 0 && last.step > first.step {
-		rate = float64(last.step-first.step) / d
+		return 0
 	}
 	slices.Sort(gaps)
-	return gaps[len(gaps)/2], rate
+	return gaps[len(gaps)/2]
 }

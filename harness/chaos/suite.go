@@ -182,7 +182,7 @@ func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 	}
 	got, err := s.rig.await(bound, m, k.from)
 	if p.fault.holds && err == nil {
-		done.took(got, m)
+		done.took(got)
 		if err := s.partition(ctx, k, got, done, heal); err != nil {
 			return done, err
 		}
@@ -194,7 +194,7 @@ func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 	if err != nil {
 		return done, late(bound, within, err)
 	}
-	done.took(got, m)
+	done.took(got)
 	return done, s.afterwards(ctx)
 }
 

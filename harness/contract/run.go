@@ -13,7 +13,6 @@ package contract
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,17 +48,6 @@ func Run(t *testing.T, a algorithms.Algorithm, cases ...Case) {
 			}
 		})
 	}
-}
-
-// Check returns the errors that Run reports, joined; nil: the algorithm passes.
-func Check(ctx context.Context, a algorithms.Algorithm, cases ...Case) error {
-	all, err := checks(a, cases)
-	for _, c := range all {
-		if e := c.guarded(ctx); e != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", c.name, e))
-		}
-	}
-	return err
 }
 
 // check is one test of the suite.
