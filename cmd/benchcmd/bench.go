@@ -309,8 +309,7 @@ func (t *benchText) write(w io.Writer) {
 // writeMachine writes the properties of the machine on which the results depend.
 func writeMachine(w io.Writer, r *speed.Report) {
 	m := r.Machine
-	fmt.Fprintf(w, "%s, %s, %s of memory, %s, %s; kernels: %s\n", m.Processor, units.Plural(m.Cores, "core"), units.Format(m.Memory), m.System,
-		strings.Join(m.Features, " "), m.Kernels)
+	fmt.Fprintf(w, "%s, %s, %s; kernels: %s\n", m.Processor, units.Plural(m.Cores, "core"), m.System, m.Kernels)
 	var versions []string
 	for name, number := range r.Versions {
 		versions = append(versions, name+" "+number)

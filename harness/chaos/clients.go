@@ -6,11 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,11 +16,25 @@ import (
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/experiment"
-	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/job/pipeline"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// clients keep a cluster busy: two feed it long jobs, each of one algorithm, one after
+// the other; one feeds it jobs of all other algorithms and of networks, one experiments; and one
+// submits, pauses, resumes, cancels and deletes small ones.
+type clients struct {
+	work    *workload
+	ledger  *ledger
+	client  *client.Client
+	callers []*client.Client // one for each coordinator, which it asks first
+	watched *track           // of the long jobs whose commits are timed
+	fail    func(error)
+
+	stopping chan struct{} // closed: no new jobs
+	running  sync.WaitGroup
+}
 
 // start begins to submit. watched names the algorithm whose commits are timed.
 func (c *clients) start(ctx context.Context, seed uint64, watched string) {
@@ -118,10 +129,10 @@ func (c *clients) cancel(ctx context.Context, t *task, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.caller.tell(ctx, 0, j.ID, "cancel")
+	_, err = c.via(0).Cancel(ctx, idOf(j))
 	if err == nil {
 		c.ledger.told(j.ID, func(a *acknowledged) { a.cancelled = true })
-	} else if !conflict(err) {
+	} else if !client.IsConflict(err) {
 		return fmt.Errorf("cancelling %s: %w", name, err)
 	}
 	end, err := c.follow(ctx, j, t, func(*protocol.JobInfo) {})
@@ -141,7 +152,7 @@ func (c *clients) delete(ctx context.Context, t *task, name string) error {
 		return err
 	}
 	c.ledger.told(j.ID, func(a *acknowledged) { a.deleting = true })
-	d, err := c.caller.delete(ctx, 2, j.ID)
+	d, err := c.via(2).DeleteJobs(ctx, idOf(j))
 	if err != nil {
 		return fmt.Errorf("deleting %s: %w", name, err)
 	}
@@ -149,11 +160,11 @@ func (c *clients) delete(ctx context.Context, t *task, name string) error {
 		return fmt.Errorf("%w: the deletion of the job %s (%d) returned %+v", ErrFailed, name, j.ID, d.Jobs)
 	}
 	c.ledger.told(j.ID, func(a *acknowledged) { a.deleted = true })
-	again, err := c.caller.submit(ctx, 0, name, t.named(name))
+	again, err := c.via(0).SubmitRequest(ctx, protocol.SubmitRequest{Token: name, Spec: t.named(name)})
 	switch {
 	case err == nil:
 		return fmt.Errorf("%w: the job %s (%d) was deleted, but its repeated submission made a new job, %d", ErrFailed, name, j.ID, again.ID)
-	case !conflict(err) || !strings.Contains(err.Error(), "was deleted"):
+	case !client.IsConflict(err) || !strings.Contains(err.Error(), "was deleted"):
 		return fmt.Errorf("submitting %s again: %w", name, err)
 	}
 	return nil
@@ -180,13 +191,13 @@ func (c *clients) pause(ctx context.Context, t *task, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.caller.tell(ctx, 2, j.ID, "pause")
+	_, err = c.via(2).Pause(ctx, idOf(j))
 	switch {
 	case err == nil:
 		if err := c.resume(ctx, j); err != nil {
 			return err
 		}
-	case !conflict(err):
+	case !client.IsConflict(err):
 		return fmt.Errorf("pausing %s: %w", name, err)
 	}
 	_, err = c.follow(ctx, j, t, func(*protocol.JobInfo) {})
@@ -200,26 +211,16 @@ func (c *clients) resume(ctx context.Context, j *protocol.JobInfo) error {
 	}
 	c.ledger.told(j.ID, func(a *acknowledged) { a.paused = false })
 	// A conflict: the answer to a first try was lost, and the job has ended since.
-	if _, err := c.caller.tell(ctx, 1, j.ID, "resume"); err != nil && !conflict(err) {
+	if _, err := c.via(1).Resume(ctx, idOf(j)); err != nil && !client.IsConflict(err) {
 		return fmt.Errorf("resuming %s: %w", j.Name, err)
 	}
 	return nil
 }
 
-// clients keep a cluster busy: two feed it long jobs, each of one algorithm, one after
-// the other; one feeds it jobs of all other algorithms and of networks, one experiments; and one
-// submits, pauses, resumes, cancels and deletes small ones.
-type clients struct {
-	work    *workload
-	ledger  *ledger
-	client  *client.Client
-	caller  *caller
-	watched *track // of the long jobs whose commits are timed
-	fail    func(error)
+// via returns the client that asks a coordinator first.
+func (c *clients) via(first int) *client.Client { return c.callers[first%len(c.callers)] }
 
-	stopping chan struct{} // closed: no new jobs
-	running  sync.WaitGroup
-}
+func idOf(j *protocol.JobInfo) string { return strconv.FormatUint(j.ID, 10) }
 
 // must reports an error that is no consequence of ctx.
 func (c *clients) must(ctx context.Context, err error) {
@@ -244,7 +245,8 @@ const (
 )
 
 func (c *clients) submit(ctx context.Context, first int, t *task, name string) (*protocol.JobInfo, error) {
-	j, err := c.caller.submit(ctx, first, name, t.named(name)) // names are unique here: tokens as well
+	// Names are unique here, so tokens are as well.
+	j, err := c.via(first).SubmitRequest(ctx, protocol.SubmitRequest{Token: name, Spec: t.named(name)})
 	if err != nil {
 		return nil, fmt.Errorf("submitting %s: %w", name, err)
 	}
@@ -257,7 +259,7 @@ func (c *clients) submit(ctx context.Context, first int, t *task, name string) (
 func (c *clients) follow(ctx context.Context, j *protocol.JobInfo, t *task, see func(*protocol.JobInfo)) (*protocol.JobInfo, error) {
 	var last uint64
 	var back error
-	end, err := c.client.Watch(ctx, strconv.FormatUint(j.ID, 10), func(j *protocol.JobInfo) {
+	end, err := c.client.Watch(ctx, idOf(j), func(j *protocol.JobInfo) {
 		// A job that is cancelled tells what was committed, and before that what was under way.
 		if p := j.Progress; p != nil && j.State != protocol.Cancelled {
 			if p.Step < last && back == nil {
@@ -306,102 +308,6 @@ func (c *clients) rest(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// caller sends requests as a client does that was written by somebody else: to a
-// given coordinator, with a token of its own, and again until there is an answer.
-type caller struct {
-	servers []string // host:port
-	scheme  string
-	http    *http.Client
-}
-
-func newCaller(servers []string, source *certs.Source) *caller {
-	t := source.Transport(&http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true})
-	return &caller{servers, source.URLScheme(), &http.Client{Transport: t}}
-}
-
-func (c *caller) close() { c.http.CloseIdleConnections() }
-
-const (
-	callTimeout = 2 * time.Second
-	callPause   = 50 * time.Millisecond
-	maxAnswer   = protocol.MaxJSON
-)
-
-// refused is the answer of a coordinator that will not do it.
-type refused struct {
-	status int
-	text   string
-}
-
-func (r *refused) Error() string { return fmt.Sprintf("refused with status %d: %s", r.status, r.text) }
-
-// conflict reports whether an error says that the job's state does not allow it.
-func conflict(err error) bool {
-	var r *refused
-	return errors.As(err, &r) && r.status == http.StatusConflict
-}
-
-// do sends a request, beginning with coordinator first, until one answers.
-func (c *caller) do(ctx context.Context, first int, method, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	for i := first; ; i++ {
-		again, err := c.once(ctx, c.servers[i%len(c.servers)], method, path, body, out)
-		if !again {
-			return err
-		}
-		if err := wait.For(ctx, callPause); err != nil {
-			return err
-		}
-	}
-}
-
-func (c *caller) once(ctx context.Context, server, method, path string, body []byte, out any) (again bool, err error) {
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(limited, method, c.scheme+"://"+server+path, bytes.NewReader(body))
-	if err != nil {
-		return false, err
-	}
-	response, err := c.http.Do(r)
-	if err != nil {
-		return ctx.Err() == nil, err
-	}
-	defer response.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return ctx.Err() == nil, err
-	}
-	switch code := response.StatusCode; {
-	case code < 300:
-		return false, json.Unmarshal(b, out)
-	case code == http.StatusServiceUnavailable, code == http.StatusBadGateway, code == http.StatusGatewayTimeout, code == http.StatusTooManyRequests:
-		return true, nil
-	default:
-		return false, &refused{code, string(bytes.TrimSpace(b))}
-	}
-}
-
-// submit sends a submission.
-func (c *caller) submit(ctx context.Context, first int, token string, s protocol.Spec) (*protocol.JobInfo, error) {
-	var j protocol.JobInfo
-	return &j, c.do(ctx, first, http.MethodPost, "/v1/jobs", protocol.SubmitRequest{Token: token, Spec: s}, &j)
-}
-
-// tell sends pause, resume or cancel.
-func (c *caller) tell(ctx context.Context, first int, job uint64, verb string) (*protocol.JobInfo, error) {
-	var j protocol.JobInfo
-	return &j, c.do(ctx, first, http.MethodPost, fmt.Sprintf("/v1/jobs/%d/%s", job, verb), struct{}{}, &j)
-}
-
-// delete deletes a job.
-func (c *caller) delete(ctx context.Context, first int, job uint64) (*protocol.Deletion, error) {
-	var d protocol.Deletion
-	return &d, c.do(ctx, first, http.MethodPost, "/v1/jobs/delete", protocol.DeleteRequest{Jobs: []uint64{job}}, &d)
-}
-
 // feedOthers submits jobs of the algorithms without long jobs and of networks, in an order drawn by rng, and
 // checks each model.
 func (c *clients) feedOthers(ctx context.Context, rng *rand.Rand) error {
@@ -442,10 +348,15 @@ func (c *clients) feedStudies(ctx context.Context, rng *rand.Rand) error {
 func (c *clients) study(ctx context.Context, y *study, name string) error {
 	var id uint64
 	for first := range 2 {
-		j, err := c.caller.study(ctx, first, name, y.spec)
+		r := protocol.ExperimentRequest{Token: name, File: "study", Spec: fmt.Sprintf(y.spec, name)}
+		made, err := c.via(first).Experiments().Submit(ctx, r)
 		if err != nil {
 			return fmt.Errorf("submitting the experiment %s: %w", name, err)
 		}
+		if len(made.Jobs) != 1 {
+			return fmt.Errorf("%w: want one job in the experiment %s, got %d", ErrFailed, name, len(made.Jobs))
+		}
+		j := &made.Jobs[0]
 		if id != 0 && j.ID != id {
 			return fmt.Errorf("%w: the experiment %s was sent twice and made two jobs, %d and %d", ErrFailed, name, id, j.ID)
 		}
@@ -485,17 +396,4 @@ func (c *clients) reportOf(ctx context.Context, y *study, j *protocol.JobInfo) e
 		return fmt.Errorf("%w: the report of the experiment %s differs from the report without faults:\n%s\nwithout faults:\n%s", ErrFailed, j.Name, got, y.report)
 	}
 	return nil
-}
-
-// study sends the submission of an experiment. Its name is also its token.
-func (c *caller) study(ctx context.Context, first int, name, spec string) (*protocol.JobInfo, error) {
-	var made protocol.ExperimentPlan
-	r := protocol.ExperimentRequest{Token: name, File: "study", Spec: fmt.Sprintf(spec, name)}
-	if err := c.do(ctx, first, http.MethodPost, "/v1/experiments", r, &made); err != nil {
-		return nil, err
-	}
-	if len(made.Jobs) != 1 {
-		return nil, fmt.Errorf("%w: want one job in the experiment %s, got %d", ErrFailed, name, len(made.Jobs))
-	}
-	return &made.Jobs[0], nil
 }

@@ -234,5 +234,5 @@ func (r *rig) mendDisk(n *proc.Node) error {
 	if err := unmountDisk(n.Dir); err != nil {
 		return err
 	}
-	return mountBlockDisk(r.image(n.Name), n.Dir)
+	return mountDisk(r.image(n.Name), n.Dir)
 }

@@ -36,7 +36,7 @@ var catalog = append([]*fault{
 	{name: "worker-cut-oneway", doc: "a worker's connection to NATS works in one direction only", leg: external, not: noCuts, hit: cutOneWay},
 	{name: "leader-cut", doc: "the leader's connection to NATS drops everything without closing, while Raft works", leg: external, not: noCuts, hit: cutting((*strike).head)},
 	{name: "disk-full", doc: "the disk of a coordinator or of a worker is full, and has free space later", leg: disks, not: noDisks, hit: fillDisk},
-	{name: "io-errors", doc: "the disk of a coordinator or of a worker has I/O errors and loses unsynced data; the process is started again on the disk later", leg: disks, not: noBlockDisks, hit: ioErrors},
+	{name: "io-errors", doc: "the disk of a coordinator or of a worker has I/O errors and loses unsynced data; the process is started again on the disk later", leg: disks, not: noDisks, hit: ioErrors},
 	{name: "corrupt-blob", doc: "a byte in a coordinator's blob and a byte in a worker's cache are inverted while both are down", leg: disks, hit: corruptBlob},
 	{name: "corrupt-wal", doc: "the end of a coordinator's log is damaged while it is down", leg: disks, hit: corruptLog},
 	{name: "corrupt-snapshot", doc: "a byte of a coordinator's last snapshot is inverted while it is down", leg: disks, hit: corruptSnapshot},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // leg is one of the clusters that the suite runs.
@@ -41,19 +43,20 @@ const coordinators = 3
 
 // rig is the cluster of a leg.
 type rig struct {
-	leg     leg
-	dir     string
-	cluster *proc.Cluster
-	client  *client.Client
-	nats    *proc.Node         // of the external leg
-	lab     *lab               // nil: loopback
-	servers []string           // HTTP addresses of the coordinators
-	looks   *proc.Observer     // past any link: it is not cut off
-	certs   *proc.Certificates // nil: in the clear
-	exe     string
-	env     []string
-	url     string   // of the external NATS itself
-	mounted []string // folders of the small disks, in the order of mounting
+	leg      leg
+	dir      string
+	cluster  *proc.Cluster
+	client   *client.Client
+	patience time.Duration      // of clients
+	nats     *proc.Node         // of the external leg
+	lab      *lab               // nil: loopback
+	servers  []string           // HTTP addresses of the coordinators
+	looks    *proc.Observer     // past any link: it is not cut off
+	certs    *proc.Certificates // nil: in the clear
+	exe      string
+	env      []string
+	url      string   // of the external NATS itself
+	mounted  []string // folders of the small disks, in the order of mounting
 }
 
 // startWithin bounds the start of a cluster.
@@ -92,7 +95,7 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		}
 	}
 	if l == disks && noDisks(c) == "" {
-		if err := r.mount(names(c.Workers), noBlockDisks(c) == ""); err != nil {
+		if err := r.mount(names(c.Workers)); err != nil {
 			return nil, err
 		}
 	}
@@ -110,11 +113,32 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		return nil, err
 	}
 	r.cluster, r.servers = cluster, strings.Split(cluster.Servers(), ",")
-	if r.client, err = client.NewWith(cluster.Servers(), r.certs.Source()); err != nil {
+	r.patience = 2 * c.Bound
+	r.client, err = r.newClient(0)
+	return r, err
+}
+
+// newClient returns a client that asks the coordinator of a place in the list first.
+func (r *rig) newClient(first int) (*client.Client, error) {
+	servers := slices.Concat(r.servers[first:], r.servers[:first])
+	c, err := client.NewWith(strings.Join(servers, ","), r.certs.Source())
+	if err != nil {
 		return nil, err
 	}
-	r.client.Patience = 2 * c.Bound
-	return r, nil
+	c.Patience = r.patience
+	return c, nil
+}
+
+// callers returns a client for each coordinator, which asks the coordinator first.
+func (r *rig) callers() (list []*client.Client, err error) {
+	for i := range r.servers {
+		c, err := r.newClient(i)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
 }
 
 // startNATS starts the external NATS.
@@ -149,14 +173,26 @@ func names(workers int) []string {
 	return list
 }
 
-// mount gives each process a small disk: one that can have errors, or one in memory.
-func (r *rig) mount(names []string, blocks bool) error {
-	if blocks {
-		return r.mountBlockDisks(names)
+// imagesDir is where the files of small disks are: in memory.
+const imagesDir = "images"
+
+// image returns the file that the small disk of a process is in.
+func (r *rig) image(name string) string { return filepath.Join(r.dir, imagesDir, name) }
+
+// mount gives each process a small disk.
+func (r *rig) mount(names []string) error {
+	images := filepath.Join(r.dir, imagesDir)
+	if err := os.MkdirAll(images, 0o755); err != nil {
+		return err
 	}
+	size := fmt.Sprintf("size=%d", (len(names)+1)*diskBytes)
+	if err := mountTool("mount", "-t", "tmpfs", "-o", size, "coppice-chaos", images); err != nil {
+		return err
+	}
+	r.mounted = append(r.mounted, images)
 	for _, name := range names {
 		dir := filepath.Join(r.dir, name)
-		if err := mountDisk(dir); err != nil {
+		if err := newDisk(r.image(name), dir); err != nil {
 			return err
 		}
 		r.mounted = append(r.mounted, dir)
@@ -269,6 +305,9 @@ func (r *rig) ready(ctx context.Context, server string) error {
 	return err
 }
 
+// maxAnswer bounds an answer that is read.
+const maxAnswer = protocol.MaxJSON
+
 // get asks a coordinator once.
 func (r *rig) get(ctx context.Context, server, path string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -292,26 +331,3 @@ func (r *rig) blob(ctx context.Context, n *proc.Node, digest string) ([]byte, er
 
 // maxBlob bounds a blob that is read.
 const maxBlob = 256 << 20
-
-// image returns the file that the block disk of a process is in.
-func (r *rig) image(name string) string { return filepath.Join(r.dir, imagesDir, name) }
-
-// imagesDir is where the files of block disks are: in memory.
-const imagesDir = "images"
-
-// mountBlockDisks gives processes a block disk each.
-func (r *rig) mountBlockDisks(names []string) error {
-	images := filepath.Join(r.dir, imagesDir)
-	if err := mountMemory(images, int64(len(names)+1)*diskBytes); err != nil {
-		return err
-	}
-	r.mounted = append(r.mounted, images)
-	for _, name := range names {
-		dir := filepath.Join(r.dir, name)
-		if err := newBlockDisk(r.image(name), dir); err != nil {
-			return err
-		}
-		r.mounted = append(r.mounted, dir)
-	}
-	return nil
-}

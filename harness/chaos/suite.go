@@ -116,12 +116,19 @@ func (s *suite) leg(ctx context.Context, l leg, part []planned) (err error) {
 			return fmt.Errorf("importing the data: %w", err)
 		}
 	}
-	caller := newCaller(s.rig.servers, s.rig.certs.Source())
-	defer caller.close()
+	callers, err := s.rig.callers()
+	defer func() {
+		for _, c := range callers {
+			c.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
 	running, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	s.clients = &clients{
-		work: s.work, ledger: newLedger(), client: s.rig.client, caller: caller, watched: new(track), fail: fail,
+		work: s.work, ledger: newLedger(), client: s.rig.client, callers: callers, watched: new(track), fail: fail,
 		stopping: make(chan struct{}),
 	}
 	s.clients.start(running, s.cfg.Seed+uint64(l), s.watched())

@@ -47,6 +47,15 @@ func Until(t testing.TB, what string, done func() bool) {
 	}
 }
 
+// WithoutRace skips a test if the race detector is on: one goroutine computes in it, other tests run its goroutines with
+// the detector, it takes too long, or it measures memory. Without the detector, every test runs.
+func WithoutRace(t testing.TB) {
+	t.Helper()
+	if Race {
+		t.Skip("the race detector finds nothing in it, and makes it several times as long")
+	}
+}
+
 // Receive returns what comes from a channel next; what names it. From a closed channel comes
 // the zero value.
 func Receive[T any](t testing.TB, what string, ch <-chan T) T {
