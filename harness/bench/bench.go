@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -240,11 +241,11 @@ func (b *Bench) series(ctx context.Context) (leader, workers proc.Series, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	address, err := addressOf(info)
-	if err != nil {
-		return nil, nil, err
+	i := slices.IndexFunc(info.Coordinators, func(m protocol.MemberEntry) bool { return m.ID == info.Leader })
+	if i < 0 {
+		return nil, nil, client.ErrUnavailable
 	}
-	if leader, err = b.Cluster.Observer().Scrape(ctx, address); err != nil {
+	if leader, err = b.Cluster.Observer().Scrape(ctx, info.Coordinators[i].HTTP); err != nil {
 		return nil, nil, err
 	}
 	workers = make(proc.Series)
@@ -258,15 +259,6 @@ func (b *Bench) series(ctx context.Context) (leader, workers proc.Series, err er
 		}
 	}
 	return leader, workers, nil
-}
-
-func addressOf(info *protocol.Cluster) (string, error) {
-	for _, m := range info.Coordinators {
-		if m.ID == info.Leader {
-			return m.HTTP, nil
-		}
-	}
-	return "", client.ErrUnavailable
 }
 
 func delta(before, after proc.Series, name string) float64 { return after[name] - before[name] }

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/generate"
 	"github.com/coppice-ldl/coppice/dataset/importer"
 	"github.com/coppice-ldl/coppice/harness/chaos/system"
+	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
@@ -30,11 +31,11 @@ var catalog = append([]*fault{
 	{name: "all-kill", doc: "every process is killed; recovery time counts from the restart", measured: true, hit: killAll},
 	{name: "folder-wipe", doc: "a coordinator's folder is emptied while another lags behind and the leader is down; recovery time counts from the leader's restart", hit: wipeFolder},
 	{name: "random-wipes", doc: "coordinators are killed at random, and two folders are deleted while all coordinators are ready; recovery time counts from the last start", recoveries: wipes + 2, hit: randomWipes},
-	{name: "few-descriptors", doc: "a coordinator or a worker cannot open more files and connections for a while", not: noLimits, hit: fewDescriptors},
+	{name: "few-descriptors", doc: "a coordinator or a worker cannot open more files and connections for a while", not: system.NoLimits, hit: fewDescriptors},
 	{name: "nats-restart", doc: "the external NATS is killed and started again", leg: external, measured: true, hit: restartNATS},
-	{name: "worker-cut", doc: "a worker's connection to NATS drops everything without closing", leg: external, not: noCuts, hit: cutting((*strike).worker)},
-	{name: "worker-cut-oneway", doc: "a worker's connection to NATS works in one direction only", leg: external, not: noCuts, hit: cutOneWay},
-	{name: "leader-cut", doc: "the leader's connection to NATS drops everything without closing, while Raft works", leg: external, not: noCuts, hit: cutting((*strike).head)},
+	{name: "worker-cut", doc: "a worker's connection to NATS drops everything without closing", leg: external, not: netlab.Missing, hit: cutting((*strike).worker)},
+	{name: "worker-cut-oneway", doc: "a worker's connection to NATS works in one direction only", leg: external, not: netlab.Missing, hit: cutOneWay},
+	{name: "leader-cut", doc: "the leader's connection to NATS drops everything without closing, while Raft works", leg: external, not: netlab.Missing, hit: cutting((*strike).head)},
 	{name: "disk-full", doc: "the disk of a coordinator or of a worker is full, and has free space later", leg: disks, not: noDisks, hit: fillDisk},
 	{name: "io-errors", doc: "the disk of a coordinator or of a worker has I/O errors and loses unsynced data; the process is started again on the disk later", leg: disks, not: noDisks, hit: ioErrors},
 	{name: "corrupt-blob", doc: "a byte in a coordinator's blob and a byte in a worker's cache are inverted while both are down", leg: disks, hit: corruptBlob},
@@ -162,9 +163,6 @@ func cutOneWay(_ context.Context, s *strike) (func(context.Context) error, error
 	}
 	return s.mended, nil
 }
-
-// noLimits says why a process cannot be given other limits; empty: it can.
-func noLimits(*Config) string { return system.NoLimits() }
 
 // fewDescriptors keeps a process from opening more files and connections than it has, and later
 // allows as many as before.

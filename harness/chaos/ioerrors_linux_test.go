@@ -18,7 +18,7 @@ import (
 // mounted gives names a block disk each, to the end of the test.
 func mounted(t *testing.T, names ...string) *rig {
 	t.Helper()
-	if reason := noDisks(nil); reason != "" {
+	if reason := noDisks(); reason != "" {
 		t.Skip(reason)
 	}
 	r := &rig{dir: t.TempDir()}

@@ -35,9 +35,6 @@ const (
 	natsHost    = "nats"
 )
 
-// noCuts says why this machine has no network that can be cut; empty: it has one.
-func noCuts(*Config) string { return netlab.Missing() }
-
 func newLab(s netlab.Settings, seed uint64) (*lab, error) {
 	n, err := netlab.New(s, seed)
 	if err != nil {

@@ -45,7 +45,7 @@ func mountDisk(image, dir string) error {
 func unmountDisk(dir string) error { return mountTool("umount", dir) }
 
 // noDisks says why there can be no small disks here; empty: there can be.
-func noDisks(*Config) string {
+func noDisks() string {
 	if err := tryDisk(); err != nil {
 		return "an ext4 file system on a loop device cannot be made (only root on Linux can, with mkfs.ext4): " + err.Error()
 	}

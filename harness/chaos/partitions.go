@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -50,7 +51,7 @@ func partitions() (list []*fault) {
 	} {
 		for _, w := range ways {
 			list = append(list, &fault{
-				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: noCuts,
+				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: netlab.Missing,
 				hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 					s.part(s.someFollowers(kind.peers), kind.over, w.out, w.in)
 					return s.mended, nil
@@ -59,7 +60,7 @@ func partitions() (list []*fault) {
 		}
 	}
 	return append(list, &fault{
-		name: "leader-isolated", doc: "no messages pass between the leader and any other process", leg: linked, holds: true, not: noCuts,
+		name: "leader-isolated", doc: "no messages pass between the leader and any other process", leg: linked, holds: true, not: netlab.Missing,
 		hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 			s.on(s.leader)
 			s.lab.isolate(s.leader.Name)

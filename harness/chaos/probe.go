@@ -1,11 +1,9 @@
 package chaos
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"os"
@@ -159,35 +157,18 @@ type restart struct{ epoch, round, step uint64 }
 // the mark.
 func (m *mark) restarted() (last restart, ok bool, err error) {
 	for path, from := range m.logs {
-		err := lines(path, from, func(line string) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return last, ok, err
+		}
+		for line := range strings.Lines(string(b[from:])) {
 			at, mine := parseRestart(line, m.job)
 			if mine && (!ok || at.epoch >= last.epoch) {
 				last, ok = at, true
 			}
-		})
-		if err != nil {
-			return last, ok, err
 		}
 	}
 	return last, ok, nil
-}
-
-// lines calls f for each line of a file from an offset on.
-func lines(path string, from int64, f func(string)) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if _, err := file.Seek(from, io.SeekStart); err != nil {
-		return err
-	}
-	s := bufio.NewScanner(file)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		f(s.Text())
-	}
-	return s.Err()
 }
 
 // runs is the line of a leader's log that says where it takes a job up.

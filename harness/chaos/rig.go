@@ -75,7 +75,7 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	settings := c.Network
-	if settings == nil && (l == external || l == linked) && noCuts(c) == "" {
+	if settings == nil && (l == external || l == linked) && netlab.Missing() == "" {
 		settings = new(netlab.Settings)
 	}
 	if settings != nil {
@@ -94,7 +94,7 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 			return nil, err
 		}
 	}
-	if l == disks && noDisks(c) == "" {
+	if l == disks && noDisks() == "" {
 		if err := r.mount(names(c.Workers)); err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ type fault struct {
 	// One with several is in fewer rounds.
 	recoveries int
 	// not, where set, says why this machine cannot have the fault; empty: it can.
-	not func(*Config) string
+	not func() string
 }
 
 // within is how long a fault may take until all is well again.

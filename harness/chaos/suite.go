@@ -89,7 +89,7 @@ func choose(c *Config) (faults []*fault, left []Left, err error) {
 		}
 		reason := ""
 		if f.not != nil {
-			reason = f.not(c)
+			reason = f.not()
 		}
 		switch {
 		case reason == "":
@@ -131,7 +131,7 @@ func (s *suite) leg(ctx context.Context, l leg, part []planned) (err error) {
 		work: s.work, ledger: newLedger(), client: s.rig.client, callers: callers, watched: new(track), fail: fail,
 		stopping: make(chan struct{}),
 	}
-	s.clients.start(running, s.cfg.Seed+uint64(l), s.watched())
+	s.clients.start(running, s.cfg.Seed+uint64(l), cmp.Or(s.cfg.Algorithm, ldlf))
 	if err := s.strikes(running, part); err != nil {
 		fail(err)
 		s.clients.finish()
@@ -224,14 +224,6 @@ type suite struct {
 
 func (s *suite) say(format string, args ...any) {
 	fmt.Fprintf(s.cfg.Progress, format+"\n", args...)
-}
-
-// watched is the algorithm whose commits are timed.
-func (s *suite) watched() string {
-	if s.cfg.Algorithm != "" {
-		return s.cfg.Algorithm
-	}
-	return ldlf
 }
 
 // afterwards waits until the cluster is whole again, and audits it.
