@@ -127,13 +127,19 @@ func TestMixedRestore(t *testing.T) {
 	restore("b", monday)
 	not := restore("c", tuesday).Cluster
 	c.startAll(0)
-	testkit.Until(t, "each to tell", func() bool {
+	end := time.Now().Add(3 * time.Second)
+	testkit.Until(t, "each to tell, and time for an election", func() bool {
+		told := true
 		for _, p := range c.peers {
-			if status, text := c.get(p.ID, "/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, is) || !strings.Contains(text, not) {
-				return false
+			status, text := c.get(p.ID, "/readyz")
+			told = told && status == http.StatusServiceUnavailable && strings.Contains(text, is) && strings.Contains(text, not)
+			for _, path := range []string{"/readyz", "/v1/datasets"} {
+				if status, text := c.get(p.ID, path); status == http.StatusOK {
+					t.Fatalf("%s serves %s: %s", p.ID, path, text)
+				}
 			}
 		}
-		return true
+		return told && time.Now().After(end)
 	})
 	c.stop("c")
 	if err := os.RemoveAll(filepath.Join(c.dir, "c")); err != nil {

@@ -28,8 +28,6 @@ const (
 	kindNetwork = "network"
 	kindForest  = "forest"
 	kindCluster = "cluster"
-
-	kindExperiment = "experiment"
 )
 
 // benchLimit is the time after which no run begins, so that each command ends within five minutes.
@@ -37,9 +35,8 @@ const benchLimit = 4 * time.Minute
 
 // benchFlags are the flags of measurements on one core.
 type benchFlags struct {
-	Runs    int      `default:"6" help:"Number of measured runs, after a run to warm up; fewer if all runs would take more than four minutes."`
-	Rows    []string `sep:"none" placeholder:"TEXT" help:"Measure only lines of the table that have TEXT in their name, such as movie; may be repeated."`
-	Compare string   `placeholder:"FILE" help:"Compare with an earlier run, whose output with -o json is in FILE."`
+	Runs int      `default:"6" help:"Number of measured runs, after a run to warm up; fewer if all runs would take more than four minutes."`
+	Rows []string `sep:"none" placeholder:"TEXT" help:"Measure only lines of the table that have TEXT in their name, such as movie; may be repeated."`
 }
 
 // peerFlags are the flags of measurements that can be compared with other programs (peers).
@@ -253,12 +250,6 @@ func (c *benchFlags) measure(a *cli.App, kind string, p *peerRun, open func() ([
 	if c.Runs < 1 {
 		return cli.Usagef("--runs %d: want at least 1", c.Runs)
 	}
-	var earlier *speed.Report
-	if c.Compare != "" {
-		if earlier, err = speed.ReadReport(c.Compare, kind); err != nil {
-			return err
-		}
-	}
 	m := progress.New(a)
 	defer m.Clear()
 	cases, sources, err := open()
@@ -284,10 +275,6 @@ func (c *benchFlags) measure(a *cli.App, kind string, p *peerRun, open func() ([
 		return err
 	}
 	r.Data, r.Skipped = sources, skipped
-	if earlier != nil {
-		earlier.Rows = slices.DeleteFunc(earlier.Rows, func(row speed.Result) bool { return !c.wants(row.Name) })
-		r.Comparison = speed.Compare(c.Compare, earlier, r)
-	}
 	m.Clear()
 	return a.Print(r, (&benchText{r, c.Runs}).write)
 }
@@ -317,14 +304,12 @@ func (t *benchText) write(w io.Writer) {
 	for _, s := range t.Skipped {
 		fmt.Fprintf(w, "\nthe peer %s was skipped: %s\n", s.Peer, s.Reason)
 	}
-	writeComparison(w, t.Comparison)
 }
 
 // writeMachine writes the properties of the machine on which the results depend.
 func writeMachine(w io.Writer, r *speed.Report) {
 	m := r.Machine
-	fmt.Fprintf(w, "%s, %s, %s of memory, %s, %s; kernels: %s\n", m.Processor, units.Plural(m.Cores, "core"), units.Format(m.Memory), m.System,
-		strings.Join(m.Features, " "), m.Kernels)
+	fmt.Fprintf(w, "%s, %s, %s; kernels: %s\n", m.Processor, units.Plural(m.Cores, "core"), m.System, m.Kernels)
 	var versions []string
 	for name, number := range r.Versions {
 		versions = append(versions, name+" "+number)
@@ -358,36 +343,6 @@ func (t *benchText) peers(w io.Writer) {
 		}
 	}
 	table.Render()
-}
-
-// writeComparison compares the results with an earlier run.
-func writeComparison(w io.Writer, c *speed.Comparison) {
-	if c == nil {
-		return
-	}
-	fmt.Fprintf(w, "\ncompared with %s: how many times as fast this run is\n", c.File)
-	if c.Machines != "" {
-		fmt.Fprintf(w, "the machines differ: %s\n", c.Machines)
-	}
-	if c.Versions != "" {
-		fmt.Fprintf(w, "the versions differ: %s\n", c.Versions)
-	}
-	table := cli.NewTable(w, []string{"", "", "ratio", ""}, 3)
-	last := ""
-	for _, r := range c.Rows {
-		says := "within the variation"
-		switch {
-		case r.Apart && r.Ratio > 1:
-			says = "faster"
-		case r.Apart:
-			says = "slower"
-		}
-		table.AppendRow(cli.Row(once(&last, r.Name), r.Of, fmt.Sprintf("%.2f", r.Ratio), says))
-	}
-	table.Render()
-	for _, name := range c.Missing {
-		fmt.Fprintf(w, "not compared: %s\n", name)
-	}
 }
 
 // once returns a name if it differs from the last one.

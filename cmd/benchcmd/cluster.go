@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
-	"github.com/coppice-ldl/coppice/cmd/clustercmd"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -20,7 +19,6 @@ import (
 	"github.com/coppice-ldl/coppice/harness/bench"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/harness/speed"
-	"github.com/coppice-ldl/coppice/internal/garbage"
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/job/local"
@@ -38,10 +36,8 @@ type benchClusterCmd struct {
 	Steps        int    `default:"2000" help:"Number of gradient steps of ldlf. Each step is one round; there are no leaf updates."`
 	Batch        int    `default:"128" help:"Samples in a mini-batch of ldlf."`
 	TLS          bool   `name:"tls" help:"Encrypt all connections of the cluster (default: connections are not encrypted)."`
-	Compare      string `placeholder:"FILE" help:"Compare with an earlier run, whose output with -o json is in FILE."`
 
 	dataflags.DataFlags
-	earlier *speed.Report // Compare's
 }
 
 // benchReport is what `coppice bench cluster` prints.
@@ -74,12 +70,6 @@ func (c *benchClusterCmd) Run(a *cli.App) error {
 			return cli.Usagef("--%s %d: want at least 1", flag, n)
 		}
 	}
-	if c.Compare != "" { // errors of the file are found before anything runs
-		var err error
-		if c.earlier, err = speed.ReadReport(c.Compare, kindCluster); err != nil {
-			return err
-		}
-	}
 	src, checks, name := generate.Artificial(quickRows, 1), importer.Checks{}, "artificial"
 	if err := c.BelongTo(c.Data); err != nil {
 		return err
@@ -91,70 +81,40 @@ func (c *benchClusterCmd) Run(a *cli.App) error {
 		}
 		name = dataflags.DatasetName(c.Data)
 	}
-	return c.measure(a, name, src, checks)
-}
-
-// measure starts the cluster, measures, and ends the cluster.
-func (c *benchClusterCmd) measure(a *cli.App, name string, src dataset.Source, checks importer.Checks) error {
-	var report *benchReport
-	err := onBenchCluster(a, proc.Config{Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"}}, c.TLS, func(cluster *proc.Cluster, _, _ string) (err error) {
-		report, err = c.compare(a, cluster, name, src, checks)
-		return err
-	})
+	report, err := c.onCluster(a, name, src, checks)
 	if err != nil {
 		return err
 	}
 	return a.Print(report, report.text)
 }
 
-// onBenchCluster starts a cluster of this program in a temporary folder, calls measure with the cluster, the folder and the
-// program's file, and ends the cluster. If measure fails, the last lines of the logs are printed.
-func onBenchCluster(a *cli.App, config proc.Config, secure bool, measure func(cluster *proc.Cluster, dir, exe string) error) (err error) {
+// onCluster starts a cluster of this program in a temporary folder, measures, and ends the cluster. If the measurement fails,
+// the last lines of the logs are printed.
+func (c *benchClusterCmd) onCluster(a *cli.App, name string, src dataset.Source, checks importer.Checks) (report *benchReport, err error) {
 	dir, err := tempdir.Make("bench")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, dir.Remove()) }()
+	config := proc.Config{Dir: dir.Path, Coordinators: c.Coordinators, Workers: c.Workers, WorkerArgs: []string{"--slots", "1"}}
 	if config.Exe, err = os.Executable(); err != nil {
-		return err
+		return nil, err
 	}
-	config.Dir = dir.Path
-	if secure {
+	if c.TLS {
 		if config.Certificates, err = proc.NewCertificates(filepath.Join(dir.Path, "certs")); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(a.Ctx, quickReady)
 	defer cancel()
 	cluster, err := proc.Start(ctx, config)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err = measure(cluster, dir.Path, config.Exe); err != nil && a.Ctx.Err() == nil {
+	if report, err = c.compare(a, cluster, name, src, checks); err != nil && a.Ctx.Err() == nil {
 		cluster.Tail(a.Stderr, quickTail)
 	}
-	return errors.Join(err, cluster.Close())
-}
-
-// EchoCmd is the other end of a measurement of transfers.
-type EchoCmd struct {
-	NATS    string        `name:"nats" required:"" placeholder:"URL" help:"NATS server to connect to."`
-	Bytes   int           `help:"Size of an answer in bytes."`
-	Compute time.Duration `help:"Computing time before each answer."`
-
-	clustercmd.ServeFlags
-}
-
-// Run answers what `coppice bench cluster` sends, as a worker does.
-func (c *EchoCmd) Run(a *cli.App) error {
-	v := c.Start(a)
-	defer v.Cancel(nil)
-	defer garbage.Frugal.Begin()()
-	source, err := c.Certificates(v)
-	if err != nil {
-		return err
-	}
-	return bench.Echo(v.Ctx, c.NATS, source, c.Bytes, c.Compute)
+	return report, errors.Join(err, cluster.Close())
 }
 
 func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string, src dataset.Source, checks importer.Checks) (*benchReport, error) {
@@ -172,7 +132,7 @@ func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string
 		Cluster: cluster, Data: &local.Data{Manifest: d.Manifest, Shards: shards}, Dataset: name, Runs: c.Runs, Turns: c.Turns,
 		Note: func(format string, args ...any) { m.Show(fmt.Sprintf(format, args...)) },
 	}
-	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Workers: c.Workers, Turns: c.Turns, TLS: cluster.Certificates() != nil}
+	r := &benchReport{Dataset: name, Data: d.Manifest.String(), Coordinators: c.Coordinators, Workers: c.Workers, Turns: c.Turns, TLS: c.TLS}
 	r.Report = speed.Report{Kind: kindCluster, Machine: speed.ThisMachine(), Versions: speed.Versions(), Runs: c.Runs}
 	if c.Only != "ldlf" {
 		if r.Forest, err = b.Forest(a.Ctx, c.Trees); err != nil {
@@ -185,13 +145,10 @@ func (c *benchClusterCmd) compare(a *cli.App, cluster *proc.Cluster, name string
 		}
 	}
 	r.tell()
-	if c.earlier != nil {
-		r.Comparison = speed.Compare(c.Compare, c.earlier, &r.Report)
-	}
 	return r, nil
 }
 
-// tell lists the times as rows, which a later run is compared with.
+// tell lists the times as rows, as the other commands of bench have them.
 func (r *benchReport) tell() {
 	add := func(name string, p *bench.Pair) {
 		r.Rows = append(r.Rows, speed.Result{Name: name, Of: "a job in one process", Seconds: p.Local}, speed.Result{Name: name, Of: "a job on the cluster", Seconds: p.Cluster})
@@ -224,7 +181,6 @@ func (r *benchReport) text(w io.Writer) {
 		})
 		fmt.Fprintln(w)
 	}
-	defer writeComparison(w, r.Comparison)
 	if s := r.Step; s != nil {
 		cli.WritePairs(w, [][2]string{
 			{"ldlf, in one process", fmt.Sprintf("%s, %s a step", spread(s.Pair.Local), micro(s.Local))},
@@ -236,8 +192,8 @@ func (r *benchReport) text(w io.Writer) {
 			{"allocations per step", costsText(&s.Pair, func(c bench.Costs) string {
 				return fmt.Sprintf("%.0f of %s", c.Allocations/float64(s.Steps), units.Format(int64(c.Bytes)/int64(s.Steps)))
 			})},
-			{"transfers per step", fmt.Sprintf("%s for %s to one worker and %s back", microSpread(s.Transfers), units.Format(int64(s.There)), units.Format(int64(s.Back)))},
-			{"other overhead per step", microSpread(s.Overhead)},
+			{"bytes of a step", fmt.Sprintf("%s to the workers and %s back",
+				units.Format(int64(s.Sent)/int64(s.Steps)), units.Format(int64(s.Received)/int64(s.Steps)))},
 			{"Raft", raftText(s.Raft)},
 			{"model", cli.ShortDigest(s.Digest) + " of the first job, the same on the cluster and in one process"},
 		})
@@ -274,81 +230,4 @@ func excess(ratio float64) float64 { return 100 * (ratio - 1) }
 func raftText(r bench.Raft) string {
 	return fmt.Sprintf("a commit was in progress for %.1f %% of the time and delayed training for %.2f %%; %s per entry",
 		100*r.Flight, 100*r.Wait, time.Duration(r.Proposal*float64(time.Second)).Round(10*time.Microsecond))
-}
-
-type benchExperimentCmd struct {
-	Coordinators int  `default:"3" help:"Number of coordinators: 1, 3 or 5."`
-	Workers      int  `default:"2" help:"Number of workers."`
-	Repeats      int  `default:"50" help:"Number of repeats of the experiment. A repeat has 400 runs."`
-	Times        int  `default:"3" help:"How often each command is measured."`
-	TLS          bool `name:"tls" help:"Encrypt all connections of the cluster (default: connections are not encrypted)."`
-}
-
-// Help implements kong's longer help.
-func (benchExperimentCmd) Help() string {
-	return `Starts coordinators and workers on this machine and submits an experiment of 4 datasets, 10 methods and 10 folds.
-A run takes milliseconds, and a tenth of the runs fail. The commands and the restart of a coordinator are measured at a
-quarter, a half and three quarters of the runs and after the end. The memory is the greatest resident memory since the
-measurement before. Let nothing else run on the machine meanwhile.`
-}
-
-// experimentReport is what `coppice bench experiment` prints.
-type experimentReport struct {
-	Kind         string            `json:"kind"`
-	Machine      speed.Machine     `json:"machine"`
-	Versions     map[string]string `json:"versions"`
-	Coordinators int               `json:"coordinators"`
-	Workers      int               `json:"workers"`
-	Times        int               `json:"times"`
-	bench.ExperimentTimes
-}
-
-// Run implements `coppice bench experiment`.
-func (c *benchExperimentCmd) Run(a *cli.App) error {
-	if n := c.Coordinators; n != 1 && n != 3 && n != 5 {
-		return cli.Usagef("--coordinators %d: want 1, 3 or 5", n)
-	}
-	for flag, n := range map[string]int{"workers": c.Workers, "repeats": c.Repeats, "times": c.Times} {
-		if n < 1 {
-			return cli.Usagef("--%s %d: want at least 1", flag, n)
-		}
-	}
-	m := progress.New(a)
-	defer m.Clear()
-	var t *bench.ExperimentTimes
-	err := onBenchCluster(a, proc.Config{Coordinators: c.Coordinators, Workers: c.Workers}, c.TLS, func(cluster *proc.Cluster, dir, exe string) (err error) {
-		x := &bench.Experiment{
-			Cluster: cluster, Exe: exe, Dir: dir, Repeats: c.Repeats, Times: c.Times,
-			Note: func(format string, args ...any) { m.Show(fmt.Sprintf(format, args...)) },
-		}
-		t, err = x.Measure(a.Ctx)
-		m.Clear()
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	r := &experimentReport{kindExperiment, speed.ThisMachine(), speed.Versions(), c.Coordinators, c.Workers, c.Times, *t}
-	return a.Print(r, r.text)
-}
-
-func (r *experimentReport) text(w io.Writer) {
-	writeMachine(w, &speed.Report{Machine: r.Machine, Versions: r.Versions})
-	fmt.Fprintf(w, "%s on data of %s samples: %s and %s; medians (least to greatest) of %d\n\n",
-		units.Plural(r.Runs, "run"), units.Count(r.Samples), units.Plural(r.Coordinators, "coordinator"), units.Plural(r.Workers, "worker"), r.Times)
-	cli.WritePairs(w, [][2]string{
-		{"coppice version", spanOf(r.Version)},
-		{"experiment run, until it is submitted", span(r.Submit)},
-		{"experiment run, after the end", spanOf(r.Again)},
-		{"experiment report", spanOf(r.Report)},
-		{"the report made by the leader", fmt.Sprintf("%s; the leader's memory then: %s", spanOf(r.Leaders), units.Format(int64(r.After)))},
-		{"all runs", span(r.All)},
-		{"restart of all coordinators", span(r.Restart)},
-	})
-	fmt.Fprintln(w)
-	table := cli.NewTable(w, []string{"runs that have ended", "experiment list", "experiment show", "leader's memory", "other coordinators", "workers", "restart"}, 1, 4, 5, 6, 7)
-	for _, m := range r.Moments {
-		table.AppendRow(cli.Row(units.Count(m.Ended), spanOf(m.List), spanOf(m.Show), units.Format(int64(m.Leader)), units.Format(int64(m.Follower)), units.Format(int64(m.Worker)), span(m.Restart)))
-	}
-	table.Render()
 }

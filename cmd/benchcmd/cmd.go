@@ -7,8 +7,6 @@ type Cmd struct {
 	Network benchNetworkCmd `cmd:"" help:"Measure network layers, and ldlf on top of a network, on one core."`
 	Forest  benchForestCmd  `cmd:"" help:"Measure training and prediction of structrf on one core."`
 	Cluster benchClusterCmd `cmd:"" default:"withargs" help:"Compare training on a cluster with training in one process (default)."`
-
-	Experiment benchExperimentCmd `cmd:"" help:"Measure the commands, the memory and restarts of a cluster with an experiment of many runs."`
 }
 
 // Help implements kong's longer help.

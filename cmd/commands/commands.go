@@ -96,7 +96,6 @@ type serviceCommands struct {
 // hiddenCommands are started by other commands and by shells.
 type hiddenCommands struct {
 	NATS     clustercmd.NATSCmd   `cmd:"" group:"other" name:"nats" hidden:"" help:"Run only the NATS server of a coordinator."`
-	Echo     benchcmd.EchoCmd     `cmd:"" group:"other" hidden:"" help:"Answer messages of bench, as a worker does."`
 	Library  cli.LibraryCmd       `cmd:"" group:"other" hidden:"" help:"Run the commands of a library of another language."`
 	Measures modelcmd.MeasuresCmd `cmd:"" group:"other" hidden:"" help:"Compare two arrays of label distributions."`
 	Complete completeCmd          `cmd:"" name:"__complete" group:"other" hidden:"" help:"Print the possible completions of a command line."`

@@ -6,6 +6,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
@@ -90,35 +93,66 @@ type Raft struct {
 	Proposal float64 `json:"proposal_seconds"`
 }
 
+// Step is what a gradient step of LDLF costs on the cluster beyond its own computation. Times
+// are in seconds, of the medians.
+type Step struct {
+	Pair
+	Local   float64 `json:"local_step_seconds"`
+	Cluster float64 `json:"cluster_step_seconds"`
+	// More is by how much a step on the cluster takes longer, of each run.
+	More speed.Spread `json:"more_seconds"`
+}
+
+// Forest measures StructRF with preset paper and so many trees: workers of one slot
+// against one lane here.
+func (b *Bench) Forest(ctx context.Context, trees int) (*Pair, error) {
+	p, _, err := b.measure(ctx, protocol.Spec{
+		Algorithm: "structrf", Dataset: b.Dataset, Set: map[string]string{"preset": "paper", "trees": strconv.Itoa(trees)},
+	})
+	return p, err
+}
+
+// Step measures steps gradient steps, each a round, without validation and with a
+// single short leaf update before them.
+func (b *Bench) Step(ctx context.Context, steps, batch int) (*Step, error) {
+	p, runs, err := b.measure(ctx, protocol.Spec{
+		Algorithm: "ldlf", Dataset: b.Dataset,
+		Set: map[string]string{
+			"steps": strconv.Itoa(steps), "batch_size": strconv.Itoa(batch),
+			// One iteration of the leaf update at the beginning, for a gradient.
+			"leaf_first": "true", "leaf_iterations": "1", "leaf_batches": strconv.Itoa(steps + 1), "validation_fraction": "0",
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	of := float64(steps)
+	more := over(runs, func(r run) float64 { return (r.cluster - r.local) / of })
+	return &Step{Pair: *p, Local: p.Local.Median / of, Cluster: p.Cluster.Median / of, More: more}, nil
+}
+
 // run is what one run took, in seconds of a job.
 type run struct{ local, cluster float64 }
 
-// measure has a job run on both sides Runs times, after one run that does not count.
-// after, where set, is called after each, the first included, whose number is 0.
-func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number int, r run) error) (*Pair, error) {
-	p := &Pair{}
-	var runs []run
+// measure runs a job on both sides Runs times, after one run that does not count.
+func (b *Bench) measure(ctx context.Context, s protocol.Spec) (p *Pair, runs []run, err error) {
+	p = &Pair{}
 	var leader, workers proc.Series
 	for number := range b.Runs + 1 {
 		b.Note("%s: run %d of %d", s.Algorithm, number, b.Runs)
 		r, err := b.run(ctx, s, number, p)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if number > 0 {
 			runs = append(runs, r)
 		} else if leader, workers, err = b.series(ctx); err != nil {
-			return nil, err
-		}
-		if after != nil {
-			if err := after(number, r); err != nil {
-				return nil, err
-			}
+			return nil, nil, err
 		}
 	}
 	leaderNow, workersNow, err := b.series(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.Local = over(runs, func(r run) float64 { return r.local })
 	p.Cluster = over(runs, func(r run) float64 { return r.cluster })
@@ -131,7 +165,7 @@ func (b *Bench) measure(ctx context.Context, s protocol.Spec, after func(number 
 	p.Sent, p.Received = delta(workers, workersNow, "coppice_nats_received_bytes_total")/jobs, delta(workers, workersNow, "coppice_nats_sent_bytes_total")/jobs
 	p.Raft = raftOf(leader, leaderNow, seconds)
 	p.Leader, p.Workers, p.Phases = costsOf(leader, leaderNow, jobs), costsOf(workers, workersNow, jobs), phasesOf(leader, leaderNow, jobs)
-	return p, nil
+	return p, runs, nil
 }
 
 // over returns the spread of a figure of runs.
@@ -207,11 +241,11 @@ func (b *Bench) series(ctx context.Context) (leader, workers proc.Series, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	address, err := addressOf(info)
-	if err != nil {
-		return nil, nil, err
+	i := slices.IndexFunc(info.Coordinators, func(m protocol.MemberEntry) bool { return m.ID == info.Leader })
+	if i < 0 {
+		return nil, nil, client.ErrUnavailable
 	}
-	if leader, err = b.Cluster.Observer().Scrape(ctx, address); err != nil {
+	if leader, err = b.Cluster.Observer().Scrape(ctx, info.Coordinators[i].HTTP); err != nil {
 		return nil, nil, err
 	}
 	workers = make(proc.Series)
@@ -227,11 +261,23 @@ func (b *Bench) series(ctx context.Context) (leader, workers proc.Series, err er
 	return leader, workers, nil
 }
 
-func addressOf(info *protocol.Cluster) (string, error) {
-	for _, m := range info.Coordinators {
-		if m.ID == info.Leader {
-			return m.HTTP, nil
+func delta(before, after proc.Series, name string) float64 { return after[name] - before[name] }
+
+// computedIn returns the seconds of tasks that a worker computed, of all kinds.
+func computedIn(before, after proc.Series) (seconds float64) {
+	for name := range after {
+		if strings.HasPrefix(name, "coppice_worker_task_seconds_sum{") {
+			seconds += delta(before, after, name)
 		}
 	}
-	return "", client.ErrUnavailable
+	return seconds
+}
+
+// raftOf returns the share that commits had in seconds of jobs on the cluster.
+func raftOf(before, after proc.Series, seconds float64) Raft {
+	return Raft{
+		Flight:   delta(before, after, `coppice_phase_seconds_sum{phase="commit"}`) / seconds,
+		Wait:     delta(before, after, "coppice_commit_wait_seconds_total") / seconds,
+		Proposal: delta(before, after, "coppice_raft_commit_seconds_sum") / max(1, delta(before, after, "coppice_raft_commit_seconds_count")),
+	}
 }

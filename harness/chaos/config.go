@@ -1,3 +1,24 @@
+// Package chaos is the suite behind `coppice chaos`: it starts a real cluster of
+// processes on loopback, keeps it busy with jobs of both kinds, injects faults
+// from a seeded schedule, and holds every model against the digest that the same
+// job has undisturbed, in this process. What a coordinator acknowledged is kept in
+// a ledger and must still be there after each fault.
+//
+// The schedule (which fault when, which process, which pauses) follows from the
+// seed. Who leads, and how far a job is at that moment, does not: real processes
+// share a clock with nobody. A failure names the seed, which gives the same
+// faults in the same order again.
+//
+// Four legs follow each other: a cluster with the NATS that coordinators embed; one
+// with an external NATS; one with a small disk for each process; and one whose network is
+// parted between coordinators.
+//
+// In the second and in the last leg each process has a host of its own on a network that can
+// be cut (package netlab), if this machine can have one. With Config.Network all legs have such
+// a network, with delays and losses. This process is then a host with two addresses: clients
+// have the links that all have, and what measures has none.
+//
+// With Config.TLS each process of a cluster has a certificate, also the external NATS.
 package chaos
 
 import (
@@ -36,8 +57,8 @@ type Config struct {
 	// Stall is how long training may stand still during a partition, beyond the commit
 	// interval and what a network and a heartbeat add; 0: DefaultStall.
 	Stall time.Duration
-	// Network, where set, gives each process a host of its own on a network of these
-	// settings. netlab.Enter comes before.
+	// Network, if set, gives each process of every leg a host of its own on a network of these
+	// settings. netlab.Enter must be called first if this machine can have a network.
 	Network *netlab.Settings
 	// Heartbeat of the coordinators; 0: theirs.
 	Heartbeat time.Duration

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coppice-ldl/coppice/harness/chaos/system"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/wait"
 )
@@ -27,21 +28,6 @@ func fillDisk(_ context.Context, s *strike) (func(context.Context) error, error)
 	s.on(n)
 	err := fill(ballast)
 	return func(context.Context) error { return os.Remove(ballast) }, err
-}
-
-// fullAtStart has a coordinator start on a full disk: it must wait until there is room.
-func fullAtStart(_ context.Context, s *strike) (func(context.Context) error, error) {
-	n := pick(s, []*proc.Node{s.leader, s.follower()})
-	ballast := filepath.Join(n.Dir, "ballast")
-	s.on(n)
-	err := errors.Join(n.Kill(), fill(ballast), n.Restart())
-	return func(ctx context.Context) error {
-		err := wait.For(ctx, s.between(leastAlone, mostAlone))
-		if !n.Running() {
-			return fmt.Errorf("%w: %s ended on a full disk: %w", ErrFailed, n.Name, n.Err())
-		}
-		return errors.Join(err, os.Remove(ballast))
-	}, err
 }
 
 // fill writes a file until the disk is full.
@@ -219,4 +205,34 @@ func (s *strike) damageSnapshot(path string) error {
 		return err
 	}
 	return flip(path, s.rng.Int64N(info.Size()))
+}
+
+// ioErrors shuts the disk of a coordinator, the leader among them, or of a worker down.
+// What is imported meanwhile must be acknowledged, and be there later; the process is
+// started again once its disk is well.
+func ioErrors(_ context.Context, s *strike) (func(context.Context) error, error) {
+	n := pick(s, []*proc.Node{s.leader, s.follower(), s.worker()})
+	name := fmt.Sprintf("beside-%08x", s.rng.Uint32())
+	away := s.between(leastAlone, mostAlone)
+	s.on(n)
+	return func(ctx context.Context) error {
+		if err := wait.For(ctx, away); err != nil {
+			return err
+		}
+		if err := s.keep(ctx, name); err != nil {
+			return fmt.Errorf("the disk of %s has errors: %w", n.Name, err)
+		}
+		if err := errors.Join(n.Kill(), s.mendDisk(n), n.Restart()); err != nil {
+			return err
+		}
+		return s.kept(ctx, name)
+	}, system.ShutDown(n.Dir)
+}
+
+// mendDisk mounts the disk of a process again, which must not run.
+func (r *rig) mendDisk(n *proc.Node) error {
+	if err := unmountDisk(n.Dir); err != nil {
+		return err
+	}
+	return mountDisk(r.image(n.Name), n.Dir)
 }

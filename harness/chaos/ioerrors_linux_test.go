@@ -18,7 +18,7 @@ import (
 // mounted gives names a block disk each, to the end of the test.
 func mounted(t *testing.T, names ...string) *rig {
 	t.Helper()
-	if reason := noBlockDisks(nil); reason != "" {
+	if reason := noDisks(); reason != "" {
 		t.Skip(reason)
 	}
 	r := &rig{dir: t.TempDir()}
@@ -27,7 +27,7 @@ func mounted(t *testing.T, names ...string) *rig {
 			t.Error(err)
 		}
 	})
-	if err := r.mount(names, true); err != nil {
+	if err := r.mount(names); err != nil {
 		t.Fatal(err)
 	}
 	return r

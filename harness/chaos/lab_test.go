@@ -37,7 +37,7 @@ func TestMostStall(t *testing.T) {
 // On loopback, addresses stay as they are.
 func TestNoLab(t *testing.T) {
 	var l *lab
-	if got := l.here("127.0.0.1:80"); got != "127.0.0.1:80" || l.observer().LocalAddr != nil {
-		t.Errorf("%s, from %v", got, l.observer().LocalAddr)
+	if from := l.observer().LocalAddr; from != nil {
+		t.Errorf("it observes from %v", from)
 	}
 }

@@ -12,43 +12,16 @@ import (
 	"github.com/coppice-ldl/coppice/internal/tempdir"
 )
 
+// A small disk is an ext4 in a file, on a loop device. It can be shut down: from then on every
+// read, write and sync is an input/output error, until it is unmounted and mounted again. Data
+// that was not synced is gone.
+
 // diskBytes is the size of a small disk: a log of allocated files, snapshots and
 // blobs leave room on it.
 const diskBytes = 256 << 20
 
-// mountDisk mounts a small file system in memory at a folder.
-func mountDisk(dir string) error { return mountMemory(dir, diskBytes) }
-
-func mountMemory(dir string, bytes int64) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return mountTool("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", bytes), "coppice-chaos", dir)
-}
-
-func unmountDisk(dir string) error { return mountTool("umount", dir) }
-
-// noDisks says why small disks cannot be mounted here, or nothing.
-func noDisks(*Config) string {
-	dir, err := tempdir.Kept("chaos-disk")
-	if err == nil {
-		defer os.Remove(dir)
-		if err = mountDisk(dir); err == nil {
-			err = unmountDisk(dir)
-		}
-	}
-	if err != nil {
-		return "a small file system cannot be mounted (only root on Linux can): " + err.Error()
-	}
-	return ""
-}
-
-// A block disk is an ext4 in a file, on a loop device. Unlike a file system in memory it can
-// be shut down: from then on every read, write and sync is an input/output error, until it is
-// unmounted and mounted again. Data that was not synced is gone.
-
-// newBlockDisk makes a block disk in a file and mounts it at a folder.
-func newBlockDisk(image, dir string) error {
+// newDisk makes a small disk in a file and mounts it at a folder.
+func newDisk(image, dir string) error {
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
 		return err
 	}
@@ -58,27 +31,29 @@ func newBlockDisk(image, dir string) error {
 	if err := mountTool("mkfs.ext4", "-q", "-F", "-m", "0", "-N", "8192", image); err != nil {
 		return err
 	}
-	return mountBlockDisk(image, dir)
+	return mountDisk(image, dir)
 }
 
-// mountBlockDisk mounts what is in a file. Blocks that are free again take no memory.
-func mountBlockDisk(image, dir string) error {
+// mountDisk mounts what is in a file. Blocks that are free again take no memory.
+func mountDisk(image, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	return mountTool("mount", "-t", "ext4", "-o", "loop,discard", image, dir)
 }
 
-// noBlockDisks says why there can be no input/output errors here; empty: there can be.
-func noBlockDisks(*Config) string {
-	if err := tryBlockDisk(); err != nil {
+func unmountDisk(dir string) error { return mountTool("umount", dir) }
+
+// noDisks says why there can be no small disks here; empty: there can be.
+func noDisks() string {
+	if err := tryDisk(); err != nil {
 		return "an ext4 file system on a loop device cannot be made (only root on Linux can, with mkfs.ext4): " + err.Error()
 	}
 	return ""
 }
 
-// tryBlockDisk makes a block disk, shuts it down, and removes it.
-func tryBlockDisk() (err error) {
+// tryDisk makes a small disk, shuts it down, and removes it.
+func tryDisk() (err error) {
 	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
 		return err
 	}
@@ -88,7 +63,7 @@ func tryBlockDisk() (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	disk := filepath.Join(dir, "disk")
-	if err := newBlockDisk(filepath.Join(dir, "image"), disk); err != nil {
+	if err := newDisk(filepath.Join(dir, "image"), disk); err != nil {
 		return err
 	}
 	return errors.Join(system.ShutDown(disk), unmountDisk(disk))

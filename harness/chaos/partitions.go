@@ -3,12 +3,10 @@ package chaos
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/coppice-ldl/coppice/harness/chaos/system"
+	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/harness/proc"
-	"github.com/coppice-ldl/coppice/internal/wait"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -53,7 +51,7 @@ func partitions() (list []*fault) {
 	} {
 		for _, w := range ways {
 			list = append(list, &fault{
-				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: noPartitions,
+				name: kind.name + w.name, doc: kind.doc + w.doc, leg: linked, holds: true, not: netlab.Missing,
 				hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 					s.part(s.someFollowers(kind.peers), kind.over, w.out, w.in)
 					return s.mended, nil
@@ -62,21 +60,13 @@ func partitions() (list []*fault) {
 		}
 	}
 	return append(list, &fault{
-		name: "leader-isolated", doc: "no messages pass between the leader and any other process", leg: linked, holds: true, not: noPartitions,
+		name: "leader-isolated", doc: "no messages pass between the leader and any other process", leg: linked, holds: true, not: netlab.Missing,
 		hit: func(_ context.Context, s *strike) (func(context.Context) error, error) {
 			s.on(s.leader)
-			s.links.isolate(s.leader.Name)
+			s.lab.isolate(s.leader.Name)
 			return s.mended, nil
 		},
 	})
-}
-
-// noPartitions says why there can be none; empty: there can. A network has cuts of its own.
-func noPartitions(c *Config) string {
-	if c.Network != nil {
-		return ""
-	}
-	return system.NoDiallers()
 }
 
 // someFollowers draws n of the coordinators that follow.
@@ -91,16 +81,16 @@ func (s *strike) part(peers []*proc.Node, over []port, out, in bool) {
 	s.on(append([]*proc.Node{s.leader}, peers...)...)
 	for _, n := range peers {
 		if out {
-			s.links.cut(s.leader.Name, n.Name, over)
+			s.lab.cut(s.leader.Name, n.Name, over...)
 		}
 		if in {
-			s.links.cut(n.Name, s.leader.Name, over)
+			s.lab.cut(n.Name, s.leader.Name, over...)
 		}
 	}
 }
 
 func (s *strike) mended(context.Context) error {
-	s.links.heal()
+	s.lab.network.Heal()
 	return nil
 }
 
@@ -116,86 +106,4 @@ func (c *Config) mostStall(interval float64) time.Duration {
 		limit += stallTimes * c.Network.RTT
 	}
 	return limit + stallTimes*max(0, c.Heartbeat-protocol.DefaultHeartbeat)
-}
-
-// stall measures the longest time without committed progress of jobs that follow each
-// other: the time from the last commit of one to the first of the next does not count.
-type stall struct {
-	job          uint64
-	rounds, step uint64
-	last         time.Time // of progress; zero: none was seen of this job
-	longest      time.Duration
-}
-
-// see takes a sighting of a job.
-func (t *stall) see(s sighting) {
-	if s.job.ID != t.job {
-		t.job, t.rounds, t.step, t.last = s.job.ID, s.job.Rounds, stepOf(s.job), time.Time{}
-		return
-	}
-	if s.job.Rounds <= t.rounds && stepOf(s.job) <= t.step {
-		return
-	}
-	t.until(s.at)
-	t.rounds, t.step, t.last = max(t.rounds, s.job.Rounds), max(t.step, stepOf(s.job)), s.at
-}
-
-// until counts the time since the last progress.
-func (t *stall) until(now time.Time) {
-	if !t.last.IsZero() {
-		t.longest = max(t.longest, now.Sub(t.last))
-	}
-}
-
-// endure watches the long jobs until a time.
-func (s *suite) endure(ctx context.Context, t *stall, end time.Time) error {
-	for time.Now().Before(end) {
-		job, _ := s.clients.watched.state()
-		if job == nil || job.State.Final() {
-			if err := wait.For(ctx, lookPause); err != nil {
-				return err
-			}
-			continue
-		}
-		s.watchOne(ctx, t, job.ID, end)
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// watchOne watches one job until a time or until it ends.
-func (s *suite) watchOne(ctx context.Context, t *stall, id uint64, end time.Time) {
-	ctx, cancel := context.WithDeadline(ctx, end)
-	defer cancel()
-	seen, ended := s.rig.poll(ctx, id), false
-	for now := range seen {
-		if ended {
-			continue
-		}
-		if t.see(now); now.job.State.Final() {
-			ended = true
-			cancel()
-		}
-	}
-	if !ended && t.job == id {
-		t.until(time.Now())
-	}
-}
-
-// partition is the rest of a strike that holds, once progress was seen again: the
-// partition lasts, is mended, and all the time training goes on.
-func (s *suite) partition(ctx context.Context, k *strike, got recovery, done *Strike, heal func(context.Context) error) error {
-	t := stall{longest: got.after}
-	err := s.endure(ctx, &t, k.from.Add(s.cfg.Hold))
-	err = errors.Join(err, heal(ctx))
-	if err == nil {
-		err = s.endure(ctx, &t, time.Now().Add(healed))
-	}
-	done.Longest = t.longest.Seconds()
-	if limit := s.cfg.mostStall(done.Interval); err == nil && t.longest > limit {
-		err = fmt.Errorf("%w: %w for %v, want at most %v", ErrFailed, ErrStall, t.longest.Round(time.Millisecond), limit.Round(time.Millisecond))
-	}
-	return err
 }

@@ -1,12 +1,9 @@
 package chaos
 
 import (
-	"net"
 	"testing"
 	"time"
 
-	"github.com/coppice-ldl/coppice/harness/chaos/system"
-	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
@@ -26,29 +23,5 @@ func TestStall(t *testing.T) {
 	}
 	if s.until(began.Add(7 * time.Second)); s.longest != 700*time.Millisecond {
 		t.Errorf("at the end: %v", s.longest)
-	}
-}
-
-// The kernel knows which socket is at the other end of a connection, and this process is
-// no child of its own.
-func TestDialler(t *testing.T) {
-	if reason := system.NoDiallers(); reason != "" {
-		t.Skip(reason)
-	}
-	l := testkit.Listen(t)
-	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if name := system.Dialler(c); name != "" {
-		t.Errorf("this process is %q", name)
-	}
-}
-
-func TestAbove(t *testing.T) {
-	if got := above("127.0.0.1:7100", routePort); got != "127.0.0.1:7103" {
-		t.Error(got)
 	}
 }

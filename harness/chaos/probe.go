@@ -1,14 +1,13 @@
 package chaos
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,39 +22,36 @@ import (
 type mark struct {
 	job      uint64
 	name     string
-	steps    uint64        // of the whole job
-	step     uint64        // that the leader had folded, committed or not
-	rate     float64       // steps a second
-	interval time.Duration // between commits, as the leader has it in force
-	slack    uint64        // steps that were in flight, whose commit proves nothing
-	leader   *proc.Node
-	logs     map[string]int64
-	series   map[string]proc.Series // by coordinator
+	steps    uint64           // of the whole job
+	step     uint64           // that the leader had folded, committed or not
+	interval time.Duration    // between commits, as the leader has it in force
+	slack    uint64           // steps that were in flight, whose commit proves nothing
+	logs     map[string]int64 // sizes of the coordinators' logs, by path
 }
 
 // take makes a mark. The leader's own count of steps comes last, to be as near to
 // the fault as can be.
 func (r *rig) take(ctx context.Context, job *protocol.JobInfo, commits []commit, leader *proc.Node) (*mark, error) {
-	m := &mark{job: job.ID, name: job.Name, steps: stepsOf(job), slack: 1, leader: leader, logs: make(map[string]int64), series: make(map[string]proc.Series)}
-	m.interval, m.rate = pace(commits)
+	m := &mark{job: job.ID, name: job.Name, steps: stepsOf(job), slack: 1, logs: make(map[string]int64)}
+	m.interval = pace(commits)
 	if job.Tasks > 1 {
 		m.slack = uint64(len(r.cluster.Workers))
 	}
-	last := append(r.followers(leader), leader)
-	for _, n := range last {
+	for _, n := range r.cluster.Coordinators {
 		info, err := os.Stat(n.Log)
 		if err != nil {
 			return nil, err
 		}
 		m.logs[n.Log] = info.Size()
-		if m.series[n.Name], err = r.scrape(ctx, n); err != nil {
-			return nil, err
-		}
 	}
-	if in := m.series[leader.Name][fmt.Sprintf("coppice_job_commit_interval_seconds{name=%q}", job.Name)]; in > 0 {
+	series, err := r.scrape(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
+	if in := series[fmt.Sprintf("coppice_job_commit_interval_seconds{name=%q}", job.Name)]; in > 0 {
 		m.interval = time.Duration(in * float64(time.Second))
 	}
-	m.step = max(commits[len(commits)-1].step, m.folded(m.series[leader.Name]))
+	m.step = max(commits[len(commits)-1].step, m.folded(series))
 	return m, nil
 }
 
@@ -107,8 +103,8 @@ const (
 func (r *rig) poll(ctx context.Context, id uint64) <-chan sighting {
 	seen := make(chan sighting)
 	var polls sync.WaitGroup
-	for i, server := range r.watched {
-		first := time.Duration(i) * pollEvery / time.Duration(len(r.watched))
+	for i, server := range r.servers {
+		first := time.Duration(i) * pollEvery / time.Duration(len(r.servers))
 		polls.Go(func() { r.pollOne(ctx, server, id, first, seen) })
 	}
 	go func() {
@@ -161,35 +157,18 @@ type restart struct{ epoch, round, step uint64 }
 // the mark.
 func (m *mark) restarted() (last restart, ok bool, err error) {
 	for path, from := range m.logs {
-		err := lines(path, from, func(line string) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return last, ok, err
+		}
+		for line := range strings.Lines(string(b[from:])) {
 			at, mine := parseRestart(line, m.job)
 			if mine && (!ok || at.epoch >= last.epoch) {
 				last, ok = at, true
 			}
-		})
-		if err != nil {
-			return last, ok, err
 		}
 	}
 	return last, ok, nil
-}
-
-// lines calls f for each line of a file from an offset on.
-func lines(path string, from int64, f func(string)) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if _, err := file.Seek(from, io.SeekStart); err != nil {
-		return err
-	}
-	s := bufio.NewScanner(file)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		f(s.Text())
-	}
-	return s.Err()
 }
 
 // runs is the line of a leader's log that says where it takes a job up.
@@ -215,9 +194,6 @@ func parseRestart(line string, job uint64) (at restart, ok bool) {
 type recovery struct {
 	after  time.Duration // until a commit of work that was begun after the fault
 	redone uint64        // steps that had been folded before the fault and were again
-	// step is the time until the leader that stayed had folded a step that was begun
-	// after the fault, committed or not; 0: not seen, or it did not stay.
-	step time.Duration
 }
 
 // await waits for the first commit that can only have been made after the fault:
@@ -225,12 +201,11 @@ type recovery struct {
 // what was in flight.
 func (r *rig) await(ctx context.Context, m *mark, from time.Time) (recovery, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	seen, stepped := r.poll(ctx, m.job), r.nextStep(ctx, m, from)
+	seen := r.poll(ctx, m.job)
 	defer func() {
 		cancel()
 		for range seen {
 		}
-		<-stepped
 	}()
 	var rounds, step uint64
 	for s := range seen {
@@ -248,56 +223,90 @@ func (r *rig) await(ctx context.Context, m *mark, from time.Time) (recovery, err
 			if again && m.slack == 1 && m.step > at.step {
 				got.redone = m.step - at.step
 			}
-			select {
-			case step := <-stepped:
-				if !again {
-					got.step = step
-				}
-			default:
-			}
 			return got, nil
 		}
 	}
 	return recovery{}, fmt.Errorf("the job %s committed no progress after step %d", m.name, m.step)
 }
 
-// nextStep scrapes the leader's metrics until it has folded a step that was begun
-// after the mark, and sends how long that took; the channel is closed in any case.
-func (r *rig) nextStep(ctx context.Context, m *mark, from time.Time) <-chan time.Duration {
-	stepped := make(chan time.Duration, 1)
-	go func() {
-		defer close(stepped)
-		for m.leader != nil {
-			s, err := r.looks.Scrape(ctx, r.cluster.HTTP(m.leader))
-			if err == nil && m.folded(s) > m.step+m.slack {
-				stepped <- time.Since(from)
-				return
-			}
-			if wait.For(ctx, pollEvery) != nil {
-				return
-			}
-		}
-	}()
-	return stepped
+// track holds the last commits of the job whose commits are timed.
+type track struct {
+	mu      sync.Mutex
+	job     *protocol.JobInfo
+	commits []commit
 }
 
-// again returns how many tasks were given out again and computed in vain since the
-// mark. Counters of a process that was started again begin at zero.
-func (r *rig) again(ctx context.Context, m *mark) (retried, wasted uint64, err error) {
-	for _, n := range r.cluster.Coordinators {
-		s, err := r.scrape(ctx, n)
-		if err != nil {
-			return 0, 0, err
-		}
-		retried += since(m.series[n.Name], s, "coppice_tasks_retried_total")
-		wasted += since(m.series[n.Name], s, "coppice_tasks_wasted_total")
-	}
-	return retried, wasted, nil
+// commit is a committed state as a client saw it come.
+type commit struct {
+	at     time.Time
+	rounds uint64
+	step   uint64 // or, of a gather round, finished tasks
 }
 
-func since(before, after proc.Series, name string) uint64 {
-	if d := after[name] - before[name]; d >= 0 {
-		return uint64(d)
+// maxCommits is how many commits are kept.
+const maxCommits = 12
+
+// see takes a line of the job's watch.
+func (t *track) see(j *protocol.JobInfo) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.job == nil || t.job.ID != j.ID {
+		t.commits = nil
 	}
-	return uint64(after[name])
+	t.job = j
+	c := commit{now, j.Rounds, stepOf(j)}
+	if n := len(t.commits); n > 0 && t.commits[n-1].rounds == c.rounds && t.commits[n-1].step == c.step {
+		return
+	}
+	if t.commits = append(t.commits, c); len(t.commits) > maxCommits {
+		t.commits = t.commits[1:]
+	}
+}
+
+// stepOf returns how far a job is: its step, or the finished tasks of a collected
+// round.
+func stepOf(j *protocol.JobInfo) uint64 {
+	if j.Progress == nil || j.Tasks > 1 {
+		return uint64(j.Gathered)
+	}
+	return max(j.Progress.Step, uint64(j.Gathered))
+}
+
+// stepsOf returns the step at which a job ends, or 0 if it is not known.
+func stepsOf(j *protocol.JobInfo) uint64 {
+	if j.Tasks > 1 {
+		return uint64(j.Tasks)
+	}
+	if j.Progress == nil {
+		return 0
+	}
+	return j.Progress.Steps
+}
+
+// forget forgets what was seen before a fault.
+func (t *track) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.commits = nil
+}
+
+// state returns the job and what is kept of its commits.
+func (t *track) state() (*protocol.JobInfo, []commit) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.job, slices.Clone(t.commits)
+}
+
+// pace returns the median time between commits; 0: there are fewer than two.
+func pace(commits []commit) time.Duration {
+	var gaps []time.Duration
+	for i := 1; i < len(commits); i++ {
+		gaps = append(gaps, commits[i].at.Sub(commits[i-1].at))
+	}
+	if len(gaps) == 0 {
+		return 0
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2]
 }

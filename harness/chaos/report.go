@@ -32,20 +32,9 @@ type Row struct {
 	// after the fault.
 	Median float64 `json:"median_seconds"`
 	Worst  float64 `json:"worst_seconds"`
-	// Step is the median time to the next step, committed or not, where the leader
-	// stayed; 0: it was not seen.
-	Step float64 `json:"step_median_seconds,omitempty"`
-	// Steps that a leader had folded before the fault and that were folded again, and
-	// the same in commit intervals.
-	RedoneMedian    uint64  `json:"redone_median_steps"`
-	RedoneWorst     uint64  `json:"redone_worst_steps"`
-	RedoneIntervals float64 `json:"redone_worst_intervals"`
-	// Tasks given out again, and computed in vain, in the median.
-	TasksAgain  uint64 `json:"units_retried_median"`
-	TasksWasted uint64 `json:"units_wasted_median"`
-	// Interval is the commit interval in force before the faults, in seconds: the
-	// median.
-	Interval float64 `json:"commit_interval_seconds"`
+	// Steps that a leader had folded before the fault and that were folded again.
+	RedoneMedian uint64 `json:"redone_median_steps"`
+	RedoneWorst  uint64 `json:"redone_worst_steps"`
 	// Longest is the longest time without committed progress from the fault until a
 	// while after its end, of partitions.
 	Longest float64 `json:"longest_stall_seconds,omitempty"`
@@ -64,14 +53,9 @@ type Strike struct {
 	Target    string `json:"target"`
 	Recovered bool   `json:"recovered"`
 	// Seconds to the next committed progress.
-	Seconds float64 `json:"seconds"`
-	// StepSeconds to the next step, committed or not, where the leader stayed.
-	StepSeconds   float64 `json:"step_seconds,omitempty"`
-	StepsRedone   uint64  `json:"steps_redone"`
-	RedoneSeconds float64 `json:"redone_seconds"` // that these steps had taken
-	TasksAgain    uint64  `json:"units_retried"`
-	TasksWasted   uint64  `json:"units_wasted"`
-	Interval      float64 `json:"commit_interval_seconds"`
+	Seconds     float64 `json:"seconds"`
+	StepsRedone uint64  `json:"steps_redone"`
+	Interval    float64 `json:"commit_interval_seconds"`
 	// Longest time without committed progress, of a partition.
 	Longest float64 `json:"longest_stall_seconds,omitempty"`
 }
@@ -85,22 +69,10 @@ func newReport(c *Config, faults []*fault, left []Left) *Report {
 }
 
 // took notes how a strike ended.
-func (s *Strike) took(got recovery, m *mark) {
+func (s *Strike) took(got recovery) {
 	s.Recovered = true
 	s.Seconds = got.after.Seconds()
-	s.StepSeconds = got.step.Seconds()
 	s.StepsRedone = got.redone
-	if m.rate > 0 {
-		s.RedoneSeconds = float64(got.redone) / m.rate
-	}
-}
-
-// intervals is the work redone in commit intervals.
-func (s *Strike) intervals() float64 {
-	if s.Interval == 0 {
-		return 0
-	}
-	return s.RedoneSeconds / s.Interval
 }
 
 // text says how it ended, for progress.
@@ -109,17 +81,11 @@ func (s *Strike) text() string {
 		return "not recovered"
 	}
 	text := fmt.Sprintf("%5.0f ms", 1000*s.Seconds)
-	if s.StepSeconds > 0 {
-		text += fmt.Sprintf(", next step %.0f ms", 1000*s.StepSeconds)
-	}
 	if s.Longest > 0 {
 		text += fmt.Sprintf(", longest stall %.0f ms", 1000*s.Longest)
 	}
 	if s.StepsRedone > 0 {
-		text += fmt.Sprintf(", %d steps recomputed (%.1f commit intervals of %.0f ms)", s.StepsRedone, s.intervals(), 1000*s.Interval)
-	}
-	if s.TasksAgain > 0 {
-		text += fmt.Sprintf(", %d tasks retried", s.TasksAgain)
+		text += fmt.Sprintf(", %d steps recomputed", s.StepsRedone)
 	}
 	return text
 }
@@ -134,8 +100,8 @@ func (r *Report) summed() *Report {
 }
 
 func (row *Row) sum(strikes []Strike) {
-	var seconds, steps, gaps []float64
-	var redone, again, wasted []uint64
+	var seconds []float64
+	var redone []uint64
 	for i := range strikes {
 		s := &strikes[i]
 		if s.Fault != row.Fault {
@@ -146,24 +112,14 @@ func (row *Row) sum(strikes []Strike) {
 			continue
 		}
 		row.Recovered++
-		seconds, gaps = append(seconds, s.Seconds), append(gaps, s.Interval)
-		if s.StepSeconds > 0 {
-			steps = append(steps, s.StepSeconds)
-		}
-		redone, again, wasted = append(redone, s.StepsRedone), append(again, s.TasksAgain), append(wasted, s.TasksWasted)
+		seconds, redone = append(seconds, s.Seconds), append(redone, s.StepsRedone)
 		row.Longest = max(row.Longest, s.Longest)
-		row.RedoneIntervals = max(row.RedoneIntervals, s.intervals())
 	}
 	if row.Recovered == 0 {
 		return
 	}
-	if len(steps) > 0 {
-		row.Step = median(steps)
-	}
 	row.Median, row.Worst = median(seconds), slices.Max(seconds)
 	row.RedoneMedian, row.RedoneWorst = median(redone), slices.Max(redone)
-	row.TasksAgain, row.TasksWasted = median(again), median(wasted)
-	row.Interval = median(gaps)
 }
 
 // median of an even number of values is the greater of the two in the middle.

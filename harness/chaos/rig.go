@@ -3,18 +3,20 @@ package chaos
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
-	"github.com/coppice-ldl/coppice/harness/chaos/proxy"
 	"github.com/coppice-ldl/coppice/harness/freeport"
+	"github.com/coppice-ldl/coppice/harness/netlab"
 	"github.com/coppice-ldl/coppice/harness/proc"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/wait"
@@ -27,9 +29,9 @@ type leg int
 // The legs, in the order in which they run.
 const (
 	embedded leg = iota // NATS in the coordinators
-	external            // NATS as a process of its own, each process behind a proxy
+	external            // NATS as a process of its own, on a network that can be cut if there is one
 	disks               // each process on a disk of its own
-	linked              // each coordinator behind proxies
+	linked              // on a network that can be cut
 	legs
 )
 
@@ -41,23 +43,20 @@ const coordinators = 3
 
 // rig is the cluster of a leg.
 type rig struct {
-	leg     leg
-	dir     string
-	cluster *proc.Cluster
-	client  *client.Client
-	nats    *proc.Node              // of the external leg
-	proxies map[string]*proxy.Proxy // to NATS, by process
-	links   links                   // between coordinators, of the partitions' leg
-	lab     *lab                    // nil: loopback
-	servers []string                // HTTP addresses of the coordinators
-	watched []string                // the same, past any proxy: an observer is not cut off
-	looks   *proc.Observer          // past any link
-	certs   *proc.Certificates      // nil: in the clear
-	exe     string
-	env     []string
-	flags   []string // of each coordinator, such as --heartbeat
-	url     string   // of the external NATS itself
-	mounted []string // folders of the small disks, in the order of mounting
+	leg      leg
+	dir      string
+	cluster  *proc.Cluster
+	client   *client.Client
+	patience time.Duration      // of clients
+	nats     *proc.Node         // of the external leg
+	lab      *lab               // nil: loopback
+	servers  []string           // HTTP addresses of the coordinators
+	looks    *proc.Observer     // past any link: it is not cut off
+	certs    *proc.Certificates // nil: in the clear
+	exe      string
+	env      []string
+	url      string   // of the external NATS itself
+	mounted  []string // folders of the small disks, in the order of mounting
 }
 
 // startWithin bounds the start of a cluster.
@@ -67,7 +66,6 @@ const startWithin = time.Minute
 func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	r = &rig{
 		leg: l, dir: filepath.Join(c.Dir, strings.Fields(l.String())[0]), exe: c.Exe, env: c.Env,
-		proxies: make(map[string]*proxy.Proxy),
 	}
 	defer func() {
 		if err != nil {
@@ -76,11 +74,14 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	if c.Network != nil {
-		if r.lab, err = newLab(*c.Network, c.Seed+uint64(l)); err != nil {
+	settings := c.Network
+	if settings == nil && (l == external || l == linked) && netlab.Missing() == "" {
+		settings = new(netlab.Settings)
+	}
+	if settings != nil {
+		if r.lab, err = newLab(*settings, c.Seed+uint64(l)); err != nil {
 			return nil, err
 		}
-		r.links = r.lab
 	}
 	if c.TLS {
 		if r.certs, err = proc.NewCertificates(filepath.Join(r.dir, "certs")); err != nil {
@@ -89,12 +90,12 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 	}
 	r.looks = proc.NewObserver(r.certs.Source(), &http.Transport{MaxIdleConnsPerHost: maxPolls, DialContext: r.lab.observer().DialContext})
 	if l == external {
-		if err := r.startNATS(c.Workers); err != nil {
+		if err := r.startNATS(); err != nil {
 			return nil, err
 		}
 	}
-	if l == disks && noDisks(c) == "" {
-		if err := r.mount(names(c.Workers), noBlockDisks(c) == ""); err != nil {
+	if l == disks && noDisks() == "" {
+		if err := r.mount(names(c.Workers)); err != nil {
 			return nil, err
 		}
 	}
@@ -102,61 +103,65 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		Exe: c.Exe, Env: c.Env, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra, Certificates: r.certs,
 	}
 	if c.Heartbeat > 0 {
-		r.flags = []string{"--heartbeat", c.Heartbeat.String()}
+		pc.Args = []string{"--heartbeat", c.Heartbeat.String()}
 	}
-	pc.Args = r.flags
-	r.join(&pc)
+	if r.lab != nil {
+		pc.Hosts = r.lab.host
+	}
 	cluster, err := proc.Start(ctx, pc)
 	if err != nil {
 		return nil, err
 	}
 	r.cluster, r.servers = cluster, strings.Split(cluster.Servers(), ",")
-	r.watched = r.servers
-	if r.links != nil {
-		r.watched = r.links.watched(r.servers)
-	}
-	if r.client, err = client.NewWith(cluster.Servers(), r.certs.Source()); err != nil {
+	r.patience = 2 * c.Bound
+	r.client, err = r.newClient(0)
+	return r, err
+}
+
+// newClient returns a client that asks the coordinator of a place in the list first.
+func (r *rig) newClient(first int) (*client.Client, error) {
+	servers := slices.Concat(r.servers[first:], r.servers[:first])
+	c, err := client.NewWith(strings.Join(servers, ","), r.certs.Source())
+	if err != nil {
 		return nil, err
 	}
-	r.client.Patience = 2 * c.Bound
-	return r, nil
+	c.Patience = r.patience
+	return c, nil
 }
 
-// join says how the processes of the cluster reach each other.
-func (r *rig) join(pc *proc.Config) {
-	switch {
-	case r.lab != nil:
-		pc.Hosts = r.lab.host
-	case r.leg == linked:
-		p := newProxies()
-		pc.Behind, r.links = p.add, p
-	}
-}
-
-// startNATS starts the external NATS, and a proxy to it for each process.
-func (r *rig) startNATS(workers int) error {
-	address, err := freeport.Address()
-	if err != nil {
-		return err
-	}
-	address = r.lab.here(address)
-	flags, err := r.certs.Flags(certs.Coordinator, "nats")
-	if err != nil {
-		return err
-	}
-	log := filepath.Join(r.dir, "logs", "nats.log")
-	if r.nats, err = proc.Launch(r.exe, r.env, "nats", log, append([]string{"nats", "--listen", address, "--die-with-stdin"}, flags...)...); err != nil {
-		return err
-	}
-	for _, name := range names(workers) {
-		p, err := proxy.NewAt(r.lab.here("127.0.0.1:0"), address, nobody)
+// callers returns a client for each coordinator, which asks the coordinator first.
+func (r *rig) callers() (list []*client.Client, err error) {
+	for i := range r.servers {
+		c, err := r.newClient(i)
 		if err != nil {
+			return list, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// startNATS starts the external NATS.
+func (r *rig) startNATS() (err error) {
+	var host proc.Host = proc.Loopback{}
+	if r.lab != nil {
+		if host, err = r.lab.host(natsHost); err != nil {
 			return err
 		}
-		r.proxies[name] = p
 	}
+	port, err := freeport.Block()
+	if err != nil {
+		return err
+	}
+	address := net.JoinHostPort(host.Address(), strconv.Itoa(port))
+	flags, err := r.certs.Flags(certs.Coordinator, natsHost)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"nats", "--listen", address, "--die-with-stdin"}, flags...)
+	r.nats, err = proc.LaunchOn(host, r.exe, r.env, natsHost, filepath.Join(r.dir, "logs", "nats.log"), args...)
 	r.url = "nats://" + address
-	return nil
+	return err
 }
 
 // names lists the processes of a cluster as package proc names them.
@@ -168,14 +173,26 @@ func names(workers int) []string {
 	return list
 }
 
-// mount gives each process a small disk: one that can have errors, or one in memory.
-func (r *rig) mount(names []string, blocks bool) error {
-	if blocks {
-		return r.mountBlockDisks(names)
+// imagesDir is where the files of small disks are: in memory.
+const imagesDir = "images"
+
+// image returns the file that the small disk of a process is in.
+func (r *rig) image(name string) string { return filepath.Join(r.dir, imagesDir, name) }
+
+// mount gives each process a small disk.
+func (r *rig) mount(names []string) error {
+	images := filepath.Join(r.dir, imagesDir)
+	if err := os.MkdirAll(images, 0o755); err != nil {
+		return err
 	}
+	size := fmt.Sprintf("size=%d", (len(names)+1)*diskBytes)
+	if err := mountTool("mount", "-t", "tmpfs", "-o", size, "coppice-chaos", images); err != nil {
+		return err
+	}
+	r.mounted = append(r.mounted, images)
 	for _, name := range names {
 		dir := filepath.Join(r.dir, name)
-		if err := mountDisk(dir); err != nil {
+		if err := newDisk(r.image(name), dir); err != nil {
 			return err
 		}
 		r.mounted = append(r.mounted, dir)
@@ -197,18 +214,14 @@ func (r *rig) unmount() error {
 const snapshotBytes = 256 << 10
 
 // extra returns arguments of a process: a worker computes one task at a time, for
-// the machine is shared by all, and with an external NATS each process is told of
-// its own proxy.
+// the machine is shared by all, and each process is told of an external NATS.
 func (r *rig) extra(name string) (args []string) {
 	if strings.HasPrefix(name, "w") {
 		args = append(args, "--slots", "1")
 	} else {
 		args = append(args, "--snapshot-bytes", fmt.Sprint(snapshotBytes))
 	}
-	if p := r.proxies[name]; p != nil {
-		return append(args, "--nats", "nats://"+p.Address())
-	}
-	if r.url != "" { // a worker that joined later
+	if r.url != "" {
 		return append(args, "--nats", r.url)
 	}
 	return args
@@ -220,14 +233,11 @@ func (r *rig) close() error {
 	if r.cluster != nil {
 		errs = append(errs, r.cluster.Close())
 	}
-	for _, p := range r.proxies {
-		p.Close()
-	}
-	if r.links != nil {
-		errs = append(errs, r.links.close())
-	}
 	if r.nats != nil {
 		errs = append(errs, r.nats.Kill())
+	}
+	if r.lab != nil {
+		errs = append(errs, r.lab.network.Close())
 	}
 	errs = append(errs, r.unmount())
 	if r.client != nil {
@@ -295,18 +305,8 @@ func (r *rig) ready(ctx context.Context, server string) error {
 	return err
 }
 
-// self asks a coordinator how it is.
-func (r *rig) self(ctx context.Context, server string) (*protocol.Self, error) {
-	status, text, err := r.get(ctx, server, "/v1/self")
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("%s: %d: %s", server, status, bytes.TrimSpace(text))
-	}
-	if err != nil {
-		return nil, err
-	}
-	var s protocol.Self
-	return &s, json.Unmarshal(text, &s)
-}
+// maxAnswer bounds an answer that is read.
+const maxAnswer = protocol.MaxJSON
 
 // get asks a coordinator once.
 func (r *rig) get(ctx context.Context, server, path string) (status int, body []byte, err error) {
@@ -331,26 +331,3 @@ func (r *rig) blob(ctx context.Context, n *proc.Node, digest string) ([]byte, er
 
 // maxBlob bounds a blob that is read.
 const maxBlob = 256 << 20
-
-// image returns the file that the block disk of a process is in.
-func (r *rig) image(name string) string { return filepath.Join(r.dir, imagesDir, name) }
-
-// imagesDir is where the files of block disks are: in memory.
-const imagesDir = "images"
-
-// mountBlockDisks gives processes a block disk each.
-func (r *rig) mountBlockDisks(names []string) error {
-	images := filepath.Join(r.dir, imagesDir)
-	if err := mountMemory(images, int64(len(names)+1)*diskBytes); err != nil {
-		return err
-	}
-	r.mounted = append(r.mounted, images)
-	for _, name := range names {
-		dir := filepath.Join(r.dir, name)
-		if err := newBlockDisk(r.image(name), dir); err != nil {
-			return err
-		}
-		r.mounted = append(r.mounted, dir)
-	}
-	return nil
-}

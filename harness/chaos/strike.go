@@ -23,11 +23,8 @@ type fault struct {
 	// recoveries is how many it waits for, one after the other, each for Config.Bound; 0: one.
 	// One with several is in fewer rounds.
 	recoveries int
-	// apart, if set, replaces hit: it injects the fault into another cluster, while the cluster of
-	// the leg goes on. It returns how long the other cluster took to be ready.
-	apart func(ctx context.Context, s *strike) (ready time.Duration, err error)
 	// not, where set, says why this machine cannot have the fault; empty: it can.
-	not func(*Config) string
+	not func() string
 }
 
 // within is how long a fault may take until all is well again.

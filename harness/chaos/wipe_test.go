@@ -2,15 +2,11 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,37 +57,6 @@ func fakeServer(t *testing.T, answer func() (int, string)) string {
 	return s.Listener.Addr().String()
 }
 
-// A coordinator that lost its folder has to end, or to be not ready.
-func TestNoticed(t *testing.T) {
-	r := &rig{looks: proc.NewObserver(nil, &http.Transport{})}
-	runs := func() bool { return true }
-	ctx, cancel := context.WithCancel(testkit.Context(t))
-	defer cancel()
-	asked := 0
-	ready := fakeServer(t, func() (int, string) {
-		if asked++; asked > 2 {
-			cancel()
-		}
-		return http.StatusOK, "ready"
-	})
-	if err := r.noticed(ctx, ready, runs); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "/readyz says: 200: ready") {
-		t.Errorf("one that is ready: %v", err)
-	}
-	later := 0
-	turns := fakeServer(t, func() (int, string) {
-		if later++; later < 3 {
-			return http.StatusOK, "ready"
-		}
-		return http.StatusServiceUnavailable, "the folder is missing"
-	})
-	if err := r.noticed(testkit.Context(t), turns, runs); err != nil || later != 3 {
-		t.Errorf("one that turns not ready: %v after %d answers", err, later)
-	}
-	if err := r.noticed(testkit.Context(t), ready, func() bool { return false }); err != nil {
-		t.Errorf("one that has ended: %v", err)
-	}
-}
-
 // All have to be ready in one look: two that are in turns are not.
 func TestAllReady(t *testing.T) {
 	r := &rig{looks: proc.NewObserver(nil, &http.Transport{})}
@@ -115,49 +80,5 @@ func TestAllReady(t *testing.T) {
 	both.Store(1)
 	if err := r.allReady(testkit.Context(t), servers); err != nil {
 		t.Error(err)
-	}
-}
-
-// A folder is deleted although somebody makes files in it.
-func TestDeleteInUse(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a")
-	if err := os.MkdirAll(filepath.Join(dir, "blobs"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { // until the folder is deleted
-		defer close(ended)
-		for i := 0; ; i++ {
-			if os.WriteFile(filepath.Join(dir, "blobs", strconv.Itoa(i)), nil, 0o600) != nil {
-				return
-			}
-		}
-	}()
-	if err := deleteInUse(testkit.Context(t), dir); err != nil {
-		t.Error(err)
-	}
-	<-ended
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is there: %v", err)
-	}
-}
-
-// A process on a copy has to end with exit code 1 and to name the address in its error.
-func TestRefusedCopy(t *testing.T) {
-	const address = "127.0.0.1:7120"
-	right := "level=INFO msg=starts\ncoppice: coordinator c of this cluster answers at 127.0.0.1:7120\n"
-	if err := refusedCopy(1, right, address); err != nil {
-		t.Error(err)
-	}
-	for log, code := range map[string]int{
-		right + " ": 2,
-		right:       -1,
-		"level=WARN msg=\"c is at 127.0.0.1:7120\"\ncoppice: the port is in use\n": 1,
-		"level=WARN msg=\"c is at 127.0.0.1:7120\"\n":                              1,
-		"": 1,
-	} {
-		if err := refusedCopy(code, log, address); !errors.Is(err, ErrFailed) {
-			t.Errorf("exit code %d, %q: %v", code, log, err)
-		}
 	}
 }

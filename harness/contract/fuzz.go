@@ -220,7 +220,7 @@ func predictOnce(t *testing.T, a algorithms.Algorithm, m algorithms.Model) {
 	r := &dataset.Rows{N: 1, Features: features, Labels: labels, Row: []uint32{0}, X: make([]float32, features), D: make([]float32, labels)}
 	dst := make([]float32, a.Predicts().Width(labels))
 	m.Predict(dst, []dataset.RowRef{{}}, func(uint32) *dataset.Rows { return r }, m.NewScratch())
-	if err := (&job{a: a}).lawful(dst); err != nil {
+	if err := lawful(a.Predicts(), dst); err != nil {
 		t.Fatalf("a decoded model predicts a row, and %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/engine"
 	"github.com/coppice-ldl/coppice/engine/round"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // checkMemory runs the job and holds its estimate of memory against the greatest state, the
@@ -156,7 +157,7 @@ func (x *counting) derive(k round.ReduceKernel, u round.Task, r *round.Round) (r
 // forgets at random then.
 func allocations(f func()) uint64 {
 	f()
-	if raceDetector {
+	if testkit.Race {
 		return 0
 	}
 	least := ^uint64(0)

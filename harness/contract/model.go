@@ -29,37 +29,50 @@ func (j *job) trained(ctx context.Context) (algorithms.Model, error) {
 	return t.Model()
 }
 
-// checkModel writes the model to a file and reads it back: the tensors, the shape, the
+// fitted is a model that a job has trained.
+type fitted struct {
+	*job
+	algorithms.Model
+}
+
+// onModel returns a check of a job that checks its model.
+func onModel(check func(fitted) error) func(*job, context.Context) error {
+	return func(j *job, ctx context.Context) error {
+		m, err := j.trained(ctx)
+		if err != nil {
+			return err
+		}
+		return check(fitted{j, m})
+	}
+}
+
+// checkFile writes the model to a file and reads it back: the tensors, the shape, the
 // description and the predictions stay. Tensors are refused if one is missing.
-func (j *job) checkModel(ctx context.Context) error {
-	m, err := j.trained(ctx)
-	if err != nil {
-		return err
+func (m fitted) checkFile() error {
+	if features, labels := m.Shape(); features != m.manifest.Features || labels != m.manifest.Labels {
+		return fmt.Errorf("the model reads %d features and predicts %d labels, of %d and %d", features, labels, m.manifest.Features, m.manifest.Labels)
 	}
-	if features, labels := m.Shape(); features != j.manifest.Features || labels != j.manifest.Labels {
-		return fmt.Errorf("the model reads %d features and predicts %d labels, of %d and %d", features, labels, j.manifest.Features, j.manifest.Labels)
-	}
-	file, digest := modelfile.Encode(j.a.Name(), m.Tensors(), nil)
+	file, digest := modelfile.Encode(m.a.Name(), m.Tensors(), nil)
 	f, err := modelfile.Decode(file)
 	if err != nil {
 		return err
 	}
-	back, err := j.a.DecodeModel(f.Tensors)
+	back, err := m.a.DecodeModel(f.Tensors)
 	if err != nil {
 		return fmt.Errorf("the model is refused: %w", err)
 	}
-	if _, again := modelfile.Encode(j.a.Name(), back.Tensors(), nil); again != digest {
+	if _, again := modelfile.Encode(m.a.Name(), back.Tensors(), nil); again != digest {
 		return fmt.Errorf("the model that was read has other tensors")
 	}
 	if a, b := m.Describe(), back.Describe(); !reflect.DeepEqual(a, b) {
 		return fmt.Errorf("the model is described as %v, once it was read as %v", a, b)
 	}
-	all := j.refs()
-	if !bytes.Equal(num.Bytes32(j.predict(m, all)), num.Bytes32(j.predict(back, all))) {
+	all := m.refs()
+	if !bytes.Equal(num.Bytes32(m.predict(all)), num.Bytes32(fitted{m.job, back}.predict(all))) {
 		return fmt.Errorf("the model that was read predicts otherwise")
 	}
 	for i, tensor := range f.Tensors {
-		if _, err := j.a.DecodeModel(slices.Delete(slices.Clone(f.Tensors), i, i+1)); err == nil {
+		if _, err := m.a.DecodeModel(slices.Delete(slices.Clone(f.Tensors), i, i+1)); err == nil {
 			return fmt.Errorf("a model without the tensor %q is accepted", tensor.Name)
 		}
 	}
@@ -69,31 +82,26 @@ func (j *job) checkModel(ctx context.Context) error {
 // refs lists all rows.
 func (j *job) refs() []dataset.RowRef { return j.data.Select(0, len(j.shards), dataset.AllRows) }
 
-func (j *job) shard(i uint32) *dataset.Rows { return j.shards[i] }
+func (p *problem) shard(i uint32) *dataset.Rows { return p.shards[i] }
 
 // width is how many values are predicted of a row.
 func (j *job) width() int { return j.a.Predicts().Width(j.manifest.Labels) }
 
 // predict predicts rows with scratch memory of their own.
-func (j *job) predict(m algorithms.Model, refs []dataset.RowRef) []float32 {
-	dst := make([]float32, len(refs)*j.width())
-	m.Predict(dst, refs, j.shard, m.NewScratch())
+func (m fitted) predict(refs []dataset.RowRef) []float32 {
+	dst := make([]float32, len(refs)*m.width())
+	m.Predict(dst, refs, m.shard, m.NewScratch())
 	return dst
 }
 
 // checkPredictions predicts the rows at once, in blocks, one by one, in another order, with
 // scratch memory that others left, and without their true labels: a row's prediction has
 // the same bits, and is finite. Degrees and shares sum to 1.
-func (j *job) checkPredictions(ctx context.Context) error {
-	m, err := j.trained(ctx)
-	if err != nil {
-		return err
-	}
-	refs := j.refs()
-	width := j.width()
-	want := j.predict(m, refs)
+func (m fitted) checkPredictions() error {
+	refs, width := m.refs(), m.width()
+	want := m.predict(refs)
 	for i := range refs {
-		if err := j.lawful(want[i*width : (i+1)*width]); err != nil {
+		if err := lawful(m.a.Predicts(), want[i*width:(i+1)*width]); err != nil {
 			return fmt.Errorf("row %d: %w", i, err)
 		}
 	}
@@ -103,7 +111,7 @@ func (j *job) checkPredictions(ctx context.Context) error {
 		for from := 0; from < len(refs); from += block {
 			part := refs[from:min(from+block, len(refs))]
 			dst := slices.Repeat([]float32{-7}, len(part)*width)
-			m.Predict(dst, part, j.unlabelled, scratch)
+			m.Predict(dst, part, m.unlabelled, scratch)
 			got = append(got, dst...)
 		}
 		if !bytes.Equal(num.Bytes32(got), num.Bytes32(want)) {
@@ -112,7 +120,7 @@ func (j *job) checkPredictions(ctx context.Context) error {
 	}
 	backwards := slices.Clone(refs)
 	slices.Reverse(backwards)
-	got := j.predict(m, backwards)
+	got := m.predict(backwards)
 	for i := range refs {
 		at := len(refs) - 1 - i
 		if !bytes.Equal(num.Bytes32(got[at*width:(at+1)*width]), num.Bytes32(want[i*width:(i+1)*width])) {
@@ -123,8 +131,8 @@ func (j *job) checkPredictions(ctx context.Context) error {
 }
 
 // lawful returns what is wrong with the prediction of a row.
-func (j *job) lawful(predicted []float32) error {
-	sum, shares := 0.0, j.a.Predicts() != algorithms.Number
+func lawful(predicts algorithms.Output, predicted []float32) error {
+	sum, shares := 0.0, predicts != algorithms.Number
 	for _, v := range predicted {
 		if v-v != 0 || shares && v < 0 {
 			return fmt.Errorf("it is %v", predicted)
@@ -138,8 +146,8 @@ func (j *job) lawful(predicted []float32) error {
 }
 
 // unlabelled is a shard whose labels say nothing.
-func (j *job) unlabelled(i uint32) *dataset.Rows {
-	r := *j.shards[i]
+func (p *problem) unlabelled(i uint32) *dataset.Rows {
+	r := *p.shards[i]
 	r.D, r.Value, r.Interval = make([]float32, len(r.D)), nil, nil
 	return &r
 }

@@ -1,7 +1,10 @@
 package contract
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
@@ -116,3 +119,59 @@ var errEndless = fmt.Errorf("the job has not ended after %d rounds", maxRounds)
 func (j *job) local(k round.Kernel, d *dataset.Data, lanes int) *engine.Local {
 	return engine.NewLocal(k, d, lanes, subJobs(d))
 }
+
+// onScale is a source whose labels are the numbers from scaleLow on, for algorithms that
+// predict numbers.
+type onScale struct {
+	dataset.Source
+	truth     dataset.Truth
+	intervals bool
+}
+
+const scaleLow = 10
+
+// Info implements dataset.Source.
+func (s onScale) Info() dataset.Info {
+	info := s.Source.Info()
+	info.LabelType = dataset.LabelType{Scale: &dataset.Scale{Low: scaleLow, True: s.truth}}
+	info.HasValues, info.HasIntervals = s.truth == dataset.TrueValue, s.intervals
+	return info
+}
+
+// Scan implements dataset.Source. The exact number of a row is the expected value of its
+// labels; that of every third row is whole.
+func (s onScale) Scan(f func(*dataset.Row) error) error {
+	return s.Source.Scan(func(r *dataset.Row) error {
+		expected := float64(scaleLow)
+		for i, v := range r.Labels {
+			expected += float64(i) * v
+		}
+		if r.Number%3 == 0 {
+			expected = math.Floor(expected)
+		}
+		r.Value, r.Interval = expected, [2]float64{expected - 0.25, expected + float64(r.Number%4)/4}
+		return f(r)
+	})
+}
+
+// Kin is what the suite needs of other algorithms where one has sub-jobs or settings that name
+// algorithms. Package registry imports every algorithm, and tests of most import this package: so
+// this package cannot import registry.
+type Kin struct {
+	Find    func(name string) (algorithms.Algorithm, error)
+	SubJobs func(d *dataset.Data) engine.SubJobRunner
+}
+
+var kin = Kin{
+	Find: func(string) (algorithms.Algorithm, error) { return nil, errKin },
+	SubJobs: func(*dataset.Data) engine.SubJobRunner {
+		return func(context.Context, *round.Job) ([]byte, error) { return nil, errKin }
+	},
+}
+
+var errKin = errors.New("this test has no other algorithms: see kintest.Use")
+
+// SetKin sets what all later tests of this process find. Call it from TestMain or init.
+func SetKin(k Kin) { kin = k }
+
+func subJobs(d *dataset.Data) engine.SubJobRunner { return kin.SubJobs(d) }

@@ -1,8 +1,18 @@
+// Package contract is the test that every algorithm passes: it holds an
+// algorithms.Algorithm against its contract and that of package round. The test of an
+// algorithm calls it in one line:
+//
+//	func TestContract(t *testing.T) { contract.Run(t, Algorithm{}) }
+//
+// It makes small datasets (dense, sparse, of one feature, of two labels; with labels that are a
+// scale where numbers are predicted) and derives jobs
+// from the table of settings: all whole numbers at their least, all in the middle between
+// that and the default, and from there each word, and each number at its ends. It knows
+// nothing else of the algorithm. What it checks, and cannot check, each check says.
 package contract
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +20,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/engine"
+	"github.com/coppice-ldl/coppice/harness/testkit"
 )
 
 // Case is a job that the suite runs beside those that it derives, on every dataset. It
@@ -28,7 +39,7 @@ func Run(t *testing.T, a algorithms.Algorithm, cases ...Case) {
 		t.Fatal(err)
 	}
 	for _, c := range all {
-		if raceDetector && !strings.HasSuffix(c.name, "/"+lanesCheck) {
+		if testkit.Race && !strings.HasSuffix(c.name, "/"+lanesCheck) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -37,17 +48,6 @@ func Run(t *testing.T, a algorithms.Algorithm, cases ...Case) {
 			}
 		})
 	}
-}
-
-// Check returns the errors that Run reports, joined; nil: the algorithm passes.
-func Check(ctx context.Context, a algorithms.Algorithm, cases ...Case) error {
-	all, err := checks(a, cases)
-	for _, c := range all {
-		if e := c.guarded(ctx); e != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", c.name, e))
-		}
-	}
-	return err
 }
 
 // check is one test of the suite.
@@ -79,8 +79,8 @@ var whole = []struct {
 	{"units", (*job).checkTasks},
 	{lanesCheck, (*job).checkDigest},
 	{"memory", (*job).checkMemory},
-	{"model", (*job).checkModel},
-	{"predictions", (*job).checkPredictions},
+	{"model", onModel(fitted.checkFile)},
+	{"predictions", onModel(fitted.checkPredictions)},
 	{"allocations", (*job).checkAllocations},
 }
 

@@ -1,7 +1,6 @@
 package netlab
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -14,10 +13,10 @@ func anySettings(t *rapid.T) Settings {
 	s := Settings{
 		RTT:    time.Duration(rapid.Int64Range(0, int64(maxRTT)).Draw(t, "rtt")),
 		Jitter: time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "jitter")),
-		Loss:   share("loss"), Duplicate: share("duplicate"), Reorder: share("reorder"),
+		Loss:   share("loss"), Duplicate: share("duplicate"),
 	}
 	if rapid.Bool().Draw(t, "limited") {
-		s.Rate, s.Queue = rapid.Int64Range(leastRate, 1e9).Draw(t, "rate"), rapid.Int64Range(leastQueue, 1<<20).Draw(t, "queue")
+		s.Rate = rapid.Int64Range(leastRate, 1e9).Draw(t, "rate")
 	}
 	return s
 }
@@ -56,21 +55,15 @@ func TestLinkBounds(t *testing.T) {
 		for i, p := range anySendings(t) {
 			arrivals, n := l.Pass(p.at, p.size)
 			least := p.at + s.RTT/2 + onWire(int64(p.size), s.Rate)
-			most := p.at + s.RTT/2 + s.Jitter + onWire(s.Queue, s.Rate) + time.Microsecond
-			d := s.draw(seed, uint64(i))
-			if d.late {
-				most += s.Jitter + max(s.RTT/4, leastLate)
-			}
+			most := p.at + s.RTT/2 + s.Jitter + onWire(queueBytes, s.Rate) + time.Microsecond
 			for _, at := range arrivals[:n] {
 				if at < least || at > most {
 					t.Fatalf("packet %d of %d bytes, sent at %v, arrives at %v: want %v to %v", i, p.size, p.at, at, least, most)
 				}
-				if !d.late && at < last {
+				if at < last {
 					t.Fatalf("packet %d arrives at %v, one before it at %v", i, at, last)
 				}
-				if !d.late {
-					last = at
-				}
+				last = at
 			}
 		}
 	})
@@ -80,14 +73,14 @@ func TestLinkBounds(t *testing.T) {
 // full, nothing is lost: each packet follows the one before it without a gap.
 func TestLinkRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Settings{RTT: 20 * time.Millisecond, Rate: rapid.Int64Range(leastRate, 1e9).Draw(t, "rate"), Queue: rapid.Int64Range(leastQueue, 1<<18).Draw(t, "queue")}
+		s := Settings{RTT: 20 * time.Millisecond, Rate: rapid.Int64Range(leastRate, 1e9).Draw(t, "rate")}
 		l := NewLink(s, 1)
 		var free time.Duration
 		for i, p := range anySendings(t) {
 			backlog := max(free-p.at, 0)
 			arrivals, n := l.Pass(p.at, p.size)
-			full := backlog+onWire(int64(p.size), s.Rate) > onWire(s.Queue, s.Rate)
-			edge := (backlog + onWire(int64(p.size), s.Rate) - onWire(s.Queue, s.Rate)).Abs() <= onWire(2, s.Rate)
+			full := backlog+onWire(int64(p.size), s.Rate) > onWire(queueBytes, s.Rate)
+			edge := (backlog + onWire(int64(p.size), s.Rate) - onWire(queueBytes, s.Rate)).Abs() <= onWire(2, s.Rate)
 			if full != (n == 0) && !edge {
 				t.Fatalf("packet %d: %d arrivals, a queue that is full: %v", i, n, full)
 			}
@@ -106,7 +99,7 @@ func TestLinkRate(t *testing.T) {
 func TestLinkIsSeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySettings(t)
-		s.Rate, s.Queue = 0, 0
+		s.Rate = 0
 		seed := rapid.Uint64().Draw(t, "seed")
 		a, b := NewLink(s, seed), NewLink(s, seed)
 		var far time.Duration
@@ -130,9 +123,9 @@ func TestLinkIsSeeded(t *testing.T) {
 // nor of another link's.
 func TestDrawShares(t *testing.T) {
 	const packets = 20_000
-	s := Settings{Jitter: time.Second, Loss: 0.1, Duplicate: 0.2, Reorder: 0.05}
+	s := Settings{Jitter: time.Second, Loss: 0.1, Duplicate: 0.2}
 	for network := range uint64(3) {
-		var lost, doubled, late, twice, both int
+		var lost, doubled, twice, both int
 		var jitter time.Duration
 		seed, other := seedOf(network, 1, 2), seedOf(network, 2, 1)
 		before := false
@@ -142,7 +135,7 @@ func TestDrawShares(t *testing.T) {
 				is bool
 				n  *int
 			}{
-				{d.lost, &lost}, {d.doubled, &doubled}, {d.late, &late}, {d.lost && before, &twice}, {d.lost && s.draw(other, i).lost, &both},
+				{d.lost, &lost}, {d.doubled, &doubled}, {d.lost && before, &twice}, {d.lost && s.draw(other, i).lost, &both},
 			} {
 				if one.is {
 					*one.n++
@@ -152,7 +145,7 @@ func TestDrawShares(t *testing.T) {
 			jitter += d.jitter[0] / packets
 		}
 		for what, got := range map[string][2]float64{
-			"lost": {float64(lost), 0.1}, "doubled": {float64(doubled), 0.2}, "late": {float64(late), 0.05},
+			"lost": {float64(lost), 0.1}, "doubled": {float64(doubled), 0.2},
 			"lost after a lost one": {float64(twice), 0.01}, "lost on both links": {float64(both), 0.01},
 			"jitter": {packets * jitter.Seconds(), 0.5},
 		} {
@@ -160,31 +153,5 @@ func TestDrawShares(t *testing.T) {
 				t.Errorf("network %d, %s: %.4f, want %.4f", network, what, share, got[1])
 			}
 		}
-	}
-}
-
-// A late packet is overtaken by one that was sent right after it, and holds back none.
-func TestReorder(t *testing.T) {
-	s := Settings{RTT: 40 * time.Millisecond, Reorder: 0.3}
-	l := NewLink(s, 5)
-	var arrivals []time.Duration
-	overtaken := 0
-	for i := range 200 {
-		at, n := l.Pass(time.Duration(i)*time.Millisecond, 100)
-		if n != 1 {
-			t.Fatalf("packet %d: %d arrivals", i, n)
-		}
-		want := time.Duration(i)*time.Millisecond + 20*time.Millisecond
-		if s.draw(5, uint64(i)).late {
-			want += 10 * time.Millisecond
-			overtaken++
-		}
-		if at[0] != want {
-			t.Errorf("packet %d arrives at %v, want %v", i, at[0], want)
-		}
-		arrivals = append(arrivals, at[0])
-	}
-	if slices.IsSorted(arrivals) || overtaken < 30 {
-		t.Errorf("%d were late, and the order was kept: %v", overtaken, slices.IsSorted(arrivals))
 	}
 }

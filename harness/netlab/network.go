@@ -1,9 +1,26 @@
+// Package netlab is a network to test on: hosts with an address each, and between any
+// two of them a link in each direction, which delays, loses and doubles packets and has
+// a rate, as Settings say. What happens to a packet follows from the
+// seed, the link and the packet's number on it. Cuts come and go while the network runs.
+//
+// A host is a network namespace of Linux with loopback and one TUN device. This process
+// holds the other ends of all devices: it reads the packets that hosts send, decides by the
+// model (Link, a function of times and sizes), and writes each to the device of the host
+// that it is for when it is due. The system's own emulation of networks is not needed.
+//
+// Enter puts the whole process into a namespace of its own, so that it is a host itself:
+// its connections, its listeners and all that it starts. Nothing of the machine's own
+// network is used or changed.
+//
+// It takes Linux, /dev/net/tun and the right to make network namespaces; Missing says what
+// is not there.
 package netlab
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os/exec"
 	"slices"
@@ -181,3 +198,121 @@ func (n *Network) host(a netip.Addr) *Host {
 
 // numberOf is an address as a number.
 func numberOf(a netip.Addr) uint32 { b := a.As4(); return binary.BigEndian.Uint32(b[:]) }
+
+// Cut is what does not pass: packets from one host to another, in this direction only.
+type Cut struct {
+	From, To string   // names of hosts; empty: any
+	Ports    []uint16 // of TCP, at either end; none: everything
+}
+
+// stops reports whether a cut stops packets of a header between two hosts.
+func (c *Cut) stops(from, to string, h *header) bool {
+	if c.From != "" && c.From != from || c.To != "" && c.To != to {
+		return false
+	}
+	return len(c.Ports) == 0 || slices.Contains(c.Ports, h.fromPort) || slices.Contains(c.Ports, h.toPort)
+}
+
+// device is the TUN device of a namespace, which one or more hosts share.
+type device struct {
+	space *namespace
+	tun   io.ReadWriteCloser
+	inbox *inbox
+	links map[[2]netip.Addr]*Link // from its addresses; forward alone uses them
+}
+
+// forward passes on what a device sends until it is closed.
+func (n *Network) forward(d *device) {
+	buf := make([]byte, 2*mtu)
+	for {
+		size, err := d.tun.Read(buf)
+		if err != nil {
+			return
+		}
+		n.pass(d, buf[:size])
+	}
+}
+
+// pass has one packet take its way.
+func (n *Network) pass(d *device, bytes []byte) {
+	h, ok := parseHeader(bytes)
+	if !ok {
+		return
+	}
+	from, to, passes := n.ends(&h)
+	switch {
+	case !passes:
+	case from.direct || to.direct:
+		to.device.inbox.put(bytes, 0)
+	default:
+		arrivals, count := n.link(d, &h).Pass(n.clock(), len(bytes))
+		for _, at := range arrivals[:count] {
+			to.device.inbox.put(bytes, at)
+		}
+	}
+}
+
+// ends returns the hosts of a packet, and whether it passes between them.
+func (n *Network) ends(h *header) (from, to *Host, passes bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	from, to = n.host(h.from), n.host(h.to)
+	if from == nil || to == nil {
+		return nil, nil, false
+	}
+	if from.direct || to.direct {
+		return from, to, true
+	}
+	for i := range n.cuts {
+		if n.cuts[i].stops(from.Name, to.Name, h) {
+			return nil, nil, false
+		}
+	}
+	return from, to, true
+}
+
+// link returns the link that a packet takes.
+func (n *Network) link(d *device, h *header) *Link {
+	key := [2]netip.Addr{h.from, h.to}
+	l := d.links[key]
+	if l == nil {
+		l = NewLink(n.settings, seedOf(n.seed, numberOf(h.from), numberOf(h.to)))
+		d.links[key] = l
+	}
+	return l
+}
+
+// mtu is the size of the greatest packet, in bytes, as on Ethernet.
+const mtu = 1500
+
+// The parts of an IPv4 packet that are read.
+const (
+	leastHeader = 20
+	protocolAt  = 9
+	sourceAt    = 12
+	targetAt    = 16
+	protocolTCP = 6
+)
+
+// header is what is read of a packet. The ports are 0 where it is not TCP.
+type header struct {
+	from, to         netip.Addr
+	fromPort, toPort uint16
+}
+
+// parseHeader reads a packet; false: it is not a whole one of IPv4.
+func parseHeader(b []byte) (h header, ok bool) {
+	if len(b) < leastHeader || b[0]>>4 != 4 {
+		return h, false
+	}
+	size := int(b[0]&0xf) * 4
+	if size < leastHeader || len(b) < size {
+		return h, false
+	}
+	h.from = netip.AddrFrom4([4]byte(b[sourceAt : sourceAt+4]))
+	h.to = netip.AddrFrom4([4]byte(b[targetAt : targetAt+4]))
+	if b[protocolAt] == protocolTCP && len(b) >= size+4 {
+		h.fromPort, h.toPort = binary.BigEndian.Uint16(b[size:]), binary.BigEndian.Uint16(b[size+2:])
+	}
+	return h, true
+}

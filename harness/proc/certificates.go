@@ -62,18 +62,6 @@ func (c *Certificates) folder(role certs.Role, name string) (string, error) {
 	return dir, err
 }
 
-// Open opens the certificate of another process.
-func (c *Certificates) Open(role certs.Role, name string) (*certs.Source, error) {
-	if c == nil {
-		return nil, nil
-	}
-	dir, err := c.folder(role, name)
-	if err != nil {
-		return nil, err
-	}
-	return certs.Open(dir, nil)
-}
-
 // Flags returns the flags of a process for its certificate.
 func (c *Certificates) Flags(role certs.Role, name string) ([]string, error) {
 	if c == nil {

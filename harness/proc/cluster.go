@@ -1,3 +1,9 @@
+// Package proc starts a real cluster of processes on this machine: coordinators
+// and workers on free loopback ports, or on hosts of the caller's (Config.Hosts), each
+// with its own disk and log file. It
+// serves `coppice quickstart` and tests, which may kill, stop and restart each
+// process. Children end when the process that started them does, however that
+// ends.
 package proc
 
 import (
@@ -5,15 +11,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/harness/freeport"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/protocol"
 )
@@ -24,15 +34,10 @@ type Config struct {
 	Env  []string // added to the environment of each process
 	Dir  string   // holds the disks and the logs; made where it is missing
 	Args []string // added to each coordinator's arguments, such as --heartbeat
-	// Extra, where set, gives more arguments for the process of a name, such as a
-	// proxy's address.
+	// Extra, if set, gives more arguments for the process of a name, such as the address of NATS.
 	Extra func(name string) []string
-	// Behind, where set, puts each coordinator behind proxies of the caller's: it is told
-	// its name, where others are told that it is (HTTP; Raft, NATS clients and NATS routes
-	// are at the three ports above), and where it listens.
-	Behind func(name, reached, listens string) error
-	// Hosts, where set, gives each process a host of its own, by the process's name, in
-	// place of loopback. Behind is not used then.
+	// Hosts, if set, gives each process a host of its own, by the process's name, instead of
+	// loopback.
 	Hosts func(name string) (Host, error)
 	// WorkerArgs are added to each worker's.
 	WorkerArgs []string
@@ -52,7 +57,6 @@ type Cluster struct {
 	cfg      Config
 	servers  []string // HTTP addresses of the coordinators
 	joined   int      // workers that were ever started
-	replaced int      // coordinators that were
 	client   *client.Client
 	probe    *client.Client // tries once, for looking at a cluster that is starting
 	observer *Observer
@@ -90,8 +94,7 @@ const startAttempts = 3
 func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	source := cfg.Certificates.Source()
 	c = &Cluster{cfg: cfg, observer: NewObserver(source, &http.Transport{})}
-	var inside []string
-	if c.servers, inside, err = c.addresses(); err != nil {
+	if c.servers, err = c.addresses(); err != nil {
 		return c, err
 	}
 	var peers []string
@@ -112,12 +115,6 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	}()
 	for i := range c.servers {
 		args := append([]string{"coordinator", "--id", name(i), "--peers", strings.Join(peers, ",")}, cfg.Args...)
-		if inside != nil {
-			if err := cfg.Behind(name(i), c.servers[i], inside[i]); err != nil {
-				return c, err
-			}
-			args = append(args, listening(inside[i])...)
-		}
 		h, err := c.host(name(i))
 		if err != nil {
 			return c, err
@@ -157,12 +154,6 @@ func (c *Cluster) begin(h Host, name string, args []string) (*Node, error) {
 
 func (c *Cluster) log(name string) string { return filepath.Join(c.cfg.Dir, "logs", name+".log") }
 
-// Launch starts another process of the cluster's executable, with a log beside those of
-// the cluster. The caller ends it.
-func (c *Cluster) Launch(name string, args ...string) (*Node, error) {
-	return Launch(c.cfg.Exe, c.cfg.Env, name, c.log(name), append(args, "--die-with-stdin")...)
-}
-
 // AddWorker starts one more worker; Ready waits until the cluster knows it.
 func (c *Cluster) AddWorker() (*Node, error) {
 	c.mu.Lock()
@@ -201,64 +192,6 @@ func (c *Cluster) AddCoordinator() (n *Node, http string, err error) {
 	}
 	c.Coordinators, c.servers = append(c.Coordinators, n), append(c.servers, http)
 	return n, http, nil
-}
-
-// ReplaceCoordinator starts a coordinator of another id, with an empty folder, at the
-// address of one that has ended and takes its place from now on. It waits until it is added to
-// the cluster.
-func (c *Cluster) ReplaceCoordinator(old *Node) (*Node, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.Index(c.Coordinators, old)
-	if i < 0 {
-		return nil, errors.New("proc: " + old.Name + " is not a coordinator of this cluster")
-	}
-	c.replaced++
-	name := fmt.Sprintf("r%d", c.replaced)
-	others := slices.Delete(slices.Clone(c.servers), i, i+1)
-	n, err := c.begin(old.host, name, append([]string{"coordinator", "--id", name, "--join-cluster", strings.Join(others, ","), "--address", c.servers[i]}, c.cfg.Args...))
-	if err != nil {
-		return nil, err
-	}
-	c.Coordinators = slices.Clone(c.Coordinators)
-	c.Coordinators[i] = n
-	return n, nil
-}
-
-// CopyCoordinator starts a second process with the flags of a coordinator, on a folder that
-// the caller has made, at an address of its own. It is not part of the cluster: the caller
-// ends it.
-func (c *Cluster) CopyCoordinator(of *Node, name, dir string) (*Node, error) {
-	h, err := c.host(name)
-	if err != nil {
-		return nil, err
-	}
-	http, err := c.address(name)
-	if err != nil {
-		return nil, err
-	}
-	args := readdressed(of.Args, c.HTTP(of), http)
-	args[slices.Index(args, "--dir")+1] = dir
-	n := &Node{Name: name, Log: c.log(name), Dir: dir, Args: args, exe: c.cfg.Exe, env: c.cfg.Env, host: h}
-	return n, n.start()
-}
-
-// readdressed returns arguments with another address in place of one, alone or in a list
-// of ID=ADDRESS.
-func readdressed(args []string, from, to string) []string {
-	args = slices.Clone(args)
-	for i, arg := range args {
-		list := strings.Split(arg, ",")
-		for k, item := range list {
-			if id, address, listed := strings.Cut(item, "="); listed && address == from {
-				list[k] = id + "=" + to
-			} else if item == from {
-				list[k] = to
-			}
-		}
-		args[i] = strings.Join(list, ",")
-	}
-	return args
 }
 
 // RemoveWorker ends a worker for good; its disk and log stay.
@@ -407,4 +340,58 @@ func tail(path string, lines int) string {
 	}
 	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n") + "\n"
+}
+
+// Host is where a process runs: for the network, it is a machine.
+type Host interface {
+	Address() string       // without a port
+	Start(*exec.Cmd) error // starts a process there
+}
+
+// Loopback is this machine, by its loopback address.
+type Loopback struct{}
+
+func (Loopback) Address() string         { return freeport.Host }
+func (Loopback) Start(c *exec.Cmd) error { return c.Start() }
+
+// host returns where the process of a name runs.
+func (c *Cluster) host(name string) (Host, error) {
+	if c.cfg.Hosts == nil {
+		return Loopback{}, nil
+	}
+	return c.cfg.Hosts(name)
+}
+
+// HostPort is the first port of a coordinator that has a host of its own.
+const HostPort = 7070
+
+// addresses returns the addresses of the coordinators' first ports.
+func (c *Cluster) addresses() (servers []string, err error) {
+	if c.cfg.Hosts != nil {
+		for i := range c.cfg.Coordinators {
+			server, err := c.address(name(i))
+			if err != nil {
+				return nil, err
+			}
+			servers = append(servers, server)
+		}
+		return servers, nil
+	}
+	ports, err := freeport.Blocks(c.cfg.Coordinators)
+	for _, port := range ports {
+		servers = append(servers, net.JoinHostPort(freeport.Host, strconv.Itoa(port)))
+	}
+	return servers, err
+}
+
+// address returns an address for one coordinator.
+func (c *Cluster) address(name string) (string, error) {
+	if c.cfg.Hosts == nil {
+		return freeport.Address()
+	}
+	h, err := c.host(name)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(h.Address(), strconv.Itoa(HostPort)), nil
 }

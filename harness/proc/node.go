@@ -33,7 +33,12 @@ type Node struct {
 
 // Launch starts a process that belongs to no cluster, with a log file, on this machine.
 func Launch(exe string, env []string, name, log string, args ...string) (*Node, error) {
-	n := &Node{Name: name, Args: args, Log: log, exe: exe, env: env, host: loopback{}}
+	return LaunchOn(Loopback{}, exe, env, name, log, args...)
+}
+
+// LaunchOn starts a process that belongs to no cluster on a host.
+func LaunchOn(host Host, exe string, env []string, name, log string, args ...string) (*Node, error) {
+	n := &Node{Name: name, Args: args, Log: log, exe: exe, env: env, host: host}
 	return n, n.start()
 }
 
@@ -116,26 +121,6 @@ func (n *Node) Err() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.err
-}
-
-// ExitCode returns the exit code of a process that has ended; -1: it runs, or a signal ended it.
-func (n *Node) ExitCode() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.cmd == nil || n.running() {
-		return -1
-	}
-	return n.cmd.ProcessState.ExitCode()
-}
-
-// Wait waits until the process has ended, or until ctx is done.
-func (n *Node) Wait(ctx context.Context) error {
-	select {
-	case <-n.ended():
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // state says whether the process runs or how it ended.

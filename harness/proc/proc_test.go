@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -36,7 +35,7 @@ func child(t *testing.T, how string) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Node{Name: how, Log: filepath.Join(t.TempDir(), "log"), exe: exe, env: []string{asChild + "=" + how}, host: loopback{}}
+	n := &Node{Name: how, Log: filepath.Join(t.TempDir(), "log"), exe: exe, env: []string{asChild + "=" + how}, host: Loopback{}}
 	if err := n.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,44 +104,6 @@ func TestTail(t *testing.T) {
 	}
 	if got := tail(path, 10); !strings.HasSuffix(got, "x\na\nb\nc\n") || len(got) > maxTail {
 		t.Errorf("got %d bytes", len(got))
-	}
-}
-
-// A process that ends by itself has its exit code, and one that runs none.
-func TestWait(t *testing.T) {
-	fails, waits := child(t, "fails"), child(t, "waits")
-	if err := fails.Wait(testkit.Context(t)); err != nil || fails.ExitCode() != 3 {
-		t.Errorf("%v, exit code %d", err, fails.ExitCode())
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), readyPause)
-	defer cancel()
-	if err := waits.Wait(ctx); err == nil || waits.ExitCode() != -1 {
-		t.Errorf("one that runs: %v, exit code %d", err, waits.ExitCode())
-	}
-}
-
-// A second process has the flags of a coordinator, with another folder and another address
-// for it alone.
-func TestCopyCoordinator(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	n := &Node{Name: "b", Args: []string{"coordinator", "--id", "b", "--peers", "a=127.0.0.1:100,b=127.0.0.1:1000", "--address", "127.0.0.1:1000", "--dir", "of-b", "--die-with-stdin"}}
-	c := &Cluster{cfg: Config{Exe: exe, Env: []string{asChild + "=waits"}, Dir: dir}, servers: []string{"127.0.0.1:1000"}, Coordinators: []*Node{n}}
-	second, err := c.CopyCoordinator(n, "copy", "of-copy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { second.Kill() })
-	_, at, _ := strings.Cut(second.Args[4], ",b=")
-	want := []string{"coordinator", "--id", "b", "--peers", "a=127.0.0.1:100,b=" + at, "--address", at, "--dir", "of-copy", "--die-with-stdin"}
-	if !slices.Equal(second.Args, want) || at == "" || at == "127.0.0.1:1000" {
-		t.Errorf("%q", second.Args)
-	}
-	if !second.Running() || len(c.Coordinators) != 1 || !strings.Contains(strings.Join(n.Args, " "), "b=127.0.0.1:1000 --address 127.0.0.1:1000 --dir of-b") {
-		t.Errorf("%d coordinators, the first has %q", len(c.Coordinators), n.Args)
 	}
 }
 
@@ -223,9 +184,9 @@ func TestHosts(t *testing.T) {
 		Exe: exe, Env: []string{asChild + "=waits"}, Dir: t.TempDir(), Coordinators: 2,
 		Hosts: func(name string) (Host, error) { return aHost{name, &started}, nil },
 	}}
-	servers, inside, err := c.addresses()
-	if want := []string{"127.0.0.9:7070", "127.0.0.9:7070"}; err != nil || !slices.Equal(servers, want) || inside != nil {
-		t.Errorf("coordinators at %v, %v, %v", servers, inside, err)
+	servers, err := c.addresses()
+	if want := []string{"127.0.0.9:7070", "127.0.0.9:7070"}; err != nil || !slices.Equal(servers, want) {
+		t.Errorf("coordinators at %v, %v", servers, err)
 	}
 	w, err := c.AddWorker()
 	if err != nil {
@@ -246,18 +207,7 @@ func TestHosts(t *testing.T) {
 	if err := n.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.ReplaceCoordinator(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Kill() })
-	if args := strings.Join(r.Args, " "); r.Name != "r1" || c.HTTP(r) != http || !strings.Contains(args, "--id r1 ") || !strings.Contains(args, " --address "+http) {
-		t.Errorf("%s at %s: %s", r.Name, c.HTTP(r), args)
-	}
-	if _, err := c.ReplaceCoordinator(n); err == nil {
-		t.Error("what is no coordinator any more is replaced again")
-	}
-	if got := strings.Join(started, " "); got != "w1 a w1 a" { // in the place of a, and on its host
+	if got := strings.Join(started, " "); got != "w1 a w1" {
 		t.Errorf("started %s", got)
 	}
 }

@@ -79,3 +79,16 @@ func TestAgreement(t *testing.T) {
 		t.Error("losses that need not agree")
 	}
 }
+
+func TestValueOf(t *testing.T) {
+	text := "processor\t: 0\nmodel name\t: A : B 9\nmodel name\t: other\n"
+	for key, want := range map[string]string{"model name": "A : B 9", "processor": "0", "model": ""} {
+		if got := valueOf(strings.NewReader(text), key); got != want {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+	}
+	m := ThisMachine()
+	if m.Cores < 1 || m.System == "" || m.Kernels == "" {
+		t.Errorf("%+v", m)
+	}
+}

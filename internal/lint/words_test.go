@@ -49,7 +49,7 @@ var inside = []string{
 var prefixes = regexp.MustCompile(`^(bus|dispatch|engine|jobs|local|members|office|pipeline|referee|replica|state): `)
 
 // tools are the folders whose texts only this project's authors read.
-var tools = []string{"harness/contract", "harness/sim", "harness/testkit", "internal/lint", "internal/num/nofuse", "harness/chaos/proxy", "dataset/matfile/mattest"}
+var tools = []string{"harness/contract", "harness/sim", "harness/testkit", "internal/lint", "internal/num/nofuse", "dataset/matfile/mattest"}
 
 var printed = flag.Bool("sentences", false, "print every text that TestWords reads")
 

@@ -15,8 +15,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/client/contexts"
 	"github.com/coppice-ldl/coppice/dataset/npy"
-	"github.com/coppice-ldl/coppice/harness/proc"
-	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
 )
 
@@ -127,21 +125,7 @@ func Output(t *testing.T, args ...string) string {
 // Cluster starts a coordinator and a worker, and makes commands ask them.
 func Cluster(t *testing.T) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := testkit.Context(t)
-	c, err := proc.Start(ctx, proc.Config{Exe: exe, Env: []string{cmdtest.AsCommand + "=1"}, Dir: t.TempDir(), Coordinators: 1, Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Setenv("COPPICE_SERVER", c.Servers())
+	t.Setenv("COPPICE_SERVER", cmdtest.Start(t, 1, 1).Servers())
 }
 
 // Arrays reads the numbers and strings of a .npz file.

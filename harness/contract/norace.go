@@ -1,6 +1,0 @@
-//go:build !race
-
-package contract
-
-// raceDetector says whether the race detector is on.
-const raceDetector = false
