@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/coordinator"
@@ -27,7 +29,6 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/bus"
 	"github.com/coppice-ldl/coppice/worker"
-	"golang.org/x/sys/unix"
 )
 
 // CoordinatorCmd is `coppice coordinator`.
@@ -49,19 +50,14 @@ type CoordinatorCmd struct {
 	Jobs       int           `default:"4" help:"Maximum number of jobs that run at once."`
 	Snapshot   units.Bytes   `name:"snapshot-bytes" placeholder:"SIZE" help:"Size of the log at which a snapshot is taken at once, such as 64MiB (default: 256MiB). A sixteenth of this size (at most 16MiB) is enough for a snapshot if the last snapshot is a minute old."`
 	limitFlags
-	Timeouts bool `name:"print-timeouts" help:"Print every timeout that derives from the heartbeat, and start nothing."`
 
 	ServeFlags
 }
 
 // Run implements `coppice coordinator`.
 func (c *CoordinatorCmd) Run(a *cli.App) error {
-	timeouts, err := protocol.NewTimeouts(c.Heartbeat, c.Election)
-	if err != nil {
+	if _, err := protocol.NewTimeouts(c.Heartbeat, c.Election); err != nil {
 		return cli.Usagef("--heartbeat %v, --election-timeout %v: %w", c.Heartbeat, c.Election, err)
-	}
-	if c.Timeouts {
-		return printTimeouts(a, &timeouts)
 	}
 	if c.Dir == "" {
 		return cli.Usagef("--dir is required")
@@ -274,29 +270,6 @@ func (l *limitFlags) limits() (q coordinator.Quotas, b coordinator.Budget, err e
 	}
 	q = coordinator.Quotas{Queue: cmp.Or(l.MaxQueue, -1), JobMemory: cmp.Or(int64(l.MaxJobMemory), -1), BlobBytes: cmp.Or(int64(l.MaxBlobBytes), -1)}
 	return q, coordinator.Budget{Messages: int64(l.MessageMemory), Connections: l.MaxConnections}, nil
-}
-
-// rung is a timeout as --print-timeouts prints it with -o json.
-type rung struct {
-	Name  string   `json:"name"`
-	MS    float64  `json:"ms"`
-	Above []string `json:"above"`
-	What  string   `json:"what"`
-}
-
-// printTimeouts prints the timeouts, which were checked.
-func printTimeouts(a *cli.App, t *protocol.Timeouts) error {
-	var list []rung
-	for _, r := range t.Rungs() {
-		list = append(list, rung{r.Name, float64(r.Value) / float64(time.Millisecond), append([]string{}, r.Above...), r.What})
-	}
-	return a.Print(list, func(w io.Writer) {
-		tab := cli.NewTable(w, []string{"TIMEOUT", "VALUE", "ABOVE", "WHAT"}, 2)
-		for _, r := range t.Rungs() {
-			tab.AppendRow(cli.Row(r.Name, r.Value.String(), strings.Join(r.Above, ", "), r.What))
-		}
-		tab.Render()
-	})
 }
 
 // leastAddressSpace is the address space that a coordinator or worker reserves at its start, with room for its threads.
