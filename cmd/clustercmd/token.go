@@ -1,12 +1,14 @@
 package clustercmd
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -70,7 +72,6 @@ func (c *tokenCreateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	text, id, hash := access.NewToken()
 	var file *cli.File
 	if c.Out != "" {
@@ -125,24 +126,17 @@ type tokenListCmd struct{ connect.ServerFlags }
 
 // Run implements `coppice token list`.
 func (c *tokenListCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	list, err := cl.Tokens().List(a.Ctx)
-	if err != nil {
-		return err
-	}
-	shown := []shownToken{}
-	for i := range list {
-		state, _ := tokenState(&list[i])
-		shown = append(shown, shownToken{list[i], state})
-	}
-	return a.Print(shown, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, 4)
+	return connect.Ask(a, c, func(cl *client.Client) ([]shownToken, error) {
+		list, err := cl.Tokens().List(a.Ctx)
+		shown := []shownToken{}
 		for i := range list {
-			one := &list[i]
+			state, _ := tokenState(&list[i])
+			shown = append(shown, shownToken{list[i], state})
+		}
+		return shown, err
+	}, func(w io.Writer, shown []shownToken) {
+		cli.WriteTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, shown, func(s shownToken) []string {
+			one := &s.Token
 			quota := "-"
 			if one.Quota > 0 {
 				quota = units.Count(int(one.Quota))
@@ -151,9 +145,8 @@ func (c *tokenListCmd) Run(a *cli.App) error {
 			if since != 0 && state != "expired" { // the column until has the end
 				state += " at " + cli.Time(since)
 			}
-			t.AppendRow(cli.Row(one.ID, one.Owner, one.Role, quota, cli.Time(one.Created), endOf(one), state))
-		}
-		t.Render()
+			return []string{one.ID, one.Owner, one.Role, quota, cli.Time(one.Created), endOf(one), state}
+		}, 4)
 	})
 }
 
@@ -191,7 +184,6 @@ func (c *tokenRevokeCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	tokens := cl.Tokens()
 	list, err := tokens.List(a.Ctx)
 	if err != nil {
@@ -211,3 +203,67 @@ func (c *tokenRevokeCmd) Run(a *cli.App) error {
 		fmt.Fprintf(w, "token %s of %s is revoked; its open streams end within a second\n", ended.ID, ended.Owner)
 	})
 }
+
+// AuditCmd shows who asked the cluster for which change.
+type AuditCmd struct {
+	Limit   int       `default:"100" placeholder:"N" help:"Show the newest N records (default: 100)."`
+	Since   units.Age `placeholder:"AGE" help:"Show only records that are at most this old, such as 30d, 12h or 1d12h (default: all)."`
+	Caller  string    `placeholder:"NAME" help:"Show only the requests of this user or process (default: all)."`
+	Refused bool      `help:"Show only requests that were refused."`
+
+	connect.ServerFlags
+}
+
+// Help implements kong's HelpProvider.
+func (AuditCmd) Help() string {
+	return `The newest record is the first: records are sorted by time, and those of one second by number, their order in the log.
+
+A cluster keeps at most 8,000 changes and 2,000 records of refusals. If there are more, it forgets records of the callers
+with the most. A change has the name and the role of the caller, its address, the request, and "allowed" or the reason
+why the cluster refused it. Requests without the right are counted by caller and minute. In the clear callers have no
+name. The command needs the role admin.`
+}
+
+// Run implements `coppice audit`.
+func (c *AuditCmd) Run(a *cli.App) error {
+	if c.Limit < 1 || c.Limit > maxAuditLimit {
+		return cli.Usagef("--limit: want a number from 1 to %d, got %d", maxAuditLimit, c.Limit)
+	}
+	q := protocol.AuditQuery{Limit: c.Limit, Caller: c.Caller, Refused: c.Refused}
+	if c.Since > 0 {
+		q.Since = max(0, time.Now().Unix()-c.Since.Seconds())
+	}
+	return connect.Ask(a, c, func(cl *client.Client) ([]shownRecord, error) {
+		list, err := cl.Audit(a.Ctx, q)
+		shown := []shownRecord{}
+		for _, r := range list {
+			result := "allowed"
+			if r.Refused != "" {
+				result = "refused"
+			}
+			shown = append(shown, shownRecord{r, result})
+		}
+		return shown, err
+	}, func(w io.Writer, shown []shownRecord) {
+		cli.WriteTable(w, []string{"time", "caller", "role", "from", "request", "about", "result"}, shown, func(r shownRecord) []string {
+			result, from := cmp.Or(r.Refused, r.Result), r.From
+			if r.Via != "" {
+				from += " via " + r.Via
+			}
+			if r.Count > 0 {
+				result = fmt.Sprintf("%s refused, the last: %s", units.Plural(int(r.Count), "request"), r.Refused)
+			}
+			return []string{cli.Time(r.Time), r.Caller, r.Role, from, r.Request, cmp.Or(r.About, "-"), result}
+		})
+	})
+}
+
+// shownRecord is an audit record as the command prints it.
+type shownRecord struct {
+	protocol.AuditRecord
+
+	Result string `json:"result"` // allowed or refused
+}
+
+// maxAuditLimit is the number of records that a cluster keeps.
+const maxAuditLimit = 10_000

@@ -1,3 +1,4 @@
+// Package datasetcmd has the commands of datasets and data files: they import, show, inspect, convert and generate.
 package datasetcmd
 
 import (
@@ -6,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
@@ -14,6 +16,19 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// Cmd is `coppice dataset`.
+type Cmd struct {
+	Import   importCmd   `cmd:"" help:"Import a data file into a cluster."`
+	List     listCmd     `cmd:"" help:"List the datasets of a cluster."`
+	Show     showCmd     `cmd:"" help:"Describe a dataset of a cluster."`
+	Inspect  inspectCmd  `cmd:"" help:"Describe a data file and warn of possible mistakes; nothing is imported."`
+	Share    shareCmd    `cmd:"" help:"Let all users of a cluster read one of your datasets."`
+	Delete   deleteCmd   `cmd:"" help:"Delete a dataset of a cluster; refused while a job needs the dataset."`
+	Convert  convertCmd  `cmd:"" help:"Write a data file as .npz, without changes to its dataset."`
+	Generate generateCmd `cmd:"" help:"Write a generated dataset to a file."`
+	Patches  patchesCmd  `cmd:"" help:"Cut images with a class for each pixel into patches; each patch is a sample."`
+}
 
 type importCmd struct {
 	Data string `required:"" placeholder:"FILE" help:"Data file: .mat, .npz, .npy, .csv, .tsv or .libsvm; - for stdin (see --data-format); or a JSON object with the .npy file of each array."`
@@ -36,7 +51,6 @@ func (c *importCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	src, checks, err := c.Open(a, c.Data)
 	if err != nil {
 		return err
@@ -116,27 +130,18 @@ type listCmd struct{ connect.ServerFlags }
 
 // Run implements `coppice dataset list`.
 func (c *listCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	sets, err := cl.Datasets().List(a.Ctx)
-	if err != nil {
-		return err
-	}
-	infos := []*datasetInfo{}
-	for i := range sets {
-		infos = append(infos, describeDataset(&sets[i]))
-	}
-	return a.Print(infos, func(w io.Writer) {
-		header, owned := cli.OwnerColumn([]string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"},
-			len(infos), func(i int) string { return cli.Owner(infos[i].Owner, infos[i].Private) })
-		t := cli.NewTable(w, header, 2, 3, 4, 6)
-		for i, d := range infos {
-			t.AppendRow(owned(i, cli.Row(d.Name, units.Count(d.Rows), units.Count(d.Features), units.Count(d.Labels), d.storage(), units.Format(d.Bytes), cli.Time(d.Imported), cli.ShortDigest(d.Digest))))
+	return connect.Ask(a, c, func(cl *client.Client) ([]*datasetInfo, error) {
+		sets, err := cl.Datasets().List(a.Ctx)
+		infos := []*datasetInfo{}
+		for i := range sets {
+			infos = append(infos, describeDataset(&sets[i]))
 		}
-		t.Render()
+		return infos, err
+	}, func(w io.Writer, infos []*datasetInfo) {
+		owner := func(d *datasetInfo) string { return cli.Owner(d.Owner, d.Private) }
+		cli.WriteOwned(w, []string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"}, infos, owner, func(d *datasetInfo) []string {
+			return []string{d.Name, units.Count(d.Rows), units.Count(d.Features), units.Count(d.Labels), d.storage(), units.Format(d.Bytes), cli.Time(d.Imported), cli.ShortDigest(d.Digest)}
+		}, 2, 3, 4, 6)
 	})
 }
 
@@ -159,7 +164,6 @@ func (c *showCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	set, err := cl.Datasets().Get(a.Ctx, c.Name)
 	if err != nil {
 		return err
@@ -223,7 +227,6 @@ func (c *shareCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	d, err := cl.Datasets().Share(a.Ctx, c.Name)
 	if err != nil {
 		return err
@@ -239,15 +242,9 @@ type deleteCmd struct {
 
 // Run implements `coppice dataset delete`.
 func (c *deleteCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	if err := cl.Datasets().Delete(a.Ctx, c.Name); err != nil {
-		return err
-	}
-	return a.Print(map[string]string{"deleted": c.Name}, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) (map[string]string, error) {
+		return map[string]string{"deleted": c.Name}, cl.Datasets().Delete(a.Ctx, c.Name)
+	}, func(w io.Writer, _ map[string]string) {
 		fmt.Fprintf(w, "deleted %s\n%s\n", c.Name, connect.FreedLater())
 	})
 }

@@ -1,23 +1,29 @@
 package jobcmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/cmd/results"
 	"github.com/coppice-ldl/coppice/engine/outcome/curve"
+	"github.com/coppice-ldl/coppice/engine/outcome/predictions"
+	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/job/pipeline"
+	"github.com/coppice-ldl/coppice/job/predict"
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
 // jobRow returns a job as a row of the list. A done job has its K-L divergence among the measures. Other jobs show
 // their last training loss.
-func jobRow(j *protocol.JobInfo, now time.Time) []any {
+func jobRow(j *protocol.JobInfo, now time.Time) []string {
 	step, kl, algorithm := "-", "-", "-"
 	if j.Progress != nil {
 		step = units.Count(j.Progress.Step)
@@ -31,7 +37,7 @@ func jobRow(j *protocol.JobInfo, now time.Time) []any {
 		algorithm = j.Job.Algorithm
 	}
 	seconds := secondsOf(j, now)
-	return cli.Row(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), step, kl, seconds.taken, seconds.left, algorithm, j.Dataset, cli.Time(j.Submitted))
+	return []string{fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), step, kl, seconds.taken, seconds.left, algorithm, j.Dataset, cli.Time(j.Submitted)}
 }
 
 // stateOf writes the state of a job, what it waits for, and whether its result may be wrong.
@@ -83,7 +89,6 @@ func (c *showCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	j, err := cl.Jobs().Get(a.Ctx, c.Job)
 	if err != nil {
 		return err
@@ -196,7 +201,6 @@ func (c *listCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	list, err := cl.Jobs().List(a.Ctx, q)
 	if err != nil {
 		return err
@@ -213,13 +217,10 @@ func (c *listCmd) Run(a *cli.App) error {
 		defer a.Note("%s %s of %s, sorted by %s; --after %d lists more, and --limit 0 lists all", which, units.Count(len(jobs)), units.Plural(list.Total, "job"), q.Sort, list.Next)
 	}
 	return a.Print(jobs, func(w io.Writer) {
-		header, owned := cli.OwnerColumn([]string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"},
-			len(jobs), func(i int) string { return cli.Owner(jobs[i].Owner, jobs[i].Private) })
-		t := cli.NewTable(w, header, 1, 4, 5, 6, 7, 8)
-		for i := range jobs {
-			t.AppendRow(owned(i, jobRow(&jobs[i], time.Now())))
-		}
-		t.Render()
+		owner := func(j protocol.JobInfo) string { return cli.Owner(j.Owner, j.Private) }
+		cli.WriteOwned(w, []string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"}, jobs, owner, func(j protocol.JobInfo) []string {
+			return jobRow(&j, time.Now())
+		}, 1, 4, 5, 6, 7, 8)
 	})
 }
 
@@ -309,4 +310,83 @@ func cellLines(a *cli.App, j *protocol.JobInfo) [][2]string {
 		lines = append(lines, [2]string{"failed runs", units.Count(o.CellsFailed)}, [2]string{"digest", r.ModelDigest})
 	}
 	return append(lines, [2]string{"results", a.Command("experiment report " + j.Experiment)})
+}
+
+type predictionsCmd struct {
+	Job string `arg:"" help:"Number or name of the job."`
+	Out string `required:"" placeholder:"FILE" help:"File to write: .csv, .csv.gz or .npz; - for stdout."`
+
+	Figures string `placeholder:"DIR" help:"Also draw figures to folder DIR, each as .svg and .png: predicted and true distributions of some samples, the cumulative score of numeric labels, and the confusion matrix of classes."`
+
+	cli.FormatFlag
+	connect.ServerFlags
+}
+
+// Run implements `coppice job predictions`.
+func (c *predictionsCmd) Run(a *cli.App) error {
+	format, err := c.FormatOf(c.Out)
+	if err = cmp.Or(err, results.CheckFigures("--figures", c.Figures)); err != nil {
+		return err
+	}
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	j, err := cl.Jobs().Get(a.Ctx, c.Job)
+	if err != nil {
+		return err
+	}
+	if j.Experiment != "" {
+		return errtext.Errorf(errtext.WrongRequest, "job %s is part of experiment %s, and experiments do not keep the predictions for all held-out samples. With {record=predictions}, an experiment keeps predictions for 6 test samples of each run "+
+			"(coppice experiment report %s -o json). With {keep-models}, it keeps the model of each run for coppice predict (coppice model download %s/DIGEST --out FILE)",
+			j.Name, j.Experiment, j.Experiment, j.Name)
+	}
+	r, o, err := results.Finished(j)
+	if err != nil {
+		return err
+	}
+	if j.Predictions == nil {
+		return NoPredictions("job "+j.Name, o)
+	}
+	out, err := a.CreateOutput(c.Out)
+	if err != nil {
+		return err
+	}
+	out = cli.Compressed(out, format)
+	defer out.Discard()
+	b, err := cl.Blobs().Get(a.Ctx, j.Predictions.Blob)
+	if err != nil {
+		return client.Withheld(err, "job", j.Name, j.Ownership)
+	}
+	set, err := predictions.Decode(b)
+	if err != nil {
+		return err
+	}
+	if err := predict.WriteHeldOut(out, format, set); err != nil { // an incomplete file is discarded
+		return err
+	}
+	if err := out.Commit(); err != nil {
+		return err
+	}
+	o.Predictions = b
+	if err := results.DrawResult(a, c.Figures, r, o); err != nil {
+		return err
+	}
+	shown := struct {
+		Job         string `json:"job"`
+		ModelDigest string `json:"model_digest"`
+		Rows        int    `json:"samples"`
+		Out         string `json:"out"`
+	}{j.Name, r.ModelDigest, len(set.Row), c.Out}
+	return a.PrintBeside(c.Out, shown, func(w io.Writer) {
+		fmt.Fprintf(w, "predictions for %s held out by job %s: %s\n", units.Plural(shown.Rows, "sample"), j.Name, cli.OutputName(c.Out))
+	})
+}
+
+// NoPredictions says why a job has no predictions.
+func NoPredictions(job string, o *pipeline.Outcome) error {
+	if o.Rows.Test == 0 {
+		return errtext.Errorf(errtext.WrongRequest, "%s held out no samples for testing: train with {test-fraction}, {folds} or {split}", job)
+	}
+	return fmt.Errorf("%s kept no predictions: they are larger than its setting keep_predictions", job)
 }

@@ -1,3 +1,4 @@
+// Package modelcmd has the commands that use models: they predict, evaluate, show, download and delete.
 package modelcmd
 
 import (
@@ -26,6 +27,14 @@ import (
 	"github.com/coppice-ldl/coppice/protocol"
 )
 
+// Cmd is `coppice model`.
+type Cmd struct {
+	List     listCmd     `cmd:"" help:"List the models of a cluster."`
+	Show     showCmd     `cmd:"" help:"Describe a model file, or a model of a cluster."`
+	Download downloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
+	Delete   deleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
+}
+
 type listCmd struct {
 	Limit int `default:"100" placeholder:"N" help:"List only the N newest models. 0: all models."`
 
@@ -41,7 +50,6 @@ func (c *listCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	var models []protocol.ModelInfo
 	if c.Limit == 0 || c.Limit == math.MaxInt {
 		models, err = cl.Models().List(a.Ctx)
@@ -59,11 +67,9 @@ func (c *listCmd) Run(a *cli.App) error {
 		models = []protocol.ModelInfo{}
 	}
 	return a.Print(models, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"name", "job", "algorithm", "dataset", "size", "trained", "digest"}, 2, 5)
-		for _, m := range models {
-			t.AppendRow(cli.Row(m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, units.Format(int64(m.Bytes)), cli.Time(m.Time), cli.ShortDigest(m.Digest)))
-		}
-		t.Render()
+		cli.WriteTable(w, []string{"name", "job", "algorithm", "dataset", "size", "trained", "digest"}, models, func(m protocol.ModelInfo) []string {
+			return []string{m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, units.Format(int64(m.Bytes)), cli.Time(m.Time), cli.ShortDigest(m.Digest)}
+		}, 2, 5)
 	})
 }
 
@@ -124,7 +130,6 @@ func (c *showCmd) load(a *cli.App) (m *predict.Model, dataset string, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	defer cl.Close()
 	b, err := cl.Models().Get(a.Ctx, c.Model)
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: there is no such file, and no such model of the cluster: %w", c.Model, err)
@@ -156,7 +161,6 @@ func (c *downloadCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	out, err := a.CreateOutput(c.Out)
 	if err != nil {
 		return err
@@ -319,16 +323,9 @@ type deleteCmd struct {
 
 // Run implements `coppice model delete`.
 func (c *deleteCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	j, err := cl.Models().Delete(a.Ctx, c.Name)
-	if err != nil {
-		return err
-	}
-	return a.Print(j, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) (*protocol.JobInfo, error) {
+		return cl.Models().Delete(a.Ctx, c.Name)
+	}, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "the model of job %s was deleted; the job is kept: see %s\n", j.Name, a.Command("job show "+j.Name))
 		fmt.Fprintln(w, connect.FreedLater())
 	})

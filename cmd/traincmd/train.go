@@ -65,12 +65,6 @@ func (*Cmd) Outputs() []string { return []string{cli.JSONL} }
 
 // Run implements `coppice train`.
 func (c *Cmd) Run(a *cli.App) error {
-	if c.Settings && a.Output == cli.JSONL {
-		return cli.Usagef("{settings} trains nothing and prints text or JSON: give -o text or -o json")
-	}
-	if c.Settings {
-		return c.PrintSettings(a)
-	}
 	switch {
 	case c.Local && c.Audit > 0:
 		return cli.Usagef("{audit} compares workers of a cluster and is not allowed with {local}")
@@ -121,7 +115,6 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 	if err != nil {
 		return nil, nil, err
 	}
-	defer cl.Close()
 	grace := time.Duration(0)
 	if c.CancelInterrupted {
 		grace = jobcmd.SubmitGrace
@@ -258,7 +251,6 @@ func (c *Cmd) fetch(a *cli.App, name string) (*local.Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer cl.Close()
 	d, err := cl.Datasets().Get(a.Ctx, name)
 	if err != nil {
 		return nil, err
