@@ -178,7 +178,9 @@ var ErrNonFinite = errors.New("a partial result is not finite")
 // infinite, or nil. The cause is bad memory on the machine, or training that diverges;
 // a second machine's result tells which.
 func CheckFinite(p *round.Partial) error {
-	return cmp.Or(finite("float64 value", p.F64), finite("float32 value", p.F32), finite("value of a sparse row", p.Values))
+	return cmp.Or(
+		finite("float64 value", p.F64), finite("float32 value", p.F32), finite("value of a sparse row", p.Values),
+	)
 }
 
 func finite[T float32 | float64](what string, v []T) error {

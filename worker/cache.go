@@ -286,9 +286,6 @@ func (c *cache) unclaim(e *entry) {
 // ensure makes sure that the file of e, which the caller has claimed, is there and verified. A
 // standby does not evict shards that the leader wants.
 func (c *cache) ensure(ctx context.Context, e *entry, standby bool) error {
-	if e.verified {
-		return nil
-	}
 	if e.present && c.check(e) == nil {
 		return nil
 	}

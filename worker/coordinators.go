@@ -237,8 +237,8 @@ func checkCluster(address string, c *protocol.Cluster) error {
 	return nil
 }
 
-// forget drops the addresses that are neither in an answer nor in --join. An answer without a leader drops none, because
-// its coordinator may be cut off from the others.
+// forget drops the addresses that are neither in an answer nor in --join. An answer without a leader
+// drops none, because its coordinator may be cut off from the others.
 func (c *coordinators) forget(a *protocol.Cluster) {
 	if a.Leader == "" || len(a.Coordinators) == 0 {
 		return

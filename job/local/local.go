@@ -147,7 +147,10 @@ func (r *runner) run(ctx context.Context, job *open.Job, o Options) (outcome *pi
 		return nil, err
 	}
 	pipeline.ShareModel(trainer, job.Kernel)
-	f := &family{o: &o, trainer: trainer, run: r.subJobs(job), rounds: o.Resume.Rounds, reported: time.Now(), saved: time.Now()}
+	f := &family{
+		o: &o, trainer: trainer, run: r.subJobs(job),
+		rounds: o.Resume.Rounds, reported: time.Now(), saved: time.Now(),
+	}
 	if job.Spec.Folds > 0 || job.Spec.Cells != nil {
 		o.Points, o.Checkpoint = 0, nil
 	}
@@ -185,8 +188,9 @@ func SubJob(ctx context.Context, parent *open.Job, j *round.Job, o Options) ([]b
 	return newRunner(parent, &o).subJobs(parent)(ctx, j, o)
 }
 
-// subJobs returns what runs the sub-jobs of a job, each in one lane, because others run at the same time. Of a job of runs,
-// those that fail have outcomes too. Runs have curves if these are kept, and the jobs that a run consists of have none.
+// subJobs returns what runs the sub-jobs of a job, each in one lane, because others run at the same
+// time. Of a job of runs, those that fail have outcomes too. Runs have curves if these are kept, and
+// the jobs that a run consists of have none.
 func (r *runner) subJobs(parent *open.Job) subJobRunner {
 	cells, points := parent.Spec.Cells, curve.FoldPoints
 	if cells != nil && !cells.Curves || cells == nil && r.job.Spec.Cells != nil {
@@ -233,8 +237,9 @@ const (
 type subJobRunner func(ctx context.Context, j *round.Job, o Options) ([]byte, error)
 
 // family is a job and the sub-jobs of the round that it is in. It implements
-// engine.Executor, to see the rounds, and runs the sub-jobs. It tells those who asked how far the job is, at most as often
-// as they want to hear. It asks the trainer only then, so that short rounds stay short.
+// engine.Executor, to see the rounds, and runs the sub-jobs. It tells those who asked how far the job
+// is, at most as often as they want to hear. It asks the trainer only then, so that short rounds stay
+// short.
 type family struct {
 	engine.Executor
 	o       *Options

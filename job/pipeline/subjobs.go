@@ -178,7 +178,8 @@ func restoreOutcomes(state []byte, count int, decode func(encoded [][]byte) erro
 		return nil
 	}
 	var encoded [][]byte
-	if err := fields.Read(state, stateVersion, func(l *fields.List) { outcomesOf(l, &encoded, count) }); err != nil || encoded == nil {
+	err := fields.Read(state, stateVersion, func(l *fields.List) { outcomesOf(l, &encoded, count) })
+	if err != nil || encoded == nil {
 		return err
 	}
 	return decode(encoded)

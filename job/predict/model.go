@@ -330,15 +330,21 @@ func heldOutColumns(s *predictions.Set, labels []string) (all []columns) {
 	if s.Number {
 		predicted = []string{"number"}
 	}
-	put(true, []string{"row"}, func(r []string, i int) []string { return append(r, strconv.FormatUint(uint64(s.Row[i]), 10)) })
+	put(true, []string{"row"}, func(r []string, i int) []string {
+		return append(r, strconv.FormatUint(uint64(s.Row[i]), 10))
+	})
 	put(len(s.Names) > 0, []string{"name"}, func(r []string, i int) []string { return append(r, s.Names[i]) })
-	put(len(s.Fold) > 0, []string{"fold"}, func(r []string, i int) []string { return append(r, strconv.Itoa(int(s.Fold[i]))) })
+	put(len(s.Fold) > 0, []string{"fold"}, func(r []string, i int) []string {
+		return append(r, strconv.Itoa(int(s.Fold[i])))
+	})
 	put(true, ofLabels("true_"), func(r []string, i int) []string { return texts(r, s.TruthOf(i)) })
 	put(true, predicted, func(r []string, i int) []string { return texts(r, s.PredictedOf(i)) })
 	put(s.Type.Classes, []string{"true_class"}, func(r []string, i int) []string {
 		return append(r, labels[dataset.Greatest(s.TruthOf(i))])
 	})
-	put(len(s.True) > 0, []string{"true_number"}, func(r []string, i int) []string { return append(r, units.InFull(s.True[i])) })
+	put(len(s.True) > 0, []string{"true_number"}, func(r []string, i int) []string {
+		return append(r, units.InFull(s.True[i]))
+	})
 	put(true, derived.columns(), func(r []string, i int) []string { return derived.fields(r, s.PredictedOf(i)) })
 	return all
 }

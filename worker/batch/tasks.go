@@ -192,15 +192,16 @@ func (j *Job) newBatch(run *protocol.Run, from Request) *Batch {
 		scope = round.Whole // a sub-job needs the dataset of its job
 	}
 	var b *Batch
-	if at := slices.IndexFunc(j.idle, func(b *Batch) bool { return b.of == int(run.Of) && b.Executor == executor }); at >= 0 {
+	fits := func(b *Batch) bool { return b.of == int(run.Of) && b.Executor == executor }
+	if at := slices.IndexFunc(j.idle, fits); at >= 0 {
 		b = j.idle[at]
 		j.idle = slices.Delete(j.idle, at, at+1)
 	} else {
 		b = new(Batch)
 	}
 	*b = Batch{
-		Request: from, Job: j, Local: b.Local, Run: b.Run, Values: b.Values[:0], Executor: executor, of: int(run.Of), scope: scope,
-		partial: 8*run.Shape.F64 + 4*run.Shape.F32, tasks: b.tasks[:0],
+		Request: from, Job: j, Executor: executor, Local: b.Local, Run: b.Run, Values: b.Values[:0],
+		of: int(run.Of), scope: scope, partial: 8*run.Shape.F64 + 4*run.Shape.F32, tasks: b.tasks[:0],
 	}
 	return b
 }

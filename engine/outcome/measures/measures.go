@@ -55,8 +55,8 @@ var More = []Measure{
 	{"error_probability", "Error probability", "1 - d at the label with the largest p", false, ErrorProbability},
 }
 
-// Others lists measures of predicted classes, of numbers that a distribution over a scale gives, and of predicted numbers,
-// in the order of tables.
+// Others lists measures of predicted classes, of numbers that a distribution over a scale gives, and
+// of predicted numbers, in the order of tables.
 var Others = []Measure{
 	{"accuracy", "Accuracy", "fraction of samples with the right predicted class", true, nil},
 	{"mean_recall", "Mean recall", "TP/(TP+FN), averaged over true classes", true, nil},

@@ -162,14 +162,7 @@ func (p *Plan) ReadClipped(sums []float64) *Clipped {
 type Report [Count]Stat
 
 // Get returns the Stat of a measure by name, and whether there is one.
-func (r Report) Get(name string) (Stat, bool) {
-	for i := range All {
-		if All[i].Name == name {
-			return r[i], true
-		}
-	}
-	return Stat{}, false
-}
+func (r Report) Get(name string) (Stat, bool) { return Value(name, r, nil) }
 
 // MarshalJSON implements json.Marshaler.
 func (r Report) MarshalJSON() ([]byte, error) {

@@ -225,7 +225,8 @@ func Decode(b []byte) (*Set, error) {
 		r.Failf("true degrees: %d samples do not fit", n)
 		n = 0
 	}
-	s.Truth, s.Predicted = values[float32](r, "true degrees", n*labels), values[float32](r, "predicted degrees", n*s.Width())
+	s.Truth = values[float32](r, "true degrees", n*labels)
+	s.Predicted = values[float32](r, "predicted degrees", n*s.Width())
 	if flags&ofScale != 0 {
 		kind, low := int(r.U8("kind of true numbers")), int32(r.U32("first number"))
 		if kind < 1 || kind > len(truths) {
