@@ -37,9 +37,8 @@ var ErrFailed = errors.New("the chaos test failed")
 
 // Config says what the suite does.
 type Config struct {
-	Exe string   // the coppice executable
-	Env []string // added to the environment of each process
-	Dir string   // holds disks and logs; must exist
+	Exe string // the coppice executable
+	Dir string // holds disks and logs; must exist
 
 	Seed   uint64
 	Rounds int
@@ -50,8 +49,6 @@ type Config struct {
 	// Algorithm restricts the jobs to those of one of Algorithms; empty: both, and short ones of all others and of networks.
 	Algorithm string
 	Workers   int
-	// Bound is how long a recovery may take; 0: DefaultBound.
-	Bound time.Duration
 	// Hold is how long a partition lasts; 0: DefaultHold.
 	Hold time.Duration
 	// Stall is how long training may stand still during a partition, beyond the commit
@@ -70,8 +67,8 @@ type Config struct {
 	Progress io.Writer
 }
 
-// DefaultBound is Config.Bound where it is not set.
-const DefaultBound = 30 * time.Second
+// mostRecovery is how long a recovery may take.
+const mostRecovery = 30 * time.Second
 
 // The bounds of Config.Rounds and Config.Workers.
 const (

@@ -43,20 +43,18 @@ const coordinators = 3
 
 // rig is the cluster of a leg.
 type rig struct {
-	leg      leg
-	dir      string
-	cluster  *proc.Cluster
-	client   *client.Client
-	patience time.Duration      // of clients
-	nats     *proc.Node         // of the external leg
-	lab      *lab               // nil: loopback
-	servers  []string           // HTTP addresses of the coordinators
-	looks    *proc.Observer     // past any link: it is not cut off
-	certs    *proc.Certificates // nil: in the clear
-	exe      string
-	env      []string
-	url      string   // of the external NATS itself
-	mounted  []string // folders of the small disks, in the order of mounting
+	leg     leg
+	dir     string
+	cluster *proc.Cluster
+	client  *client.Client
+	nats    *proc.Node         // of the external leg
+	lab     *lab               // nil: loopback
+	servers []string           // HTTP addresses of the coordinators
+	looks   *proc.Observer     // past any link: it is not cut off
+	certs   *proc.Certificates // nil: in the clear
+	exe     string
+	url     string   // of the external NATS itself
+	mounted []string // folders of the small disks, in the order of mounting
 }
 
 // startWithin bounds the start of a cluster.
@@ -64,9 +62,7 @@ const startWithin = time.Minute
 
 // newRig starts a leg's cluster.
 func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
-	r = &rig{
-		leg: l, dir: filepath.Join(c.Dir, strings.Fields(l.String())[0]), exe: c.Exe, env: c.Env,
-	}
+	r = &rig{leg: l, dir: filepath.Join(c.Dir, strings.Fields(l.String())[0]), exe: c.Exe}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())
@@ -100,7 +96,7 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		}
 	}
 	pc := proc.Config{
-		Exe: c.Exe, Env: c.Env, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra, Certificates: r.certs,
+		Exe: c.Exe, Dir: r.dir, Coordinators: coordinators, Workers: c.Workers, Extra: r.extra, Certificates: r.certs,
 	}
 	if c.Heartbeat > 0 {
 		pc.Args = []string{"--heartbeat", c.Heartbeat.String()}
@@ -113,7 +109,6 @@ func newRig(ctx context.Context, c *Config, l leg) (r *rig, err error) {
 		return nil, err
 	}
 	r.cluster, r.servers = cluster, strings.Split(cluster.Servers(), ",")
-	r.patience = 2 * c.Bound
 	r.client, err = r.newClient(0)
 	return r, err
 }
@@ -125,7 +120,7 @@ func (r *rig) newClient(first int) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Patience = r.patience
+	c.Patience = 2 * mostRecovery
 	return c, nil
 }
 
@@ -159,7 +154,7 @@ func (r *rig) startNATS() (err error) {
 		return err
 	}
 	args := append([]string{"nats", "--listen", address, "--die-with-stdin"}, flags...)
-	r.nats, err = proc.LaunchOn(host, r.exe, r.env, natsHost, filepath.Join(r.dir, "logs", "nats.log"), args...)
+	r.nats, err = proc.LaunchOn(host, r.exe, nil, natsHost, filepath.Join(r.dir, "logs", "nats.log"), args...)
 	r.url = "nats://" + address
 	return err
 }

@@ -20,7 +20,7 @@ type fault struct {
 	// hit does it, and says when the clock begins. What it returns ends the fault
 	// after progress was seen; nil: it has ended by itself.
 	hit func(ctx context.Context, s *strike) (heal func(context.Context) error, err error)
-	// recoveries is how many it waits for, one after the other, each for Config.Bound; 0: one.
+	// recoveries is how many it waits for, one after the other, each for mostRecovery; 0: one.
 	// One with several is in fewer rounds.
 	recoveries int
 	// not, where set, says why this machine cannot have the fault; empty: it can.
@@ -28,7 +28,7 @@ type fault struct {
 }
 
 // within is how long a fault may take until all is well again.
-func (f *fault) within(c *Config) time.Duration { return c.Bound * time.Duration(max(1, f.recoveries)) }
+func (f *fault) within() time.Duration { return mostRecovery * time.Duration(max(1, f.recoveries)) }
 
 type hit = func(context.Context, *strike) (func(context.Context) error, error)
 

@@ -66,9 +66,6 @@ func (c Config) prepared() (Config, error) {
 			return c, fmt.Errorf("%w: %s is listed twice", ErrUsage, name)
 		}
 	}
-	if c.Bound == 0 {
-		c.Bound = DefaultBound
-	}
 	if c.Hold < 0 || c.Stall < 0 {
 		return c, fmt.Errorf("%w: the times of a partition and of a stall cannot be negative, got %v and %v", ErrUsage, c.Hold, c.Stall)
 	}
@@ -178,7 +175,7 @@ func (s *suite) strike(ctx context.Context, p planned) (*Strike, error) {
 	}
 	k := &strike{rig: s.rig, rng: rng, leader: leader}
 	done := &Strike{Round: p.round, Fault: p.fault.name, Interval: m.interval.Seconds()}
-	within := p.fault.within(&s.cfg)
+	within := p.fault.within()
 	bound, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	heal, err := p.fault.hit(bound, k)
@@ -227,10 +224,10 @@ func (s *suite) say(format string, args ...any) {
 
 // afterwards waits until the cluster is whole again, and audits it.
 func (s *suite) afterwards(ctx context.Context) error {
-	bound, cancel := context.WithTimeout(ctx, s.cfg.Bound)
+	bound, cancel := context.WithTimeout(ctx, mostRecovery)
 	defer cancel()
 	if err := s.rig.healthy(bound); err != nil {
-		return late(bound, s.cfg.Bound, err)
+		return late(bound, mostRecovery, err)
 	}
 	s.clients.watched.forget()
 	return s.audit(bound)
