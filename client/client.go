@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -261,4 +262,11 @@ func (t Tokens) Create(ctx context.Context, r protocol.TokenRequest) (*protocol.
 // Revoke ends a token.
 func (t Tokens) Revoke(ctx context.Context, id string) (*protocol.Token, error) {
 	return send[protocol.Token](ctx, t.c, http.MethodDelete, at("tokens", id), nil)
+}
+
+func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
+	return b, c.do(ctx, &call{method: http.MethodGet, path: path, timeout: blobTimeout, limit: c.maxBytes, take: func(r io.Reader) error {
+		b, err = io.ReadAll(r)
+		return err
+	}})
 }

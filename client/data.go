@@ -227,13 +227,6 @@ func (s Blobs) Get(ctx context.Context, digest string) ([]byte, error) {
 	return b, nil
 }
 
-func (c *Client) bytes(ctx context.Context, path string) (b []byte, err error) {
-	return b, c.do(ctx, &call{method: http.MethodGet, path: path, timeout: blobTimeout, limit: c.maxBytes, take: func(r io.Reader) error {
-		b, err = io.ReadAll(r)
-		return err
-	}})
-}
-
 // Withheld adds to the error of reading a blob of a private job or experiment who may read it: to other callers, a cluster says
 // that there is no such blob. kind and name say what the blob belongs to.
 func Withheld(err error, kind, name string, of protocol.Ownership) error {

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coppice-ldl/coppice/coordinator/api"
 	"github.com/coppice-ldl/coppice/coordinator/store"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/files"
@@ -123,12 +124,8 @@ const (
 )
 
 // Quotas bound what users may put on a cluster; 0 means the default, a negative number
-// no bound.
-type Quotas struct {
-	Queue     int   // jobs that have not ended
-	JobMemory int64 // estimated bytes of one job on the leader
-	BlobBytes int64 // bytes of all blobs
-}
+// no bound. Message follows from the Budget.
+type Quotas = api.Quotas
 
 // The defaults of Quotas.
 const (
@@ -258,9 +255,9 @@ func (c Config) prepared(runs bool) (*settings, error) {
 	if s.KeepJobs < 0 {
 		return nil, fmt.Errorf("%w: the number of ended jobs to keep must be at least 0 (0 keeps all), got %d", ErrUsage, s.KeepJobs)
 	}
-	s.Quotas.Queue = cmp.Or(s.Quotas.Queue, DefaultQueue)
-	s.Quotas.JobMemory = cmp.Or(s.Quotas.JobMemory, DefaultJobMemory)
-	s.Quotas.BlobBytes = cmp.Or(s.Quotas.BlobBytes, DefaultBlobBytes)
+	s.Quotas.Queue = max(0, cmp.Or(s.Quotas.Queue, DefaultQueue))
+	s.Quotas.JobMemory = max(0, cmp.Or(s.Quotas.JobMemory, DefaultJobMemory))
+	s.Quotas.BlobBytes = max(0, cmp.Or(s.Quotas.BlobBytes, DefaultBlobBytes))
 	if s.Budget, err = s.Budget.prepared(); err != nil {
 		return nil, err
 	}
@@ -272,6 +269,7 @@ func (c Config) prepared(runs bool) (*settings, error) {
 	if s.Budget, note, err = s.Budget.within(limit.Cur); note != "" {
 		s.Log.Warn(note)
 	}
+	s.Quotas.Message = s.Budget.parts().largest()
 	return s, err
 }
 

@@ -129,12 +129,9 @@ func (n *node) open(ctx context.Context) error {
 		return err
 	}
 	n.connect()
-	q := n.cfg.Quotas // 0 means no bound to the API
 	n.http.handle(api.Handler(api.Config{
 		ID: n.cfg.ID, TLS: n.cfg.TLS, Store: n.store, Blobs: n.blobs, Members: n.member.service, Metrics: n.scrape, Log: n.cfg.Log,
-		Quotas: api.Quotas{
-			Queue: max(0, q.Queue), JobMemory: max(0, q.JobMemory), BlobBytes: max(0, q.BlobBytes), Message: n.cfg.Budget.parts().largest(),
-		},
+		Quotas: n.cfg.Quotas,
 		Status: api.Status{
 			Cluster: n.status.cluster, Local: n.status.local, Heard: n.status.heard,
 			Ready: n.status.ready, Lacks: n.copies.notReady, Advice: n.status.readyText,

@@ -35,8 +35,8 @@ func TestNetworkVerdict(t *testing.T) {
 		}
 		if strings.Contains(text, "--heartbeat "+needed.String()) {
 			then := protocol.DeriveTimeouts(needed)
-			if _, still := heartbeatNeeded(list, &then); still != "" || then.Check() != nil {
-				t.Errorf("with the heartbeat that it names: %q, %v", still, then.Check())
+			if _, still := heartbeatNeeded(list, &then); still != "" {
+				t.Errorf("with the heartbeat that it names: %q", still)
 			}
 		}
 	}

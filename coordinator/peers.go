@@ -362,13 +362,7 @@ func (p *peers) askAt(ctx context.Context, id, address string) (a store.Answer, 
 	}
 	a = store.Answer{
 		Phase: store.Phase(s.Phase), ID: s.ID, Directory: s.Directory, Cluster: s.Cluster, Seeded: s.Seeded, RaftAddr: s.Raft,
-		Peers: s.Peers, Heartbeat: time.Duration(s.Heartbeat) * time.Millisecond, Term: s.Term, Last: s.Last,
-	}
-	for _, f := range s.Founders {
-		a.Founders = append(a.Founders, store.Server(f))
-	}
-	for _, m := range s.Servers {
-		a.Members = append(a.Members, store.Server(m))
+		Peers: s.Peers, Heartbeat: time.Duration(s.Heartbeat) * time.Millisecond, Term: s.Term, Last: s.Last, Founders: s.Founders, Members: s.Servers,
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -387,13 +381,7 @@ func (p *peers) answer(a store.Answer) protocol.Self {
 		MemberEntry: p.book.self, Cluster: a.Cluster, Process: p.cfg.process,
 		Protocol: protocol.Version, Numerics: round.Numerics, Heartbeat: int(p.cfg.Heartbeat / time.Millisecond),
 		External: p.cfg.NATS, Contact: -1,
-		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Directory: a.Directory, Seeded: a.Seeded, Peers: a.Peers,
-	}
-	for _, f := range a.Founders {
-		s.Founders = append(s.Founders, protocol.RaftServer(f))
-	}
-	for _, m := range a.Members {
-		s.Servers = append(s.Servers, protocol.RaftServer(m))
+		Term: a.Term, Last: a.Last, Phase: string(a.Phase), Directory: a.Directory, Seeded: a.Seeded, Peers: a.Peers, Founders: a.Founders, Servers: a.Members,
 	}
 	for _, id := range a.Voters {
 		m, _ := p.book.find(id)

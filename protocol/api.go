@@ -224,8 +224,8 @@ type Self struct {
 // RaftServer is a coordinator with the folder that it has, as Raft knows it.
 type RaftServer struct {
 	ID        string `json:"id"`
-	Directory string `json:"directory"`
-	RaftAddr  string `json:"raft"`
+	Directory string `json:"directory"` // the random id of its folder
+	RaftAddr  string `json:"raft"`      // host:port, when it became a member
 }
 
 // Members is who the coordinators are, from the leader's Raft configuration.

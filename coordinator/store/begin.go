@@ -347,7 +347,7 @@ func (f *Folder) writeFirst(log *diskLog, snapshots *snapshots) error {
 		}
 		var voters raft.Configuration
 		for _, s := range i.Founders {
-			voters.Servers = append(voters.Servers, raft.Server{Suffrage: raft.Voter, ID: s.raftID(), Address: s.address()})
+			voters.Servers = append(voters.Servers, raft.Server{Suffrage: raft.Voter, ID: raftID(s), Address: addressOf(s)})
 		}
 		if !i.Seeded {
 			return log.StoreLog(&raft.Log{Index: 1, Term: firstTerm, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(voters)})

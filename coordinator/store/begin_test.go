@@ -394,7 +394,7 @@ func TestEmptiedWhileOthersBegin(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	old := Answer{Phase: PhaseOpening, ID: "a", Cluster: "x", Founders: []Server{{"a", "1", "a:1"}, {"b", b.Identity().Directory, "b:1"}, {"c", "3", "c:1"}}}
+	old := Answer{Phase: PhaseOpening, ID: "a", Cluster: "x", Founders: []Server{{ID: "a", Directory: "1", RaftAddr: "a:1"}, {ID: "b", Directory: b.Identity().Directory, RaftAddr: "b:1"}, {ID: "c", Directory: "3", RaftAddr: "c:1"}}}
 	asked := 0
 	c.answers("a", func() Answer {
 		if asked++; asked == 1 {
@@ -529,7 +529,7 @@ func TestDecide(t *testing.T) {
 
 // FuzzIdentity: a FORMAT file is read as it was written, or refused.
 func FuzzIdentity(f *testing.F) {
-	whole := Identity{ID: "a", Directory: "12", Cluster: "c", Founders: []Server{{"a", "12", "h:1"}}, Seeded: true}
+	whole := Identity{ID: "a", Directory: "12", Cluster: "c", Founders: []Server{{ID: "a", Directory: "12", RaftAddr: "h:1"}}, Seeded: true}
 	f.Add([]byte(whole.encode()))
 	f.Add([]byte("coppice raft folder, format 5, node b\n00000000 {}\n"))
 	f.Add([]byte("coppice raft folder, format 4, node a\n"))
@@ -549,7 +549,7 @@ func FuzzIdentity(f *testing.F) {
 // identity is the same.
 func TestIdentitySurvivesABit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		i := Identity{ID: "a", Directory: NewID(), Cluster: NewID(), Founders: []Server{{"a", "1", "h:1"}, {"b", "2", "h:2"}}}
+		i := Identity{ID: "a", Directory: NewID(), Cluster: NewID(), Founders: []Server{{ID: "a", Directory: "1", RaftAddr: "h:1"}, {ID: "b", Directory: "2", RaftAddr: "h:2"}}}
 		b := []byte(i.encode())
 		at := rapid.IntRange(0, 8*len(b)-1).Draw(t, "bit")
 		b[at/8] ^= 1 << (at % 8)
@@ -561,7 +561,7 @@ func TestIdentitySurvivesABit(t *testing.T) {
 
 func TestParseServer(t *testing.T) {
 	s := Server{ID: "node-1", Directory: "ab12", RaftAddr: "[::1]:7101"}
-	if got := parseServer(s.raftID(), s.address()); got != s {
+	if got := parseServer(raftID(s), addressOf(s)); got != s {
 		t.Errorf("%+v is read as %+v", s, got)
 	}
 }

@@ -246,19 +246,15 @@ func (e *NotLeaderError) Is(target error) bool { return target == ErrNotLeader }
 
 // Server is one voter or nonvoter of Raft: a coordinator and the folder that it has. Raft's
 // server ID consists of both, so a coordinator with an emptied folder is another server.
-type Server struct {
-	ID        string `json:"id"`        // of the coordinator
-	Directory string `json:"directory"` // the random id of its folder
-	RaftAddr  string `json:"raft"`      // host:port, when it became a member
-}
+type Server = protocol.RaftServer
 
 // raftID returns the ID of the server in Raft.
-func (s Server) raftID() raft.ServerID { return raft.ServerID(s.ID + "." + s.Directory) }
+func raftID(s Server) raft.ServerID { return raft.ServerID(s.ID + "." + s.Directory) }
 
 // address returns the address that Raft dials. It names the server, so that the stream
 // layer knows which server must answer there.
-func (s Server) address() raft.ServerAddress {
-	return raft.ServerAddress(string(s.raftID()) + "@" + s.RaftAddr)
+func addressOf(s Server) raft.ServerAddress {
+	return raft.ServerAddress(string(raftID(s)) + "@" + s.RaftAddr)
 }
 
 // parseServer splits a server ID and an address of Raft.

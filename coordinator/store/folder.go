@@ -116,7 +116,7 @@ func (f *Folder) open() error {
 		return err
 	}
 	// Nothing was voted or acknowledged before the node was settled.
-	if f.stable, err = openStable(f.path, string(identity.server().raftID()), !identity.settled()); err != nil {
+	if f.stable, err = openStable(f.path, string(raftID(identity.server())), !identity.settled()); err != nil {
 		return err
 	}
 	f.stable.fault = f.config.fault

@@ -264,7 +264,7 @@ func TestGreetingIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, func(c *Config) { c.Heartbeat = 20 * time.Millisecond })
 	s := c.leader()
-	for _, say := range []string{"", "GET / HTTP/1.1\r\n\r\n", greetingMagic + "\x01\x01\x01xab", string(encodeGreeting(party{"another", "b.1"}, string(s.self.raftID())))} {
+	for _, say := range []string{"", "GET / HTTP/1.1\r\n\r\n", greetingMagic + "\x01\x01\x01xab", string(encodeGreeting(party{"another", "b.1"}, string(raftID(s.self))))} {
 		conn, err := net.Dial("tcp", s.Addr())
 		if err != nil {
 			t.Fatal(err)

@@ -136,7 +136,7 @@ func (v *supervisor) start() (err error) {
 // raft returns the configuration of the Raft node.
 func (c *Config) raft(self Server, notify chan<- bool, log hclog.Logger) *raft.Config {
 	r := raft.DefaultConfig()
-	r.LocalID = self.raftID()
+	r.LocalID = raftID(self)
 	r.HeartbeatTimeout = c.election()
 	r.ElectionTimeout = c.election()
 	r.LeaderLeaseTimeout = c.timeouts.RaftLease
@@ -397,7 +397,7 @@ func (v *supervisor) Leader() (id, addr string) {
 // others.
 func (v *supervisor) IsLeader() bool {
 	_, id := v.raft().LeaderWithID()
-	return id == v.self.raftID()
+	return id == raftID(v.self)
 }
 
 // Member is one server of the cluster, as in the configuration in the log.

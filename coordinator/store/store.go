@@ -377,24 +377,24 @@ func (m *membership) Votes() bool {
 // returns the same errors as Propose.
 func (m *membership) AddNonvoter(ctx context.Context, s Server) error {
 	return m.change(ctx, func(r *raft.Raft) raft.IndexFuture {
-		return r.AddNonvoter(s.raftID(), s.address(), 0, m.supervisor.config.patience())
+		return r.AddNonvoter(raftID(s), addressOf(s), 0, m.supervisor.config.patience())
 	})
 }
 
 // Promote gives a nonvoter a vote: see AddNonvoter.
 func (m *membership) Promote(ctx context.Context, s Server) error {
 	return m.change(ctx, func(r *raft.Raft) raft.IndexFuture {
-		return r.AddVoter(s.raftID(), s.address(), 0, m.supervisor.config.patience())
+		return r.AddVoter(raftID(s), addressOf(s), 0, m.supervisor.config.patience())
 	})
 }
 
 // Remove removes a member, which must not be this node: see AddNonvoter.
 func (m *membership) Remove(ctx context.Context, s Server) error {
-	if s.raftID() == m.supervisor.self.raftID() {
+	if raftID(s) == raftID(m.supervisor.self) {
 		panic("store: a leader hands over before it is removed")
 	}
 	return m.change(ctx, func(r *raft.Raft) raft.IndexFuture {
-		return r.RemoveServer(s.raftID(), 0, m.supervisor.config.patience())
+		return r.RemoveServer(raftID(s), 0, m.supervisor.config.patience())
 	})
 }
 
@@ -420,14 +420,14 @@ func (m *membership) Reach(ctx context.Context, s Server) error {
 		}
 	}
 	self := m.stream.self
-	if _, err := c.Write(encodeGreeting(self, string(s.raftID()))); err != nil {
+	if _, err := c.Write(encodeGreeting(self, string(raftID(s)))); err != nil {
 		return err
 	}
 	texts, welcome, err := readReply(c)
 	if err != nil {
 		return fmt.Errorf("no coordinator answers at this Raft address: %w", err)
 	}
-	if expected, found := (party{self.cluster, string(s.raftID())}), (party{texts[0], texts[1]}); !welcome || found != expected {
+	if expected, found := (party{self.cluster, string(raftID(s))}), (party{texts[0], texts[1]}); !welcome || found != expected {
 		return &Mismatch{Expected: expected, Found: found}
 	}
 	return nil
@@ -436,7 +436,7 @@ func (m *membership) Reach(ctx context.Context, s Server) error {
 // Replaced returns the server that answers at the address of a member. ok is true if it is
 // the same coordinator of the same cluster with another folder.
 func (m *membership) Replaced(of Member) (other Server, ok bool) {
-	found, ok := m.stream.mismatches.at(string(of.raftID()))
+	found, ok := m.stream.mismatches.at(string(raftID(of.Server)))
 	if !ok || found.cluster != m.stream.self.cluster {
 		return Server{}, false
 	}
@@ -447,7 +447,7 @@ func (m *membership) Replaced(of Member) (other Server, ok bool) {
 // Stranger describes the server of another cluster that answers at the address of a member,
 // or returns "".
 func (m *membership) Stranger(of Member) string {
-	found, ok := m.stream.mismatches.at(string(of.raftID()))
+	found, ok := m.stream.mismatches.at(string(raftID(of.Server)))
 	if !ok || found.cluster == m.stream.self.cluster {
 		return ""
 	}

@@ -215,9 +215,9 @@ func listen(c *Config, i Identity) (*stream, error) {
 	}
 	s := &stream{
 		listener: certs.Listen(l, c.TLS, certs.Terms{Port: certs.PortRaft, Within: c.timeouts.Handshake(), Log: c.Logger}),
-		advert:   advert(self.address()), accepted: make(chan net.Conn), patience: c.patience(), dialer: certs.Dialer{Source: c.TLS, Roles: []certs.Role{certs.Coordinator}},
+		advert:   advert(addressOf(self)), accepted: make(chan net.Conn), patience: c.patience(), dialer: certs.Dialer{Source: c.TLS, Roles: []certs.Role{certs.Coordinator}},
 	}
-	s.self = party{i.Cluster, string(self.raftID())}
+	s.self = party{i.Cluster, string(raftID(self))}
 	s.mismatches.log = c.Logger
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.work.Go(s.accept)
@@ -391,5 +391,5 @@ func (a *addresses) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	if s.RaftAddr == "" {
 		return "", fmt.Errorf("store: there is no peer %q", id)
 	}
-	return s.address(), nil
+	return addressOf(s), nil
 }
