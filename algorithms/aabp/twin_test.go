@@ -206,7 +206,7 @@ func cases(t *testing.T, do func(t *testing.T, c *Config, d *dataset.Data)) {
 }
 
 // drive runs a job to its end.
-func drive(t testing.TB, c *Config, d *dataset.Data, lanes int) *trainer {
+func drive(t testing.TB, c *Config, d *dataset.Data, lanes int) *softmax.Trainer {
 	t.Helper()
 	tr := newTrainer(c, 3, d.Manifest)
 	tr.Start()
