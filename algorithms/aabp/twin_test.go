@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/algorithms/kit/softmax"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -187,7 +188,7 @@ func small() (list []*Config) {
 	for _, loss := range []string{lossKL, lossSquared} {
 		for _, units := range []string{unitLogistic, unitReLU} {
 			list = append(list, &Config{
-				Preset: presetPaper, Loss: loss, Hidden: 5, Units: units, Scaling: scaling.Standard, BatchSize: 24, LearningRate: 0.02,
+				Preset: param.Paper, Loss: loss, Hidden: 5, Units: units, Scaling: scaling.Standard, BatchSize: 24, LearningRate: 0.02,
 				WeightDecay: 0.01, ValidationSteps: 10, Patience: 1, Steps: 60,
 			})
 		}
