@@ -83,7 +83,7 @@ func (l *Convolution) Forward(v *Values, _ *Pass, ws Space) {
 		y := v.Y[i*m : (i+1)*m]
 		clear(y)
 		for o, bias := range b {
-			num.Fill(y[o*area:(o+1)*area], bias)
+			fill(y[o*area:(o+1)*area], bias)
 		}
 		w.gather(s.columns, v.X[i*n:(i+1)*n])
 		num.AddProductT(y, weights, s.columns, l.reads(), area)
@@ -290,7 +290,7 @@ func (l *Pool) Backward(v *Values, _ *Pass, ws Space) {
 		for ; to < end; to, from = to+1, from+l.Size {
 			d := v.DY[to] / float32(l.Size*l.Size)
 			for y := range l.Size {
-				num.Fill(v.DX[from+y*l.Of.Width:][:l.Size], d)
+				fill(v.DX[from+y*l.Of.Width:][:l.Size], d)
 			}
 		}
 	})

@@ -148,6 +148,12 @@ func layerOf(tensor string) string {
 	return name
 }
 
+func fill(v []float32, x float32) {
+	for i := range v {
+		v[i] = x
+	}
+}
+
 // ReLU is the rectifier y = max(0, x), whose derivative at 0 is 0.
 type ReLU struct {
 	bare

@@ -320,7 +320,7 @@ func TestDropoutShare(t *testing.T) {
 	const n = 100_003
 	l := &Dropout{Of: Flat(n), Rate: 0.3}
 	v := &Values{X: make([]float32, n), Y: make([]float32, n)}
-	num.Fill(v.X, 1)
+	fill(v.X, 1)
 	s := l.NewSpace(1, 0)
 	for _, training := range []bool{false, true} {
 		l.Forward(v, &Pass{Training: training, Samples: make([]gradient.Sample, 1)}, s)

@@ -6,7 +6,6 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/engine/round"
-	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // TestSpareBiases: only weights decay where biases are spared, and the penalty is theirs.
@@ -47,12 +46,12 @@ func TestFactors(t *testing.T) {
 			move := func(factors map[string]float64) (theta, first []float32) {
 				o := gradient.NewOptimizer(gradient.Rule{Adam: adam, Rate: 0.5, Decay: 0.25, Factors: factors}, f)
 				theta = make([]float32, gradient.Parameters(f))
-				num.Fill(theta, 2)
+				fill(theta, 2)
 				sum := new(round.Partial)
 				shape := f.GradientShape()
 				shape.F64 += gradient.GradientAt
 				sum.Reset(shape)
-				num.Fill(sum.F32, 1)
+				fill(sum.F32, 1)
 				o.Move(theta, f, sum, 1, &scaling.Values{}, 0)
 				return theta, o.First
 			}
