@@ -82,7 +82,7 @@ type Divider interface {
 // Composite is implemented by Trainers whose models consist of results of collected units: a forest
 // of trees. Workers that made such a result have it already.
 type Composite interface {
-	// Pieces lists the results in order, once Next said Done. Their bytes are those that the
+	// Pieces lists the results in order, once Next returned nil. Their bytes are those that the
 	// units returned.
 	Pieces() []round.Chunk
 }
@@ -100,7 +100,7 @@ type Trainer interface {
 	// Counters returns the algorithm's own counts by name, such as gain_evaluations; nil:
 	// it has none.
 	Counters() map[string]uint64
-	// Model returns the trained model once Next said Done.
+	// Model returns the trained model once Next returned nil.
 	Model() (Model, error)
 }
 
@@ -186,7 +186,7 @@ type Share struct {
 
 // Mixer is implemented by Trainers whose model is a Mixture.
 type Mixer interface {
-	// Mixture returns the weights once Next said Done.
+	// Mixture returns the weights once Next returned nil.
 	Mixture() *Mixture
 }
 

@@ -43,6 +43,9 @@ func Drive(ctx context.Context, t round.Trainer, start uint64, x Executor, obser
 		if err := x.Do(ctx, n, r, &res); err != nil {
 			return fmt.Errorf("round %d: %w", n, err)
 		}
+		if r.Reduce() != nil && res.Sum == nil {
+			return fmt.Errorf("round %d: the result lacks the sum of the tasks' results", n)
+		}
 		if err := t.Fold(&res); err != nil {
 			return fmt.Errorf("round %d: %w", n, err)
 		}

@@ -88,3 +88,21 @@ func TestErrorsNameTheRound(t *testing.T) {
 		t.Errorf("a trainer without a next round: error %v", err)
 	}
 }
+
+// TestResultWithoutSum: the trainer does not see the result of a reduce round without a sum.
+func TestResultWithoutSum(t *testing.T) {
+	empty := func(*round.Round, *round.Result) {}
+	tr := &canary{rounds: 1}
+	err := Drive(t.Context(), tr, 0, doing(empty), func(uint64, round.Trainer) error { return nil })
+	if err == nil || tr.done > 0 {
+		t.Errorf("%d rounds are done, error %v", tr.done, err)
+	}
+}
+
+// doing is an Executor.
+type doing func(r *round.Round, res *round.Result)
+
+func (d doing) Do(_ context.Context, _ uint64, r *round.Round, res *round.Result) error {
+	d(r, res)
+	return nil
+}

@@ -39,7 +39,7 @@ func New() algorithms.Algorithm {
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			return newKernel(j.Config, j.Seed, j.Manifest), nil
 		},
-		Model:  decodeModel,
+		Model:  learner.Decoder((*model).tensors),
 		Memory: memory,
 	})
 }

@@ -15,9 +15,6 @@ const Name = "aa-bp"
 
 // The words that settings take.
 const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-
 	lossKL      = "kl"
 	lossSquared = "squared"
 
@@ -53,42 +50,39 @@ type Config struct {
 // does not say how its network was trained: its units, rate and steps are chosen here.
 var settings = slices.Concat(param.Table[Config]{
 	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the squared error, raw features and no early stopping",
-		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
 	param.Word("loss", "training loss: kl (K-L divergence) or squared (half the squared error of the probabilities)",
-		func(c *Config) *string { return &c.Loss }, lossKL, lossSquared).Preset(presetPaper, lossSquared).InPaper(),
+		func(c *Config) *string { return &c.Loss }, lossKL, lossSquared).Preset(param.Paper, lossSquared).InPaper(),
 	param.Int("hidden", "number of units in the hidden layer", 1, maxHidden, 64, func(c *Config) *int { return &c.Hidden }),
 	param.Word("units", "activation of the hidden units: logistic (initial weights uniform, Glorot and Bengio 2010) or relu (initial weights normal, He et al. 2015)",
 		func(c *Config) *string { return &c.Units }, unitLogistic, unitReLU),
-	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
-		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
 	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }),
 	param.Float("learning_rate", "learning rate of Adam (β1 0.9, β2 0.999, ε 1e-8)", 1e-12, 1e6, 1e-3, func(c *Config) *float64 { return &c.LearningRate }),
 	param.Float("weight_decay", "weight decay of all weights, biases excluded: weight_decay·W is added to the gradient", 0, 1, 0,
 		func(c *Config) *float64 { return &c.WeightDecay }),
 	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
-		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
+		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(param.Paper, 0),
 	param.Int("validation_steps", "number of steps between two validations", 1, 1e6, mostValidationSteps, func(c *Config) *int { return &c.ValidationSteps }).
 		Says("number of samples / batch_size (about one pass over the samples), at least 10 and at most 100"),
 	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
 	param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true,
-		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false),
+		func(c *Config) *bool { return &c.Refit }).Preset(param.Paper, false),
 	param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
-		Preset(presetPaper, 5000),
+		Preset(param.Paper, 5000),
 }, network.InitSettings(func(c *Config) *network.Initial { return &c.Initial }))
 
 // What presets and defaults follow from.
 const (
-	denseShare           = 0.2 // of non-zero entries, from which preset auto standardises
-	validationMin        = 20  // least number of rows that early stopping validates on
+	validationMin        = 20 // least number of rows that early stopping validates on
 	leastValidationSteps = 10
 	mostValidationSteps  = 100
 )
 
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
-	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
-		c.Scaling = scaling.Standard
+	if c.Preset == param.Auto {
+		param.StandIn(given, "scaling", &c.Scaling, scaling.Rule(m))
 	}
 	if !given.Has("validation_steps") && c.BatchSize >= 1 {
 		c.ValidationSteps = min(max(leastValidationSteps, m.Rows/c.BatchSize), mostValidationSteps)

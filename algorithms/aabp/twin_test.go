@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/algorithms/kit/softmax"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -187,7 +188,7 @@ func small() (list []*Config) {
 	for _, loss := range []string{lossKL, lossSquared} {
 		for _, units := range []string{unitLogistic, unitReLU} {
 			list = append(list, &Config{
-				Preset: presetPaper, Loss: loss, Hidden: 5, Units: units, Scaling: scaling.Standard, BatchSize: 24, LearningRate: 0.02,
+				Preset: param.Paper, Loss: loss, Hidden: 5, Units: units, Scaling: scaling.Standard, BatchSize: 24, LearningRate: 0.02,
 				WeightDecay: 0.01, ValidationSteps: 10, Patience: 1, Steps: 60,
 			})
 		}
@@ -206,7 +207,7 @@ func cases(t *testing.T, do func(t *testing.T, c *Config, d *dataset.Data)) {
 }
 
 // drive runs a job to its end.
-func drive(t testing.TB, c *Config, d *dataset.Data, lanes int) *trainer {
+func drive(t testing.TB, c *Config, d *dataset.Data, lanes int) *softmax.Trainer {
 	t.Helper()
 	tr := newTrainer(c, 3, d.Manifest)
 	tr.Start()

@@ -35,7 +35,7 @@ func New() algorithms.Algorithm {
 			return &kernel{config: j.Config, labels: j.Manifest.Labels}, nil
 		},
 		StateVersion: 1,
-		Model:        func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
+		Model:        learner.Decoder((*model).tensors),
 		Memory:       memory,
 	})
 }

@@ -12,12 +12,6 @@ import (
 // Name is the word that selects the algorithm in a spec.
 const Name = "aa-knn"
 
-// The presets.
-const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-)
-
 // autoK is the k that is chosen by the training rows.
 const autoK = "auto"
 
@@ -32,13 +26,11 @@ type Config struct {
 // Geng 2016's experiments; his toolbox has 4 by default.
 var settings = param.Table[Config]{
 	param.Word("preset", "auto adapts the defaults to the dataset; paper uses the k of Geng 2016 and raw features",
-		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
 	param.Text("k", "number of neighbours of a sample. auto tries 4, 8, 16, ... up to a quarter of the training samples, and takes the k with the lowest "+
 		"leave-one-out K-L. The time grows with the square of the number of samples",
-		"auto, or a number of samples from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(presetPaper, "5").InPaper(),
-	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
-		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+		"auto, or a number of samples from 1", autoK, checkK, func(c *Config) *string { return &c.K }).Preset(param.Paper, "5").InPaper(),
+	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
 }
 
 // checkK reports why a value of k is wrong.
@@ -60,7 +52,7 @@ func (c *Config) neighbours() int {
 
 // fill computes what depends on the data and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
-	if !given.Has("scaling") && c.Preset == presetAuto {
+	if !given.Has("scaling") && c.Preset == param.Auto {
 		c.Scaling = scaling.Rule(m)
 	}
 }

@@ -51,11 +51,6 @@ func (m *model) tensors(l *learner.Tensors) {
 	rows.Tensors(l, &m.Sizes, &m.kept)
 }
 
-func decodeModel(tensors []algorithms.Tensor) (*model, error) {
-	m := new(model)
-	return m, learner.ReadTensors(tensors, m.tensors)
-}
-
 // Tensors implements algorithms.Model.
 func (m *model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.tensors) }
 

@@ -13,9 +13,6 @@ const Name = "cpnn"
 
 // The words that settings take.
 const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-
 	inputOneHot = "one-hot"
 	inputNumber = "number"
 
@@ -55,35 +52,32 @@ type Config struct {
 // those of the method's public implementations.
 var settings = param.Table[Config]{
 	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses raw features, the initial weights of public implementations and no early stopping",
-		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
 	param.Word("label_input", "how a label is given to the network: one-hot, or as a number (for ordered labels)",
 		func(c *Config) *string { return &c.LabelInput }, inputOneHot, inputNumber).Says("number if the labels are numeric, else one-hot"),
 	param.Int("hidden", "number of logistic units in the hidden layer", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
 	param.Word("init", "initial weights: half (uniform within ±1/2) or scaled (weights of features uniform within ±1/sqrt(features), all others as with half)",
-		func(c *Config) *string { return &c.Init }, initScaled, initHalf).Preset(presetPaper, initHalf),
-	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
-		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+		func(c *Config) *string { return &c.Init }, initScaled, initHalf).Preset(param.Paper, initHalf),
+	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
 	param.Float("first_step", "Δ₀: initial step size of Rprop for each weight; later step sizes are from exp(-6) to 50", leastStep, mostStep, 0.01,
-		func(c *Config) *float64 { return &c.FirstStep }).Preset(presetPaper, 0.1),
+		func(c *Config) *float64 { return &c.FirstStep }).Preset(param.Paper, 0.1),
 	param.Int("steps", "maximum number of Rprop steps; early stopping may end training earlier", 1, 1<<40, 400, func(c *Config) *int { return &c.Steps }),
 	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
-		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
+		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(param.Paper, 0),
 	param.Int("validation_steps", "number of steps between two validations", 1, 1<<40, 2, func(c *Config) *int { return &c.ValidationSteps }).
-		Preset(presetPaper, 10),
+		Preset(param.Paper, 10),
 	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 5, func(c *Config) *int { return &c.Patience }),
 }
 
 // What presets follow from.
 const (
-	denseShare    = 0.2 // of non-zero entries, from which preset auto standardises
-	validationMin = 20  // least number of rows that early stopping validates on
+	validationMin = 20 // least number of rows that early stopping validates on
 )
 
 // fill computes what depends on the data and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
-	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
-		c.Scaling = scaling.Standard
+	if c.Preset == param.Auto {
+		param.StandIn(given, "scaling", &c.Scaling, scaling.Rule(m))
 	}
 	if !given.Has("label_input") && m.LabelType.Scale != nil {
 		c.LabelInput = inputNumber

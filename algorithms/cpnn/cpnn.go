@@ -52,7 +52,7 @@ func New() algorithms.Algorithm {
 		Kernel: func(j *learner.Job[Config]) (round.Kernel, error) {
 			return &kernel{sizesOf(j.Config, j.Manifest)}, nil
 		},
-		Model:  decodeModel,
+		Model:  learner.Decoder((*model).tensors),
 		Memory: memory,
 	})
 }

@@ -41,12 +41,6 @@ func (m *model) tensors(l *learner.Tensors) {
 	l.Check(num.Finite64(m.values), "the model has a weight that is not finite")
 }
 
-// decodeModel makes a model of its tensors, whose memory it may keep.
-func decodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
-	m := new(model)
-	return m, learner.ReadTensors(tensors, m.tensors)
-}
-
 // Tensors implements algorithms.Model.
 func (m *model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.tensors) }
 

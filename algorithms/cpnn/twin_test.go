@@ -135,7 +135,7 @@ func generated(t testing.TB, rows, labels int, density float64) *dataset.Data {
 // small are settings of a job of a few steps.
 func small(input string) *Config {
 	return &Config{
-		Preset: presetPaper, LabelInput: input, Hidden: 4, Init: initScaled, Scaling: scaling.Standard, FirstStep: 0.05, Steps: 40, ValidationSteps: 7, Patience: 3,
+		Preset: param.Paper, LabelInput: input, Hidden: 4, Init: initScaled, Scaling: scaling.Standard, FirstStep: 0.05, Steps: 40, ValidationSteps: 7, Patience: 3,
 	}
 }
 

@@ -41,17 +41,17 @@ var settings = table()
 
 func table() param.Table[Config] {
 	t := maxent.First(shared, "raw features, no bias and no weight decay, and runs all iterations", "auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none",
-		param.Bool("bias", "give each label of a model a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(maxent.Paper, false))
+		param.Bool("bias", "give each label of a model a bias", true, func(c *Config) *bool { return &c.Bias }).Preset(param.Paper, false))
 	t = append(t,
 		param.Int("k", "number of nearest training samples that select the model of each pair of labels", 1, 1e6, 5, func(c *Config) *int { return &c.K }),
 		param.Int("min_samples", "minimum number of training samples of a model; a side of a pair with fewer samples is trained on all samples", 1, 1e9, 20,
-			func(c *Config) *int { return &c.MinSamples }).Preset(maxent.Paper, 1),
+			func(c *Config) *int { return &c.MinSamples }).Preset(param.Paper, 1),
 		param.Float("l2", "weight decay of each model: ½·l2·‖W‖² is added to the loss; W excludes the biases", 0, 1e6, 0, func(c *Config) *float64 { return &c.L2 }).
 			Says(maxent.L2Says))
 	t = append(append(t, maxent.Decay(search, "l2")...), maxent.Last(shared, search)...)
 	for _, s := range t {
 		if n, ok := s.(*param.Of[Config, int]); ok && s.Param().Name == "iterations" {
-			n.Preset(maxent.Paper, paperIterations)
+			n.Preset(param.Paper, paperIterations)
 		}
 	}
 	return t

@@ -41,53 +41,44 @@ type Config struct {
 	Steps              int
 }
 
-// The presets. A job of auto without any settings has the digest that it had before there were
-// presets.
-const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-)
-
 // settings lists what a spec may say, in the order of help texts. Preset paper is the training from
 // scratch of the public code of Gao et al.: 20 passes, in which the rate falls evenly in its logarithm,
 // by a factor of 10^(-2/59) a pass.
 var settings = slices.Concat(
 	param.Table[Config]{
 		param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the solver of the authors' public code: SGD for 20 passes through the samples",
-			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
+			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper).NotWritten(),
 	},
 	network.Settings(func(c *Config) *network.Config { return &c.Network }, network.MLP, network.Conv),
 	param.Table[Config]{
 		param.Bool("bias", "give the layers bias terms", true, func(c *Config) *bool { return &c.Bias }),
-		param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
-			func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-			Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
-		param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 128).
+		scaling.Setting(func(c *Config) *string { return &c.Scaling }),
+		param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 64, func(c *Config) *int { return &c.BatchSize }).Preset(param.Paper, 128).
 			Says("auto: 64, with features mlp and at least 20,000 samples 128; paper: 128"),
 		param.Word("optimizer", "adam (β2 0.999, ε 1e-8) or sgd (with momentum)", func(c *Config) *string { return &c.Optimizer }, optimizerAdam, optimizerSGD).
-			Preset(presetPaper, optimizerSGD),
+			Preset(param.Paper, optimizerSGD),
 		param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, adamRate, func(c *Config) *float64 { return &c.LearningRate }).
-			Preset(presetPaper, paperRate).Says("auto: 0.001, with features mlp and at least 20,000 samples 0.02, with sgd 0.1; paper: 0.01, with adam 0.001"),
+			Preset(param.Paper, paperRate).Says("auto: 0.001, with features mlp and at least 20,000 samples 0.02, with sgd 0.1; paper: 0.01, with adam 0.001"),
 		param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
 			func(c *Config) *int { return &c.LearningRateStep }).Says("auto: 0; paper: the steps of one pass over the samples"),
 		param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
-			func(c *Config) *float64 { return &c.LearningRateDecay }).Preset(presetPaper, paperFall),
+			func(c *Config) *float64 { return &c.LearningRateDecay }).Preset(param.Paper, paperFall),
 		param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
 		param.Bool("cosine", "lower the learning rate to 0 over all steps, along half a cosine", false, func(c *Config) *bool { return &c.Cosine }).
 			Says("auto: true with features mlp, at least 20,000 samples and learning_rate_step 0, else false; paper: false"),
 		param.Float("momentum", "β1 of adam, or momentum of sgd", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 		param.Float("weight_decay", "weight decay of all parameters, biases included: weight_decay·Θ is added to the gradient", 0, 1, 1e-3,
-			func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 5e-4).
+			func(c *Config) *float64 { return &c.WeightDecay }).Preset(param.Paper, 5e-4).
 			Says("auto: 0.001, with features mlp and at least 20,000 samples 0; paper: 0.0005"),
 		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
-			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0).
+			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(param.Paper, 0).
 			Says("auto: 0.1, with features mlp and at least 20,000 samples at most 10,000 samples; paper: 0"),
 		param.Int("validation_steps", "number of steps between two validations", 1, 1e6, 50, func(c *Config) *int { return &c.ValidationSteps }).
 			Says("50; auto with features mlp and at least 20,000 samples: 500"),
 		param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 15, func(c *Config) *int { return &c.Patience }).
 			Says("15; auto with features mlp and at least 20,000 samples: 1000"),
 		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true, func(c *Config) *bool { return &c.Refit }).
-			Preset(presetPaper, false).Says("auto: true, or false if validation_fraction is 0, or with features mlp and at least 20,000 samples; paper: false"),
+			Preset(param.Paper, false).Says("auto: true, or false if validation_fraction is 0, or with features mlp and at least 20,000 samples; paper: false"),
 		param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
 			Says("auto: 25000, with features mlp and at least 20,000 samples number of samples / 8, but within 10000 to 40000; paper: the steps of 20 passes through the samples"),
 	})
@@ -111,7 +102,7 @@ const validationMin = 20
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.Network.Fill(given, m)
-	if c.Preset == presetPaper {
+	if c.Preset == param.Paper {
 		pass := (m.Rows + c.BatchSize - 1) / max(1, c.BatchSize)
 		param.StandIn(given, "learning_rate_step", &c.LearningRateStep, pass)
 		param.StandIn(given, "steps", &c.Steps, paperPasses*pass)

@@ -49,12 +49,6 @@ func (m *model) tensors(l *learner.Tensors) {
 	l.Check(num.Finite64(m.Weights.Input.Shift) && num.Finite64(m.Weights.Input.Scale) && num.Finite32(m.Weights.Theta), "the model has a value that is not finite")
 }
 
-// decodeModel makes a model of its tensors, whose memory it may keep.
-func decodeModel(tensors []algorithms.Tensor) (algorithms.Model, error) {
-	m := new(model)
-	return m, learner.ReadTensors(tensors, m.tensors)
-}
-
 // Tensors implements algorithms.Model.
 func (m *model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.tensors) }
 

@@ -1,23 +1,13 @@
 package dldl
 
 import (
-	"fmt"
-
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/softmax"
 	"github.com/coppice-ldl/coppice/dataset"
-	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
-
-// trainer is the coordinator's half: a gradient.Descent and nothing else.
-type trainer struct {
-	*gradient.Descent
-	scaling          string
-	features, labels int
-}
 
 // beginTrainer makes the trainer of a job.
 func beginTrainer(j *learner.Job[Config]) (learner.Trainer, error) {
@@ -30,10 +20,12 @@ func fitsWeights(c *Config, m *dataset.Manifest, file []byte) error {
 	return c.Network.Initial.Fits(newFunction(c, 0, m).Layers, file)
 }
 
-func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *trainer {
+func newTrainer(c *Config, seed uint64, m *dataset.Manifest) *softmax.Trainer {
 	f := newFunction(c, seed, m)
 	d := gradient.NewDescent(descentSettings(c, f), f, num.NewKey(seed, "dldl/theta"), m)
-	return &trainer{Descent: d, scaling: c.Scaling, features: m.Features, labels: m.Labels}
+	return &softmax.Trainer{Descent: d, Name: Name, Features: m.Features, Labels: m.Labels, NewModel: func(p softmax.Predictor) algorithms.Model {
+		return &model{Predictor: p, scaling: c.Scaling}
+	}}
 }
 
 // newKernel returns the workers' half.
@@ -42,24 +34,4 @@ func newKernel(c *Config, seed uint64, m *dataset.Manifest) *softmax.Kernel {
 		Function: newFunction(c, seed, m), Outputs: m.Labels,
 		Draws: gradient.Batches{Key: num.NewKey(seed, "dldl/batch"), Size: c.BatchSize},
 	}}
-}
-
-// Fold implements round.Trainer.
-func (t *trainer) Fold(r *round.Result) error {
-	if err := t.Descent.Fold(r); err != nil {
-		return fmt.Errorf("%s: %w", Name, err)
-	}
-	return nil
-}
-
-// Model implements algorithms.Trainer.
-func (t *trainer) Model() (algorithms.Model, error) {
-	v, err := t.Trained()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Name, err)
-	}
-	m := &model{scaling: t.scaling}
-	m.Features, m.Labels, m.Function = t.features, t.labels, t.Function
-	m.Weights = gradient.Weights{Theta: v[0].Data, Input: t.Fit.Values()}
-	return m, nil
 }

@@ -54,7 +54,7 @@ func (kernel) NewScratch() any { return nil }
 
 // fill resolves the settings of the members; what is wrong with them fits reports.
 func (k kin) fill(c *Config, given param.Values, m *dataset.Manifest) {
-	if c.Preset == presetAuto && m.Rows <= fewRows {
+	if c.Preset == param.Auto && m.Rows <= fewRows {
 		members := fewMembers
 		if m.Rows >= pairRows && m.Labels <= pairLabels {
 			if _, err := k.resolve(pairMembers, m); err == nil { // df-ldl refuses one label, and very many features

@@ -24,12 +24,6 @@ const (
 	innerFolds = "folds"
 )
 
-// The presets. A job of auto has the digest that it had before there were presets.
-const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-)
-
 // Config holds the settings of a job, which settings describes.
 type Config struct {
 	Preset     string // that selected members; of a job none, as it is not written
@@ -44,9 +38,9 @@ type Config struct {
 func (k kin) settings() param.Table[Config] {
 	return param.Table[Config]{
 		param.Word("preset", "auto uses the members with the best measured results (docs/design/defaults.md); paper uses the two forests, with the values of their papers",
-			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
+			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper).NotWritten(),
 		param.Items("members", "algorithms whose weighted predictions are added, each with its settings; other settings have the algorithm's defaults. A spec file may have a list, such as [{algorithm: structrf, trees: 100}, {algorithm: ldlf}]",
-			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(presetPaper, paperMembers).
+			"algorithm", manyMembers, k.check, func(c *Config) *string { return &c.Members }).Preset(param.Paper, paperMembers).
 			Says("auto: with " + strconv.Itoa(pairRows) + " to " + strconv.Itoa(fewRows) + " samples and at most " + strconv.Itoa(pairLabels) + " labels [" + pairMembers + "], else with at most " +
 				strconv.Itoa(fewRows) + " samples [" + fewMembers + "], else [" + manyMembers + "]; paper: [" + paperMembers + "]"),
 		param.Word("weights", "fitted: weights with the lowest out-of-fold K-L on the training samples, 0 for a member that lowers the K-L by less than 0.1 %. mean: equal weights. best: weight 1 for the member with the lowest out-of-fold K-L, which selects among settings. validated: like best, on the first inner fold only; then only the best member is trained on all samples",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -33,7 +34,7 @@ var shapes = []shape{
 func benchJob(b *testing.B, s shape, batch int) (*trainer, *kernel, *dataset.Data) {
 	p := makeProblem(1, s.rows, s.features, s.labels, s.share)
 	c := &Config{Network: settings.Default().Network, Strategy: strategyJoint, Scaling: s.scaling, LearningRate: 0.5}
-	c.Preset, c.Trees, c.Depth, c.Outputs, c.Bias = presetPaper, 5, 7, 64, true
+	c.Preset, c.Trees, c.Depth, c.Outputs, c.Bias = param.Paper, 5, 7, 64, true
 	c.BatchSize, c.Optimizer, c.Momentum, c.WeightDecay = batch, optimizerSGD, 0.9, 1e-5
 	c.LearningRateDecay, c.Init, c.Patience = 1, initXavier, 1
 	c.LeafBatches, c.LeafIterations, c.Steps = 100, 20, 1<<30

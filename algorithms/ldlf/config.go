@@ -12,9 +12,6 @@ import (
 
 // The words that settings take.
 const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-
 	optimizerSGD  = "sgd"
 	optimizerAdam = "adam"
 
@@ -78,7 +75,7 @@ type Config struct {
 // (docs/design/defaults.md).
 var settings = slices.Concat(param.Table[Config]{
 	param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses the values of the paper and the solver of its authors",
-		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
 	param.Int("trees", "number of trees in the forest", 1, maxTrees, 5, func(c *Config) *int { return &c.Trees }).InPaper(),
 	param.Int("depth", "depth of each tree; a tree has 2^(depth-1) leaves", minDepth, maxDepth, 7, func(c *Config) *int { return &c.Depth }).InPaper(),
 	param.Int("outputs", "number of outputs of the feature function, at least 2^(depth-1)-1: one for each split node of a tree", 1, maxOutputs, leastOutputs,
@@ -87,17 +84,15 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Bool("bias", "give the feature function a bias", true, func(c *Config) *bool { return &c.Bias }),
 }, network.Settings(func(c *Config) *network.Config { return &c.Network }, network.Linear, network.MLP, network.Conv), param.Table[Config]{
 
-	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
-		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
-	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 128, func(c *Config) *int { return &c.BatchSize }).Preset(presetPaper, 64).
+	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
+	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 128, func(c *Config) *int { return &c.BatchSize }).Preset(param.Paper, 64).
 		Says("auto: 128, with features mlp and fewer than 20,000 samples 64, with features conv 64; paper: 64"),
 	param.Word("optimizer", "sgd (with momentum) or adam (β2 0.999, ε 1e-8)", func(c *Config) *string { return &c.Optimizer }, optimizerSGD, optimizerAdam).
 		Says("sgd; auto with a network: adam"),
 	param.Float("learning_rate", "initial learning rate", 1e-12, 1e6, 2, func(c *Config) *float64 { return &c.LearningRate }).
-		Preset(presetPaper, 0.1).Says("auto: 2, with at least 1,000 samples outputs / 32, with at least 20,000 samples outputs / 16, with a network 0.1; paper: 0.1; with adam: 0.001; auto with adam and at least 20,000 samples, but not with features conv: 0.02"),
+		Preset(param.Paper, 0.1).Says("auto: 2, with at least 1,000 samples outputs / 32, with at least 20,000 samples outputs / 16, with a network 0.1; paper: 0.1; with adam: 0.001; auto with adam and at least 20,000 samples, but not with features conv: 0.02"),
 	param.Int("learning_rate_step", "number of steps between two reductions of the learning rate by learning_rate_decay; 0: no reductions", 0, 1<<40, 0,
-		func(c *Config) *int { return &c.LearningRateStep }).Preset(presetPaper, 10_000),
+		func(c *Config) *int { return &c.LearningRateStep }).Preset(param.Paper, 10_000),
 	param.Float("learning_rate_decay", "factor that multiplies the learning rate every learning_rate_step steps", 1e-6, 1, 0.5,
 		func(c *Config) *float64 { return &c.LearningRateDecay }),
 	param.Int("warmup", "number of first steps over which the learning rate grows linearly from near 0 to its full value; 0: no warm-up", 0, 1<<40, 0, func(c *Config) *int { return &c.Warmup }),
@@ -105,11 +100,11 @@ var settings = slices.Concat(param.Table[Config]{
 		Says("auto: true with at least 20,000 samples, but not with features conv or learning_rate_step above 0, else false"),
 	param.Float("momentum", "momentum of sgd, or β1 of adam", 0, 0.9999, 0.9, func(c *Config) *float64 { return &c.Momentum }),
 	param.Float("weight_decay", "weight decay of all parameters, the bias included: weight_decay·Θ is added to the gradient", 0, 1, 1e-5,
-		func(c *Config) *float64 { return &c.WeightDecay }).Preset(presetPaper, 0).
+		func(c *Config) *float64 { return &c.WeightDecay }).Preset(param.Paper, 0).
 		Says("auto: 1e-5 (0.00128 / outputs with at least 1,000 samples and over 128 outputs), with a network 0.001 (3e-4 on sparse samples). With at least 20,000 samples, but not with features conv: 0; paper: 0"),
 	param.Word("init", "initial values of the parameters Θ of the splits: xavier (uniform within ±sqrt(3/features)) or normal (standard deviation init_std); for a network only he (normal, standard deviation sqrt(2/inputs) in each layer). Biases start at 0",
 		func(c *Config) *string { return &c.Init }, initXavier, initNormal, initHe).
-		Preset(presetAuto, initNormal).Says("auto: normal; paper: xavier; with a network: he"),
+		Preset(param.Auto, initNormal).Says("auto: normal; paper: xavier; with a network: he"),
 	param.Float("init_std", "standard deviation of the parameters' initial values with init normal; 0 with xavier", 0, 1e6, 0, func(c *Config) *float64 { return &c.InitStd }).
 		Says("auto: 1/sqrt(mean number of non-zeros of a sample), with a network 0"),
 	param.Int("leaf_iterations", "number of iterations in an update of the leaves (Eq. 12 of Shen et al. 2017)", 1, 1000, 20, func(c *Config) *int { return &c.LeafIterations }).InPaper(),
@@ -117,18 +112,18 @@ var settings = slices.Concat(param.Table[Config]{
 		func(c *Config) *int { return &c.LeafBatches }).
 		Says("auto: number of samples / batch_size (about one pass over the samples), but within 10 to 100, with a network within 50 to 500; paper: 100").InPaper(),
 	param.Bool("leaf_first", "start with a leaf update; without it, all leaves are uniform at first, and the gradient is 0", true,
-		func(c *Config) *bool { return &c.LeafFirst }).Preset(presetPaper, false),
+		func(c *Config) *bool { return &c.LeafFirst }).Preset(param.Paper, false),
 	param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.2,
-		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0).
+		func(c *Config) *float64 { return &c.ValidationFraction }).Preset(param.Paper, 0).
 		Says("auto: 0.2, with a network 0.1, and at most 10,000 samples except with features conv; paper: 0"),
 	param.Float("validation_margin", "number of standard errors by which the validation loss must improve to reset the patience. The model with the lowest loss is kept in any case",
 		0, 100, 0, func(c *Config) *float64 { return &c.ValidationMargin }),
 	param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }).
 		Says("10; auto: with a network 15, with at least 20,000 samples, but not with features conv, 1000"),
 	param.Bool("refit", "train again on all training samples, validation samples included, for the best number of steps", true,
-		func(c *Config) *bool { return &c.Refit }).Preset(presetPaper, false).Says("auto: true with fewer than 20,000 samples or features conv, else false, and false if validation_fraction is 0; paper: false"),
+		func(c *Config) *bool { return &c.Refit }).Preset(param.Paper, false).Says("auto: true with fewer than 20,000 samples or features conv, else false, and false if validation_fraction is 0; paper: false"),
 	param.Bool("shrink", "at the end, mix the mean label distribution into the leaves, with the weight (0, 1/2 or 1) of the lowest validation loss", true,
-		func(c *Config) *bool { return &c.Shrink }).Preset(presetPaper, false).LeftOut(presetPaper),
+		func(c *Config) *bool { return &c.Shrink }).Preset(param.Paper, false).LeftOut(param.Paper),
 	param.Int("steps", "maximum number of gradient steps; early stopping may end training earlier", 1, 1<<40, 25_000, func(c *Config) *int { return &c.Steps }).
 		Says("25000; auto with at least 20,000 samples, but not with features conv: number of samples / 8, but within 7000 to 40000, with features mlp within 10000 to 40000").InPaper(),
 	param.Word("strategy", "trees that a mini-batch trains: joint (all trees), rotate (one tree for leaf_batches mini-batches and a leaf update, then the next tree) or random-tree (a random tree for each mini-batch)",
@@ -137,10 +132,6 @@ var settings = slices.Concat(param.Table[Config]{
 		Says("true with strategy rotate, else false"),
 	param.Bool("own_units", "give each tree outputs of its own; outputs is then trees × 2^(depth-1)", false, func(c *Config) *bool { return &c.OwnUnits }),
 })
-
-// denseShare is the share of non-zero entries from which preset auto
-// standardises: mostly binary features are harmed by it.
-const denseShare = 0.2
 
 // validationMin is the least number of rows that early stopping validates on.
 const validationMin = 20
@@ -164,7 +155,7 @@ const (
 	deepBatch      = 64
 	deepRate       = 0.1 // of SGD
 	deepDecay      = 1e-3
-	sparseDecay    = 3e-4 // where less than denseShare of the entries are non-zero
+	sparseDecay    = 3e-4 // if features are mostly 0: scaling.Rule
 	deepValidation = 0.1
 	deepPatience   = 15
 	leastWindow    = 50  // leaf_batches: at least so many,
@@ -203,19 +194,19 @@ func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	if c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth && c.Trees >= 1 && c.Trees <= maxTrees && c.ownOutputs() <= maxOutputs {
 		param.StandIn(given, "outputs", &c.Outputs, c.ownOutputs())
 	}
-	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
-		c.Scaling = scaling.Standard
+	if c.Preset == param.Auto {
+		param.StandIn(given, "scaling", &c.Scaling, scaling.Rule(m))
 	}
 	if !given.Has("outputs") && !c.OwnUnits && c.Depth >= minDepth && c.Depth <= maxDepth {
 		c.Outputs = max(leastOutputs, 1<<(c.Depth-1))
 	}
-	if !given.Has("leaf_batches") && c.Preset == presetAuto && c.BatchSize >= 1 && !c.Network.Deep() {
+	if !given.Has("leaf_batches") && c.Preset == param.Auto && c.BatchSize >= 1 && !c.Network.Deep() {
 		c.LeafBatches = min(max(leastLeafBatches, m.Rows/c.BatchSize), mostLeafBatches)
 	}
 	if c.Optimizer == optimizerAdam {
 		param.StandIn(given, "learning_rate", &c.LearningRate, adamRate)
 	}
-	if c.Preset == presetAuto {
+	if c.Preset == param.Auto {
 		c.fillMany(given, m)
 	}
 	if !given.Has("refit") && c.ValidationFraction == 0 {
@@ -284,7 +275,7 @@ func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
 	}
 	param.StandIn(given, "init", &c.Init, initHe)
 	param.StandIn(given, "init_std", &c.InitStd, 0)
-	if c.Preset != presetAuto {
+	if c.Preset != param.Auto {
 		return
 	}
 	if !c.hasMany(m) {
@@ -295,7 +286,7 @@ func (c *Config) fillDeep(given param.Values, m *dataset.Manifest) {
 		param.StandIn(given, "learning_rate", &c.LearningRate, deepRate)
 	}
 	param.StandIn(given, "weight_decay", &c.WeightDecay, deepDecay)
-	if m.Density() < denseShare {
+	if scaling.Rule(m) == scaling.None {
 		param.StandIn(given, "weight_decay", &c.WeightDecay, sparseDecay)
 	}
 	param.StandIn(given, "validation_fraction", &c.ValidationFraction, deepValidation)

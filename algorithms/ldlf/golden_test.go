@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -136,7 +137,7 @@ func markOf(tr *trainer, first bool) string {
 
 func goldenJob(t testing.TB, c Config, m *dataset.Manifest) (*trainer, *kernel) {
 	c.Network, c.Strategy = settings.Default().Network, strategyJoint
-	c.Preset, c.Trees, c.Depth, c.Outputs, c.Bias = presetPaper, 5, 7, 64, true
+	c.Preset, c.Trees, c.Depth, c.Outputs, c.Bias = param.Paper, 5, 7, 64, true
 	c.BatchSize, c.Optimizer, c.Momentum, c.WeightDecay = 64, optimizerSGD, 0.9, 1e-5
 	c.LearningRateDecay, c.Init, c.Patience = 1, initXavier, 1
 	c.LeafBatches, c.LeafIterations, c.Steps = 100, 20, 1000

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/modelfile"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/algorithms/kit/scaling"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine"
@@ -103,7 +104,7 @@ func (p *problem) shard(from, to int, sparse bool) *dataset.Rows {
 // smallConfig is a forest that trains in milliseconds.
 func smallConfig() *Config {
 	return &Config{
-		Network: settings.Default().Network, Strategy: strategyJoint, Preset: presetAuto, Trees: 3, Depth: 4, Outputs: 9, Bias: true, Scaling: scaling.None, BatchSize: 64,
+		Network: settings.Default().Network, Strategy: strategyJoint, Preset: param.Auto, Trees: 3, Depth: 4, Outputs: 9, Bias: true, Scaling: scaling.None, BatchSize: 64,
 		Optimizer: optimizerSGD, LearningRate: 1, LearningRateStep: 7, LearningRateDecay: 0.9, Momentum: 0.9, WeightDecay: 1e-4,
 		Init: initNormal, InitStd: 0.3, LeafIterations: 3, LeafBatches: 5, Patience: 3, Steps: 24,
 	}

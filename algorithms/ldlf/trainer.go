@@ -1,7 +1,6 @@
 package ldlf
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -143,8 +142,6 @@ func (t *trainer) Fold(r *round.Result) error {
 
 func (t *trainer) fold(r *round.Result) error {
 	switch {
-	case r.Sum == nil:
-		return errors.New("the result of the round lacks the sum of the tasks' results")
 	case t.Phase == gradient.PhaseOwn:
 		return t.foldLeaves(r.Sum.F64)
 	case t.Phase == gradient.PhaseChoice:

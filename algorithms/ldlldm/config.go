@@ -28,9 +28,9 @@ var settings = append(append(
 		param.Bool("bias", "give each label a bias", true, func(c *Config) *bool { return &c.Bias })),
 	param.Float("l1", "weight decay: ½·l1·‖W‖² is added to the sum of the samples' losses; W excludes the biases", 0, 1e9, 1e-3, func(c *Config) *float64 { return &c.L1 }),
 	param.Float("l2", "weight of the distance between predictions and the manifold of all label distributions", 0, 1e6, 0.01,
-		func(c *Config) *float64 { return &c.L2 }).Preset(maxent.Paper, 1),
+		func(c *Config) *float64 { return &c.L2 }).Preset(param.Paper, 1),
 	param.Float("l3", "weight of the distance between predictions and the manifold of their cluster", 0, 1e6, 0.01,
-		func(c *Config) *float64 { return &c.L3 }).Preset(maxent.Paper, 1),
+		func(c *Config) *float64 { return &c.L3 }).Preset(param.Paper, 1),
 	param.Int("clusters", "number of clusters of the samples, found by k-means on their label distributions", 1, 1000, manyClusters, func(c *Config) *int { return &c.Clusters }).
 		Says("10, or 1 with fewer than 100 samples")),
 	append(maxent.Decay(search, "l1"), maxent.Last(shared, search)...)...)

@@ -1,7 +1,6 @@
 package ldlldm
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms"
@@ -87,8 +86,6 @@ func (t *trainer) Fold(r *round.Result) error {
 		return t.Trainer.Fold(r)
 	case t.stage == stageStart:
 		return t.started(r.Gathered)
-	case r.Sum == nil:
-		return errors.New("the result of the round lacks the sum of the tasks' results")
 	case t.stage == stageMeans:
 		t.move(r.Sum.F64)
 	case t.stage == stageGram:

@@ -11,12 +11,6 @@ import (
 // Name is the word that selects the algorithm in a spec.
 const Name = "ldsvr"
 
-// The presets.
-const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-)
-
 const (
 	// mostExact is the greatest number of rows whose fit is exact by default, and the number
 	// of rows, at most, between which the mean distance is taken.
@@ -45,10 +39,8 @@ type Config struct {
 // settings lists what a spec may say, in the order of help texts.
 var settings = param.Table[Config]{
 	param.Word("preset", "auto scales dense features; paper uses raw features",
-		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
-		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
+	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
 	param.Int("landmarks", "number of random training samples on which the fitted function is based; 0: all samples, in one task that needs "+
 		"16 bytes of memory for each pair of samples", 0, mostLandmarks, 0, func(c *Config) *int { return &c.Landmarks }).
 		Says("512 if the dataset has more than 2,000 samples, else 0"),
@@ -63,7 +55,7 @@ var settings = param.Table[Config]{
 
 // fill computes what depends on the data and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
-	if !given.Has("scaling") && c.Preset == presetAuto {
+	if !given.Has("scaling") && c.Preset == param.Auto {
 		c.Scaling = scaling.Rule(m)
 	}
 	if !given.Has("landmarks") && m.Rows > mostExact {

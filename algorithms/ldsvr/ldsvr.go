@@ -40,7 +40,7 @@ func New() algorithms.Algorithm {
 		Trainer:      func(j *learner.Job[Config]) (learner.Trainer, error) { return newTrainer(j), nil },
 		Kernel:       func(j *learner.Job[Config]) (round.Kernel, error) { return newKernel(j), nil },
 		StateVersion: 1,
-		Model:        func(tensors []algorithms.Tensor) (algorithms.Model, error) { return decodeModel(tensors) },
+		Model:        learner.Decoder((*model).tensors),
 		Memory:       memory,
 	})
 }

@@ -65,11 +65,6 @@ func (m *model) tensors(l *learner.Tensors) {
 // leastWidth is below the width of any fit: float32 that differ do so by more.
 const leastWidth = 1e-60
 
-func decodeModel(tensors []algorithms.Tensor) (*model, error) {
-	m := new(model)
-	return m, learner.ReadTensors(tensors, m.tensors)
-}
-
 // Tensors implements algorithms.Model.
 func (m *model) Tensors() []algorithms.Tensor { return learner.ListTensors(m.tensors) }
 

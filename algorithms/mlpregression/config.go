@@ -14,12 +14,6 @@ import (
 // Name is the word that selects the algorithm in a spec.
 const Name = "mlp-regression"
 
-// The words of the setting preset.
-const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-)
-
 // maxHidden bounds the hidden units, maxValues the length of Θ.
 const (
 	maxHidden = 1 << 16
@@ -50,11 +44,9 @@ const (
 // settings lists what a spec may say, in the order of help texts. The paper says nothing of its
 // network but its error.
 var settings = slices.Concat(param.Table[Config]{
-	param.Word("preset", "auto adapts the defaults to the dataset; paper uses raw features", func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+	param.Word("preset", "auto adapts the defaults to the dataset; paper uses raw features", func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
 	param.Int("hidden", "number of ReLU units in the hidden layer", 1, maxHidden, 50, func(c *Config) *int { return &c.Hidden }),
-	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
-		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).
-		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+	scaling.Setting(func(c *Config) *string { return &c.Scaling }),
 	param.Float("alpha", "α: α/2 times the sum of the squared weights, biases excluded, is divided by batch_size and added to the loss of a mini-batch", 0, 1e6, rawAlpha,
 		func(c *Config) *float64 { return &c.Alpha }).Says("auto: 10 with scaling standard, else 1e-4; paper: 1e-4"),
 	param.Int("batch_size", "number of samples in a mini-batch", 1, 1<<20, 32, func(c *Config) *int { return &c.BatchSize }),
@@ -65,15 +57,12 @@ var settings = slices.Concat(param.Table[Config]{
 	param.Int("patience", "number of successive passes without an improvement of the training loss after which training stops", 1, 1e9, 10, func(c *Config) *int { return &c.Patience }),
 }, target.Settings(func(c *Config) *target.Scale { return &c.Scale }), network.InitSettings(func(c *Config) *network.Initial { return &c.Initial }))
 
-// denseShare is the share of non-zero entries from which preset auto standardises.
-const denseShare = 0.2
-
 // fill computes what depends on the data or on other settings and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
-	if !given.Has("scaling") && c.Preset == presetAuto && m.Density() >= denseShare {
-		c.Scaling = scaling.Standard
+	if c.Preset == param.Auto {
+		param.StandIn(given, "scaling", &c.Scaling, scaling.Rule(m))
 	}
-	if !given.Has("alpha") && c.Preset == presetAuto && c.Scaling == scaling.Standard {
+	if !given.Has("alpha") && c.Preset == param.Auto && c.Scaling == scaling.Standard {
 		c.Alpha = standardAlpha
 	}
 	c.Scale.Fill(given, m)

@@ -1,7 +1,6 @@
 package mlpregression
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -75,9 +74,6 @@ func (t *trainer) Fold(r *round.Result) error {
 // foldTarget takes the rows and the sums of their numbers, and of the squares, from the scale's
 // first number on. A constant target has the deviation 1.
 func (t *trainer) foldTarget(r *round.Result) error {
-	if r.Sum == nil {
-		return errors.New("the result of the round lacks the sum of the tasks' results")
-	}
 	rows, sum, squares := r.Sum.F64[0], r.Sum.F64[1], r.Sum.F64[2]
 	if rows == 0 {
 		return algorithms.ErrNoRows

@@ -12,9 +12,6 @@ import (
 
 // The words that settings take.
 const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-
 	routingHard = "hard"
 	routingSoft = "soft"
 

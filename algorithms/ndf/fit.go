@@ -118,14 +118,14 @@ func (f *fitter) topology(n *node) {
 		s := num.NewStream(f.keys.hidden, n.path, n.tree)
 		f.net.hidden = t.least + int(s.Uint64n(uint64(t.most-t.least+1)))
 	}
-	resized(&f.net.weights, parameters(m, f.net.hidden))
+	forest.Resized(&f.net.weights, parameters(m, f.net.hidden))
 }
 
 // scale sets the means and deviations of the inputs over the node's samples.
 func (f *fitter) scale(n *node) {
 	m := len(f.net.inputs)
-	shift, scale := resized(&f.net.shift, m), resized(&f.net.scale, m)
-	sums := resized(&f.g, 2*m)
+	shift, scale := forest.Resized(&f.net.shift, m), forest.Resized(&f.net.scale, m)
+	sums := forest.Resized(&f.g, 2*m)
 	mean, square := sums[:m], sums[m:]
 	f.source.moments(mean, square, f.net.inputs, n.rows, float64(n.copies))
 	for i := range m {
@@ -224,7 +224,7 @@ func (f *fitter) draw(weights []float32, s *num.Stream) {
 
 // median returns an output that half of the samples, copies counted, do not exceed.
 func (f *fitter) median(out []float32, rows []uint32) float32 {
-	order := resized(&f.order, len(out))
+	order := forest.Resized(&f.order, len(out))
 	all := uint64(0)
 	for i, x := range out {
 		draws := uint64(f.source.counts[rows[i]])
@@ -261,7 +261,7 @@ func fromOrdered(b uint32) float32 {
 func (f *fitter) descend(ctx context.Context, n *node) error {
 	w := f.net.weights
 	for _, v := range []*[]float32{&f.grad, &f.m1, &f.m2} {
-		clear(resized(v, len(w)))
+		clear(forest.Resized(v, len(w)))
 	}
 	a := num.AdamFactors{Rate: float32(f.cfg.LearningRate), Beta1: adamBeta1, Beta2: adamBeta2, Rest1: 1 - adamBeta1, Rest2: 1 - adamBeta2, Epsilon: adamEpsilon}
 	beta1, beta2 := 1.0, 1.0
@@ -308,7 +308,7 @@ func (f *fitter) gradient(b *batch) {
 	for range stepUpdates {
 		f.pi.update(&b.masses, b.routing.left, b.routing.right)
 	}
-	g, slopes := resized(&f.g, b.rows), resized(&f.slopes, b.rows)
+	g, slopes := forest.Resized(&f.g, b.rows), forest.Resized(&f.slopes, b.rows)
 	f.pi.gradient(g, &b.masses, b.routing.left, b.routing.right)
 	for i, x := range g {
 		slopes[i] = float32(-x * b.routing.left[i] * b.routing.right[i] / b.total)
@@ -341,7 +341,7 @@ func resizeAll(v *[][]float32, count, n int) {
 	}
 	*v = (*v)[:count]
 	for i := range *v {
-		resized(&(*v)[i], n)
+		forest.Resized(&(*v)[i], n)
 	}
 }
 
@@ -352,7 +352,7 @@ func (f *fitter) load(b *batch, rows []uint32) {
 		units = f.net.hidden + 1
 	}
 	n := len(rows)
-	z, zt, t, out := resized(&b.z, n*width), resized(&b.zt, n*width), resized(&b.t, n*units), resized(&b.out, n)
+	z, zt, t, out := forest.Resized(&b.z, n*width), forest.Resized(&b.zt, n*width), forest.Resized(&b.t, n*units), forest.Resized(&b.out, n)
 	b.blocks = b.blocks[:0]
 	for from := 0; from < n; from += blockRows {
 		to := min(from+blockRows, n)

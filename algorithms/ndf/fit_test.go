@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/internal/num"
 	"pgregory.net/rapid"
 )
@@ -75,7 +76,7 @@ func TestGradient(t *testing.T) {
 		f.reader.begin(&f.net, f.source.features, sparse)
 		f.loadNode(n)
 		f.start(n)
-		resized(&f.grad, len(f.net.weights))
+		forest.Resized(&f.grad, len(f.net.weights))
 		f.gradient(&f.all)
 
 		net, z, mass := twinOf(f, n)

@@ -1,8 +1,7 @@
 package ndf
 
 import (
-	"slices"
-
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
@@ -64,7 +63,7 @@ func (n *network) forward(b *block, weights []float32) {
 		clear(units)
 		num.AddProduct(units, hidden, b.zt, len(n.inputs)+1, b.rows)
 		tanhs(units)
-		fill(b.t[len(units):], 1)
+		num.Fill(b.t[len(units):], 1)
 		last = b.t
 	}
 	clear(b.out)
@@ -84,12 +83,6 @@ func (n *network) backward(g []float32, b *block, weights, d []float32) {
 		tanhSlopes(b.t[h*b.rows:(h+1)*b.rows], d, w[h])
 	}
 	num.AddProduct(hidden, b.t[:n.hidden*b.rows], b.z, b.rows, len(n.inputs)+1)
-}
-
-func fill(v []float32, x float32) {
-	for i := range v {
-		v[i] = x
-	}
 }
 
 // maxInput bounds standardised inputs: a row that is far from all training rows keeps finite outputs.
@@ -123,7 +116,7 @@ func (r *reader) begin(n *network, features int, sparse bool) {
 			r.place[i] = absent
 		}
 	}
-	resized(&r.zeros, len(n.inputs))
+	forest.Resized(&r.zeros, len(n.inputs))
 	for i, f := range n.inputs {
 		r.place[f] = uint32(i)
 		r.zeros[i] = n.standardise(i, 0)
@@ -166,11 +159,4 @@ func (r *reader) read(z []float32, n *network, rows *dataset.Rows, pos int) {
 // transpose sets b.zt from b.z.
 func (b *block) transpose(inputs int) {
 	num.Transpose32(b.zt, b.rows, b.z, inputs+1, b.rows, inputs+1)
-}
-
-// resized makes *v a slice of n elements and returns it. The elements may have any values.
-// The memory of *v is used again if it is large enough.
-func resized[T any](v *[]T, n int) []T {
-	*v = slices.Grow((*v)[:0], n)[:n]
-	return *v
 }

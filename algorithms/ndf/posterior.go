@@ -1,6 +1,9 @@
 package ndf
 
-import "github.com/coppice-ldl/coppice/internal/num"
+import (
+	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
+	"github.com/coppice-ldl/coppice/internal/num"
+)
 
 // masses are the label masses of the rows of a node or a mini-batch: w·d_sc for a row s that
 // was drawn w times.
@@ -35,7 +38,7 @@ type posteriors struct {
 // resize makes room for so many classes. The values are any.
 func (p *posteriors) resize(classes int) {
 	for _, v := range []*[]float64{&p.left, &p.right, &p.massLeft, &p.massRight} {
-		resized(v, classes)
+		forest.Resized(v, classes)
 	}
 }
 
@@ -117,8 +120,8 @@ type routing struct {
 // set sets the probabilities from outputs.
 func (r *routing) set(out []float32) {
 	n := len(out)
-	left, right := resized(&r.left, n), resized(&r.right, n)
-	s, t := resized(&r.narrow[0], n), resized(&r.narrow[1], n)
+	left, right := forest.Resized(&r.left, n), forest.Resized(&r.right, n)
+	s, t := forest.Resized(&r.narrow[0], n), forest.Resized(&r.narrow[1], n)
 	num.SigmoidPairs(s, t, out)
 	for i, x := range s {
 		if y := t[i]; x < y {

@@ -32,7 +32,7 @@ func (m *model) NewScratch() any {
 		order: make([]uint32, blockRows), right: make([]uint32, 0, blockRows), ranges: make([][2]uint32, nodes),
 	}
 	p.reader.place = make([]uint32, m.features)
-	fill32(p.reader.place, absent)
+	num.Fill(p.reader.place, absent)
 	p.reader.zeros = floats(m.inputs)
 	if m.soft {
 		for range 2 * (depth + 1) {
@@ -40,12 +40,6 @@ func (m *model) NewScratch() any {
 		}
 	}
 	return p
-}
-
-func fill32(v []uint32, x uint32) {
-	for i := range v {
-		v[i] = x
-	}
 }
 
 // Predict implements algorithms.Model: the mean over the trees, summed in float64 in their order. A

@@ -67,7 +67,7 @@ func (s *source) masses(m *masses, rows []uint32) {
 		s.singleMasses(m, rows)
 		return
 	}
-	w := resized(&m.w, s.classes*len(rows))
+	w := forest.Resized(&m.w, s.classes*len(rows))
 	for i, row := range rows {
 		draws := float32(s.counts[row])
 		for c, d := range s.Label(row) {
@@ -79,7 +79,7 @@ func (s *source) masses(m *masses, rows []uint32) {
 }
 
 func (s *source) singleMasses(m *masses, rows []uint32) {
-	w, from := resized(&m.w, len(rows)), resized(&m.from, s.classes+1)
+	w, from := forest.Resized(&m.w, len(rows)), forest.Resized(&m.from, s.classes+1)
 	clear(from)
 	for i, row := range rows {
 		c := s.class[row]

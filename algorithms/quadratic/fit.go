@@ -178,12 +178,3 @@ func deviationOf(v []float64, mean float64) float64 {
 	}
 	return math.Sqrt(sum / float64(len(v)))
 }
-
-func finite(v []float64) bool {
-	for _, x := range v {
-		if x-x != 0 {
-			return false
-		}
-	}
-	return true
-}

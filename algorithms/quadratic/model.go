@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
 	"github.com/coppice-ldl/coppice/algorithms/kit/target"
 	"github.com/coppice-ldl/coppice/dataset"
+	"github.com/coppice-ldl/coppice/internal/num"
 )
 
 // modelFormat is the version of the tensors.
@@ -38,7 +39,7 @@ func (m *model) tensors(l *learner.Tensors) {
 		l.Check(false, "%w", err)
 	}
 	for _, v := range [][]float64{numbers, f.Shift, f.Scale, f.Linear, f.Square} {
-		l.Check(finite(v), "the model has a value that is not finite")
+		l.Check(num.Finite64(v), "the model has a value that is not finite")
 	}
 }
 

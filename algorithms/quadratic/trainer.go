@@ -23,7 +23,7 @@ type trainer struct {
 func (t *trainer) State(l *fields.List) {
 	l.Known(&t.fit, fitValues(t.features))
 	if l.Reading() && t.fit != nil {
-		l.Check(finite(t.fit), "one of its values is not finite")
+		l.Check(num.Finite64(t.fit), "one of its values is not finite")
 	}
 }
 
@@ -45,7 +45,7 @@ func (t *trainer) Fold(res *round.Result) error {
 		return fmt.Errorf("quadratic: the fit has %d bytes, want %d", len(b), want)
 	}
 	fit := append([]float64{}, num.Float64s(b)...)
-	if !finite(fit) {
+	if !num.Finite64(fit) {
 		return fmt.Errorf("quadratic: the fit has a value that is not finite")
 	}
 	t.fit = fit

@@ -154,7 +154,7 @@ func solve(l linalg.Matrix, b []float64) {
 	}
 	for i := len(b) - 1; i >= 0; i-- {
 		b[i] /= row(i)[i]
-		addScaled(b[:i], -b[i], row(i)[:i])
+		linalg.AddScaled(b[:i], -b[i], row(i)[:i])
 	}
 }
 

@@ -220,7 +220,7 @@ func plainCholesky(c *Config, p *part) float64 {
 		flat := linalg.New(len(a), m)
 		for i, row := range a {
 			copy(flat.V[i*m:], row)
-			addScaled(x, w.l[i], row)
+			linalg.AddScaled(x, w.l[i], row)
 		}
 		linalg.Gram(g, flat)
 		for i := range m {
@@ -300,16 +300,16 @@ func minimum(gradient func(g, x []float64), n int) []float64 {
 	for range 100 { // restarts
 		gradient(g, x)
 		d := make([]float64, n)
-		addScaled(d, -1, g)
+		linalg.AddScaled(d, -1, g)
 		for range n {
 			copy(ahead, x)
-			addScaled(ahead, 1, d)
+			linalg.AddScaled(ahead, 1, d)
 			gradient(next, ahead) // the change of the slope along d
 			curve := dot(d, next) - dot(d, g)
 			if curve <= 0 {
 				break
 			}
-			addScaled(x, -dot(d, g)/curve, d)
+			linalg.AddScaled(x, -dot(d, g)/curve, d)
 			gradient(next, x)
 			share := (dot(next, next) - dot(next, g)) / dot(g, g)
 			for i := range d {

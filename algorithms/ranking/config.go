@@ -32,12 +32,6 @@ type Config struct {
 	Scale       target.Scale
 }
 
-// The presets.
-const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-)
-
 // The words of widths.
 const (
 	widthsWide    = "wide"
@@ -46,10 +40,8 @@ const (
 
 var settings = append(param.Table[Config]{
 	param.Word("preset", "auto scales dense features and clips predictions to the range of the labels; paper uses raw features and does not clip",
-		func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
-	param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
-		func(c *Config) *string { return &c.Scaling }, scaling.Kinds...).LeftOut(presetPaper).
-		Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none"),
+		func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
+	scaling.Setting(func(c *Config) *string { return &c.Scaling }).LeftOut(param.Paper),
 	param.Int("landmarks", "number of landmarks: random training samples with which kernels are computed; 0: all samples, with their full kernel matrices in memory",
 		0, maxLandmarks, 0, func(c *Config) *int { return &c.Landmarks }),
 	param.Int("kernels", "number of Gaussian kernels, which are numbered o = 0, 1, ...", 1, maxKernels, 4, func(c *Config) *int { return &c.Kernels }),
@@ -61,13 +53,13 @@ var settings = append(param.Table[Config]{
 	param.Int("em_rounds", "maximum number of EM rounds; each round but the first begins by moving the samples' numbers within their intervals",
 		1, 100, 1, func(c *Config) *int { return &c.Rounds }),
 	param.Int("refinements", "number of times that each solution is refined with its residual", 2, 20, 2, func(c *Config) *int { return &c.Refinements }),
-	param.Bool("clip_predictions", "clip predictions to the range from the first label's number to the last label's", true, func(c *Config) *bool { return &c.Clip }).Preset(presetPaper, false),
+	param.Bool("clip_predictions", "clip predictions to the range from the first label's number to the last label's", true, func(c *Config) *bool { return &c.Clip }).Preset(param.Paper, false),
 }, target.Settings(func(c *Config) *target.Scale { return &c.Scale })...)
 
 // fill computes what depends on the data and was not given.
 func (c *Config) fill(given param.Values, m *dataset.Manifest) {
 	c.Scale.Fill(given, m)
-	if !given.Has("scaling") && c.Preset == presetAuto {
+	if !given.Has("scaling") && c.Preset == param.Auto {
 		c.Scaling = scaling.Rule(m)
 	}
 }

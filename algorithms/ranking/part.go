@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/rows"
+	"github.com/coppice-ldl/coppice/internal/linalg"
 	"github.com/coppice-ldl/coppice/internal/num"
 )
 
@@ -78,7 +79,7 @@ func (p *part) combine(v []float64) {
 		p.a[i] = v[0] * p.k[0][i]
 	}
 	for o := 1; o < len(v); o++ {
-		addScaled(p.a, v[o], p.k[o])
+		linalg.AddScaled(p.a, v[o], p.k[o])
 	}
 }
 
@@ -87,7 +88,7 @@ func (p *part) residual(right, u []float64) float64 {
 	for i := range p.r {
 		row := p.a[i*p.m : (i+1)*p.m]
 		p.r[i] = p.l[i] - dot(row, u)
-		addScaled(right, p.r[i], row)
+		linalg.AddScaled(right, p.r[i], row)
 	}
 	return dot(p.r, p.r)
 }
@@ -99,7 +100,7 @@ func (p *part) weights(right []float64, at point) float64 {
 	for i := range p.r {
 		row := p.b[i*n : (i+1)*n]
 		p.r[i] = p.l[i] - dot(row, at.v)
-		addScaled(right, p.r[i], row)
+		linalg.AddScaled(right, p.r[i], row)
 	}
 	return dot(p.r, p.r)
 }
@@ -110,7 +111,7 @@ func (p *part) squareB(dst []float64) {
 	for i := range p.r {
 		row, to := p.b[i*n:(i+1)*n], dst
 		for j, x := range row {
-			addScaled(to[:j+1], x, row[:j+1])
+			linalg.AddScaled(to[:j+1], x, row[:j+1])
 			to = to[j+1:]
 		}
 	}
@@ -158,14 +159,6 @@ func dot(a, b []float64) float64 {
 		s[0] = math.FMA(a[i], b[i], s[0])
 	}
 	return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
-}
-
-// addScaled adds s·v to dst.
-func addScaled(dst []float64, s float64, v []float64) {
-	v = v[:len(dst)]
-	for i := range dst {
-		dst[i] = math.FMA(s, v[i], dst[i])
-	}
 }
 
 // distance returns ‖a - b‖.

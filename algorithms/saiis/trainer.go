@@ -1,8 +1,6 @@
 package saiis
 
 import (
-	"errors"
-
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fullbatch"
@@ -50,9 +48,6 @@ func (t *trainer) Next() (*round.Round, error) {
 func (t *trainer) Fold(r *round.Result) error {
 	if t.Phase != fullbatch.PhaseOwn {
 		return t.Training.Fold(r)
-	}
-	if r.Sum == nil {
-		return errors.New("the result of the round lacks the sum of the tasks' results")
 	}
 	t.objective.know(append([]float64(nil), r.Sum.F64...))
 	t.Resume()

@@ -308,7 +308,7 @@ func (p *Partial) Check(s Shape) error {
 
 // Result is what Trainer.Fold receives.
 type Result struct {
-	Sum *Partial // of a reduce round: valid during Fold only
+	Sum *Partial // of a reduce round, which always has one: valid during Fold only
 	// Gathered has the bytes of each task of a gather round, in task order; nil for
 	// tasks of Gather.Has. Fold may set elements to nil to free their memory.
 	Gathered [][]byte

@@ -266,24 +266,19 @@ func (f *Folder) Fault() error {
 	if f.failed.Load() == nil {
 		return nil
 	}
-	if err := f.try(); err != nil && !shortage(err) {
+	file, err := os.CreateTemp(f.dir, tempPrefix+"*")
+	if err == nil {
+		_, err = file.Write([]byte{0})
+		if err == nil && f.sync {
+			err = f.fsync(file)
+		}
+		err = errors.Join(err, file.Close(), os.Remove(file.Name()))
+	}
+	if err != nil && !shortage(err) {
 		return fmt.Errorf("blobs: %w", err)
 	}
 	f.failed.Store(nil)
 	return nil
-}
-
-// try writes a file, and removes it.
-func (f *Folder) try() error {
-	file, err := os.CreateTemp(f.dir, tempPrefix+"*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write([]byte{0})
-	if err == nil && f.sync {
-		err = f.fsync(file)
-	}
-	return errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
 // note takes note of a write that failed, and returns its error.

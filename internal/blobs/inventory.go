@@ -21,8 +21,8 @@ type usage struct {
 	bytes    int64
 }
 
-// measureAgain is how old a look at all files may be: others than this process may have changed files by hand.
-const measureAgain = time.Hour
+// measureEvery is how old a look at all files may be: others than this process may have changed files by hand.
+const measureEvery = time.Hour
 
 // Usage returns the number of blobs and their bytes. All files are looked at the first time, and each hour: it is asked
 // every second, and there may be very many.
@@ -33,8 +33,8 @@ func (f *Folder) Usage() (count int, bytes int64, err error) {
 	switch {
 	case u.measured.IsZero():
 		count, bytes, err = f.measure()
-	case time.Since(u.measured) > measureAgain:
-		count, bytes, err = f.measureBeside()
+	case time.Since(u.measured) > measureEvery:
+		count, bytes, err = u.measureAgain(f.measure)
 	default:
 		return u.count, u.bytes, nil
 	}
@@ -46,17 +46,16 @@ func (f *Folder) Usage() (count int, bytes int64, err error) {
 	return count, bytes, nil
 }
 
-// measureBeside looks at all files while they may come and go. Where some did, the sum stays as it is. The lock of the
+// measureAgain looks at all files while they may come and go. If some did, the sum stays as it is. The lock of the
 // usage is held before and after.
-func (f *Folder) measureBeside() (count int, bytes int64, err error) {
-	u := &f.usage
+func (u *usage) measureAgain(measure func() (count int, bytes int64, err error)) (count int, bytes int64, err error) {
 	before := u.changes
 	u.mu.Unlock()
-	count, bytes, err = f.measure()
+	count, bytes, err = measure()
 	u.mu.Lock()
 	switch {
 	case u.measured.IsZero(): // a change failed meanwhile
-		return f.measure()
+		return measure()
 	case u.changes != before && err == nil:
 		return u.count, u.bytes, nil
 	}

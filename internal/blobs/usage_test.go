@@ -141,7 +141,7 @@ func TestUsageIsMeasuredAgain(t *testing.T) {
 	if said, _ := usages(t, f); said != [2]int64{2, 9} {
 		t.Errorf("within the hour all files were looked at: %d blobs, bytes", said)
 	}
-	f.usage.measured = f.usage.measured.Add(-measureAgain - time.Second)
+	f.usage.measured = f.usage.measured.Add(-measureEvery - time.Second)
 	if said, found := usages(t, f); said != found || found != [2]int64{1, 5} {
 		t.Errorf("%d blobs, bytes; all files are %d", said, found)
 	}

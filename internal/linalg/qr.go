@@ -65,7 +65,7 @@ func reflectPanel(w Matrix) (v, t Matrix) {
 		tau := reflection(row, w.row(j)[j:])
 		for k := j + 1; k < n; k++ {
 			to := w.row(k)[j:]
-			addScaled(to, float64(-tau*dot(row, to)), row)
+			AddScaled(to, float64(-tau*dot(row, to)), row)
 		}
 		t.Set(j, j, tau)
 		var overlap [panel]float64
@@ -147,8 +147,8 @@ func dot(a, b []float64) float64 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// addScaled adds s·v to dst.
-func addScaled(dst []float64, s float64, v []float64) {
+// AddScaled adds s·v to dst.
+func AddScaled(dst []float64, s float64, v []float64) {
 	v = v[:len(dst)]
 	for i := range dst {
 		dst[i] = math.FMA(s, v[i], dst[i])

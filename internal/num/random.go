@@ -106,15 +106,6 @@ func (s *Stream) Normal() float64 {
 	return r * cos
 }
 
-// Shuffle permutes v by Fisher and Yates, from the stream (key, 0, unit).
-func Shuffle(key Key, unit uint32, v []int32) {
-	s := NewStream(key, 0, unit)
-	for i := len(v) - 1; i > 0; i-- {
-		j := s.Uint64n(uint64(i) + 1)
-		v[i], v[j] = v[j], v[i]
-	}
-}
-
 // maxRounds is the greatest number of rounds of the Feistel network.
 const maxRounds = 24
 

@@ -115,6 +115,13 @@ func AddSquares(v, y []float64, x float64) {
 	}
 }
 
+// Fill sets all elements of v to x.
+func Fill[T any](v []T, x T) {
+	for i := range v {
+		v[i] = x
+	}
+}
+
 // Mul32 multiplies dst by a, element by element. Both have the same length.
 func Mul32(dst, a []float32) {
 	checkSame(len(dst), len(a))

@@ -2,7 +2,6 @@ package boost
 
 import (
 	"context"
-	"slices"
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/forest"
 )
@@ -56,16 +55,16 @@ func (g *grower) begin(t *training, gradients *Gradients, number int) {
 	}
 	g.training, g.gradients = t, gradients
 	n := gradients.Rows
-	for i := range sized(&g.rows, n) {
+	for i := range forest.Resized(&g.rows, n) {
 		g.rows[i] = uint32(i)
 	}
 	g.entries = append(g.entries[:0], t.entries...)
 	g.segments = append(g.segments[:0], t.segments...)
-	sized(&g.spare, n+forest.VectorSlack)
-	sized(&g.side, n+forest.SideSlack)
+	forest.Resized(&g.spare, n+forest.VectorSlack)
+	forest.Resized(&g.side, n+forest.SideSlack)
 	g.criterion.Begin(gradients, number)
 	s := &g.search
-	sized(&s.pairs, n)
+	forest.Resized(&s.pairs, n)
 	s.l2, s.least, s.evaluations = max(1, float64(g.criterion.L2()*gradients.unit)), g.cfg.LeafRows, 0
 	g.tree.Reset(g.width)
 	g.tree.Loss = gradients.loss
@@ -76,12 +75,6 @@ func (g *grower) begin(t *training, gradients *Gradients, number int) {
 		g.addBins(root)
 		g.findSplit(root)
 	}
-}
-
-// sized makes *v a slice of n elements of any values and returns it.
-func sized[T any](v *[]T, n int) []T {
-	*v = slices.Grow((*v)[:0], n)[:n]
-	return *v
 }
 
 // next returns the open node whose split gains most, the first among ties; -1: none is open.
@@ -238,7 +231,7 @@ func (g *grower) addBins(n *node) {
 	if last := len(g.idle) - 1; last >= 0 {
 		n.bins, g.idle = g.idle[last], g.idle[:last]
 	}
-	sized(&n.bins, len(b.entry))
+	forest.Resized(&n.bins, len(b.entry))
 	b.sum(n.bins, g.rows[n.from:n.to], g.search.pairs)
 }
 

@@ -60,7 +60,9 @@ func newKernel(t *testing.T, a algorithms.Algorithm, j *round.Job, d *dataset.Da
 func result(t *testing.T, r *round.Round, d *dataset.Data, of func(unit int) round.Kernel) *round.Result {
 	t.Helper()
 	var tree engine.Tree
-	tree.Reset(r.Tasks, r.Reduce().Shape)
+	if how := r.Reduce(); how != nil {
+		tree.Reset(r.Tasks, how.Shape)
+	}
 	res := new(round.Result)
 	for id := range r.Tasks {
 		k := of(id)

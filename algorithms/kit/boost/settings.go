@@ -25,9 +25,6 @@ import (
 
 // The words that settings take.
 const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-
 	startMean = "mean"
 	startZero = "zero"
 )
@@ -62,19 +59,19 @@ type Config struct {
 func newSettings(v *Variant) param.Table[Config] {
 	t := param.Table[Config]{
 		param.Word("preset", "auto starts from the mean label distribution and stops early; paper starts from equal probabilities and runs all rounds",
-			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper),
+			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper),
 		param.Int("rounds", "maximum number of boosting rounds; early stopping may end training earlier", 1, maxRounds, 500, func(c *Config) *int { return &c.Rounds }),
 		param.Float("learning_rate", "learning rate: factor of the trees that a round adds", 1e-6, 1, 0.1, func(c *Config) *float64 { return &c.LearningRate }),
 		param.Int("leaves", "maximum number of leaves in a tree", 2, maxLeaves, 20, func(c *Config) *int { return &c.Leaves }),
 		param.Int("leaf_rows", "minimum number of training samples in a leaf", 1, 1<<30, 5, func(c *Config) *int { return &c.LeafRows }),
 		param.Word("start", "prediction before the first round: mean (the mean label distribution) or zero (the same probability for every label)",
 			func(c *Config) *string { return &c.Start }, startMean, startZero).
-			Preset(presetPaper, startZero).Says("auto: mean; paper: zero"),
+			Preset(param.Paper, startZero).Says("auto: mean; paper: zero"),
 		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
-			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(presetPaper, 0),
+			func(c *Config) *float64 { return &c.ValidationFraction }).Preset(param.Paper, 0),
 		param.Int("patience", "number of rounds without improvement after which training stops", 1, 1e9, 20, func(c *Config) *int { return &c.Patience }),
 		param.Bool("refit", "train again on all training samples, validation samples included, for the best number of rounds", true, func(c *Config) *bool { return &c.Refit }).
-			Preset(presetPaper, false).LeftOut(presetPaper).
+			Preset(param.Paper, false).LeftOut(param.Paper).
 			Says("auto: true, or false if validation_fraction is 0 or with at least 20,000 samples; paper: false"),
 	}
 	if v.L2 {

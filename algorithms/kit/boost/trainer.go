@@ -94,8 +94,6 @@ func (t *trainer) Fold(res *round.Result) error {
 	switch {
 	case t.phase == phaseGrow:
 		return t.foldTrees(res.Gathered)
-	case res.Sum == nil:
-		return errors.New("the result of the round lacks the sum of the tasks' results")
 	case t.phase == phaseStart:
 		return t.foldStart(res.Sum.F64)
 	case t.phase == phaseValidate:

@@ -36,7 +36,7 @@ func (v Variant) New() algorithms.Algorithm {
 // fill computes what depends on the data and was not given: with preset auto, forests of few rows have
 // smaller leaves, so that folds of folds of them have enough for a split.
 func (v Variant) fill(c *Config, given param.Values, m *dataset.Manifest) {
-	if c.Preset == presetAuto {
+	if c.Preset == param.Auto {
 		param.StandIn(given, "min_samples", &c.MinSamples, max(2, min(v.Auto.MinSamples, m.Rows/5)))
 	}
 }
@@ -64,12 +64,6 @@ func checkSplit(c *Config, j *round.Job, m *dataset.Manifest) error {
 // paperSamples is the min_samples that the figures of Chen et al. are reached with.
 const paperSamples = 20
 
-// The presets. The first is the default.
-const (
-	presetAuto  = "auto"
-	presetPaper = "paper"
-)
-
 // Sizes has the defaults of preset auto that structrf and rf do not share.
 type Sizes struct{ Trees, MinSamples int }
 
@@ -78,14 +72,14 @@ type Sizes struct{ Trees, MinSamples int }
 func settingsOf(auto Sizes) param.Table[Config] {
 	return param.Table[Config]{
 		param.Word("preset", "auto uses the values with the best measured results (docs/design/defaults.md); paper uses the values of section 4.4 of Chen et al. 2018, and is faster",
-			func(c *Config) *string { return &c.Preset }, presetAuto, presetPaper).NotWritten(),
-		param.Int("trees", "number of trees in the forest", 1, 10_000, auto.Trees, func(c *Config) *int { return &c.Trees }).Preset(presetPaper, 50).InPaper(),
+			func(c *Config) *string { return &c.Preset }, param.Auto, param.Paper).NotWritten(),
+		param.Int("trees", "number of trees in the forest", 1, 10_000, auto.Trees, func(c *Config) *int { return &c.Trees }).Preset(param.Paper, 50).InPaper(),
 		param.Int("max_depth", "maximum depth of a tree; the root has depth 0, and every node at the maximum depth is a leaf", 1, maxDepth, 20,
 			func(c *Config) *int { return &c.MaxDepth }).InPaper(),
 		param.Float("sampling_ratio", "size of each tree's bootstrap sample, as a fraction of the training samples", 0.0001, 1, 0.8,
 			func(c *Config) *float64 { return &c.SamplingRatio }).InPaper(),
 		param.Int("min_samples", "minimum number of samples in a node that is split, repeated bootstrap draws included; a leaf may have one sample", 2, maxDraws, auto.MinSamples,
-			func(c *Config) *int { return &c.MinSamples }).Preset(presetPaper, paperSamples).
+			func(c *Config) *int { return &c.MinSamples }).Preset(param.Paper, paperSamples).
 			Says(fmt.Sprintf("auto: %d, or a fifth of the samples if that is less; paper: %d", auto.MinSamples, paperSamples)),
 		param.Text("features", "number of features tried at each node, drawn at random: all, sqrt (the square root of their number) or a fraction such as 0.33",
 			"all, sqrt, or a fraction of the features above 0 and at most 1", featuresAll, checkFeatures, func(c *Config) *string { return &c.Features }).InPaper(),

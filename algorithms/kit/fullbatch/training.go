@@ -259,9 +259,6 @@ func (t *Training) derived() uint64 {
 
 // Fold implements round.Trainer, but in PhaseOwn.
 func (t *Training) Fold(r *round.Result) error {
-	if r.Sum == nil {
-		return errors.New("the result of the round lacks the sum of the tasks' results")
-	}
 	switch t.Phase {
 	case PhaseScaling:
 		if err := t.Fit.Fold(r.Sum.F64); err != nil {

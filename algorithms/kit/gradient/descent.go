@@ -1,7 +1,6 @@
 package gradient
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -258,9 +257,6 @@ func (d *Descent) Next() (*round.Round, error) {
 
 // Fold implements round.Trainer, but in PhaseOwn and PhaseChoice.
 func (d *Descent) Fold(r *round.Result) error {
-	if r.Sum == nil {
-		return errors.New("the result of the round lacks the sum of the tasks' results")
-	}
 	switch d.Phase {
 	case PhaseScaling:
 		if err := d.Fit.Fold(r.Sum.F64); err != nil {

@@ -356,6 +356,17 @@ func ReadTensors(tensors []algorithms.Tensor, model func(*Tensors)) error {
 	return l.err
 }
 
+// Decoder returns what makes models M of tensors, whose memory they may keep. list lists the tensors of a model.
+func Decoder[M any, P interface {
+	*M
+	algorithms.Model
+}](list func(P, *Tensors)) func(tensors []algorithms.Tensor) (algorithms.Model, error) {
+	return func(tensors []algorithms.Tensor) (algorithms.Model, error) {
+		m := P(new(M))
+		return m, ReadTensors(tensors, func(l *Tensors) { list(m, l) })
+	}
+}
+
 // Reading reports whether the pass reads, and has found no error so far.
 func (l *Tensors) Reading() bool { return l.reading && l.err == nil }
 

@@ -10,18 +10,8 @@ import (
 	"github.com/coppice-ldl/coppice/dataset"
 )
 
-// The presets. Paper is the papers' own course: raw features, all iterations.
-const (
-	Auto  = "auto"
-	Paper = "paper"
-)
-
 // validationMin is the least number of rows that early stopping validates on.
 const validationMin = 20
-
-// denseShare is the share of non-zero entries from which preset auto standardises: mostly binary
-// features are harmed by it.
-const denseShare = 0.2
 
 // Settings are what all fits have in common.
 type Settings struct {
@@ -52,11 +42,9 @@ type Search struct {
 // and scaled say what the preset paper is, and how features are scaled where the setting is not given.
 func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C, bool]) param.Table[C] {
 	return param.Table[C]{
-		param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses "+paper, func(c *C) *string { return &of(c).Preset }, Auto, Paper),
+		param.Word("preset", "auto adapts the defaults to the dataset and stops early; paper uses "+paper, func(c *C) *string { return &of(c).Preset }, param.Auto, param.Paper),
 		bias,
-		param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
-			func(c *C) *string { return &of(c).Scaling }, scaling.Kinds...).
-			Says(scaled),
+		scaling.Setting(func(c *C) *string { return &of(c).Scaling }).Says(scaled),
 	}
 }
 
@@ -64,7 +52,7 @@ func First[C any](of func(*C) *Settings, paper, scaled string, bias *param.Of[C,
 func Last[C any](of func(*C) *Settings, search func(*C) *Search) param.Table[C] {
 	return append(param.Table[C]{
 		param.Int("iterations", "maximum number of L-BFGS iterations; tolerance, ftol or early stopping may end training earlier", 1, 1<<40, 1000,
-			func(c *C) *int { return &of(c).Iterations }).Preset(Paper, 300),
+			func(c *C) *int { return &of(c).Iterations }).Preset(param.Paper, 300),
 		param.Float("tolerance", "stop if no element of the gradient has a greater absolute value; 0: stop only if the gradient is exactly 0", 0, 1e6, 1e-7,
 			func(c *C) *float64 { return &search(c).Tolerance }),
 		param.Float("ftol", "stop if an iteration lowers the loss by at most this fraction of the loss (of 1 if the loss is below 1); 0: never", 0, 1, 0,
@@ -79,7 +67,7 @@ func Decay[C any](search func(*C) *Search, setting string) param.Table[C] {
 			", and validation chooses the best stage; fixed always uses "+setting, func(c *C) *string { return &search(c).Decay }, DecayFixed, DecayPath).
 			Says("auto: path, or fixed if " + setting + " is given, if validation_fraction is 0, or with at least 5,000 samples per feature; paper: fixed"),
 		param.Float("first_decay", "weight decay of the first stage, with decay path", 0, 1e6, firstDecay, func(c *C) *float64 { return &search(c).FirstDecay }).
-			LeftOut(Paper).Says("3, or 0.001 with at least 500 samples per feature"),
+			LeftOut(param.Paper).Says("3, or 0.001 with at least 500 samples per feature"),
 	}
 }
 
@@ -109,7 +97,7 @@ const (
 func Refit[C any](search func(*C) *Search) param.Table[C] {
 	return param.Table[C]{
 		param.Bool("refit", "train again on all training samples, validation samples included, with the best number of iterations for each decay", true,
-			func(c *C) *bool { return &search(c).Refit }).Preset(Paper, false).LeftOut(Paper).Says("auto: true, or false if validation_fraction is 0 or with at least 500 samples per feature; paper: false"),
+			func(c *C) *bool { return &search(c).Refit }).Preset(param.Paper, false).LeftOut(param.Paper).Says("auto: true, or false if validation_fraction is 0 or with at least 500 samples per feature; paper: false"),
 	}
 }
 
@@ -125,7 +113,7 @@ func (s *Settings) Check(search *Search) error {
 // rows. With preset auto they follow from the number of rows for each feature. It returns the usual decay; 0 if a decay is of
 // no use.
 func (s *Settings) FillDecay(search *Search, given param.Values, setting string, m *dataset.Manifest) (usual float64) {
-	auto := s.Preset == Auto
+	auto := s.Preset == param.Auto
 	many, plenty := auto && m.Rows >= manyRows*m.Features, auto && m.Rows >= plentyRows*m.Features
 	if auto && s.ValidationFraction > 0 && !given.Has("decay") && !given.Has(setting) && !plenty {
 		search.Decay = DecayPath
@@ -159,7 +147,7 @@ func (s *Settings) FillL2(search *Search, l2 *float64, given param.Values, m *da
 	if search.Decay == DecayPath {
 		usual = 0
 	}
-	if s.Preset == Auto {
+	if s.Preset == param.Auto {
 		param.StandIn(given, "l2", l2, usual)
 	}
 }
@@ -169,7 +157,7 @@ func (s *Settings) FillL2(search *Search, l2 *float64, given param.Values, m *da
 func Stopping[C any](of func(*C) *Settings, share string) param.Table[C] {
 	return param.Table[C]{
 		param.Float("validation_fraction", "fraction of the training samples kept for validation and early stopping, at least 20 samples; 0: no early stopping", 0, 0.5, 0.1,
-			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(Paper, 0).Says(share),
+			func(c *C) *float64 { return &of(c).ValidationFraction }).Preset(param.Paper, 0).Says(share),
 		param.Int("validation_interval", "number of iterations between two validations", 1, 1<<40, 10,
 			func(c *C) *int { return &of(c).ValidationInterval }),
 		param.Int("patience", "number of validations without improvement after which training stops", 1, 1e9, 5,
@@ -179,8 +167,8 @@ func Stopping[C any](of func(*C) *Settings, share string) param.Table[C] {
 
 // FillScaling chooses the scaling by the data where it was not given, with preset paper if both.
 func (s *Settings) FillScaling(given param.Values, m *dataset.Manifest, both bool) {
-	if !given.Has("scaling") && (both || s.Preset == Auto) && m.Density() >= denseShare {
-		s.Scaling = scaling.Standard
+	if both || s.Preset == param.Auto {
+		param.StandIn(given, "scaling", &s.Scaling, scaling.Rule(m))
 	}
 }
 

@@ -87,6 +87,12 @@ func (v Values) Has(name string) bool {
 	return ok
 }
 
+// The words of the setting preset. Auto is the default; with Paper, settings have the values of the algorithm's paper.
+const (
+	Auto  = "auto"
+	Paper = "paper"
+)
+
 // StandIn sets the field of a setting that was not given to a default that follows from the data or
 // from other settings.
 func StandIn[T any](given Values, name string, field *T, value T) {

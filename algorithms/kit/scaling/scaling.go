@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/fields"
 	"github.com/coppice-ldl/coppice/algorithms/kit/learner"
+	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/num"
@@ -37,6 +38,12 @@ var Kinds = []string{None, Standard, MinMax}
 // denseShare is the share of non-zero entries from which Rule standardises: mostly binary
 // features are harmed by it.
 const denseShare = 0.2
+
+// Setting is the setting scaling of an algorithm.
+func Setting[C any](field func(*C) *string) *param.Of[C, string] {
+	return param.Word("scaling", "scaling of each feature, fitted on the training samples: none, standard (mean 0, standard deviation 1) or minmax (0 to 1)",
+		field, Kinds...).Says("auto: standard if at least 20 % of the feature values are non-zero, else none; paper: none")
+}
 
 // Rule returns the kind of scaling for a dataset where a spec names none and the preset is auto.
 func Rule(m *dataset.Manifest) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/coppice-ldl/coppice/algorithms"
 	"github.com/coppice-ldl/coppice/algorithms/kit/gradient"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -20,6 +21,34 @@ type Kernel struct {
 	Name string // of the algorithm
 	// NewLoss makes the loss of one lane; nil: a Divergence.
 	NewLoss func() gradient.Loss
+}
+
+// Trainer is the coordinator's half of an algorithm: a gradient.Descent and nothing else.
+type Trainer struct {
+	*gradient.Descent
+	Name             string // of the algorithm
+	Features, Labels int
+	// NewModel makes the model of what is trained.
+	NewModel func(p Predictor) algorithms.Model
+}
+
+// Fold implements round.Trainer.
+func (t *Trainer) Fold(r *round.Result) error {
+	if err := t.Descent.Fold(r); err != nil {
+		return fmt.Errorf("%s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// Model implements algorithms.Trainer.
+func (t *Trainer) Model() (algorithms.Model, error) {
+	v, err := t.Trained()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Name, err)
+	}
+	return t.NewModel(Predictor{
+		Features: t.Features, Labels: t.Labels, Function: t.Function, Weights: gradient.Weights{Theta: v[0].Data, Input: t.Fit.Values()},
+	}), nil
 }
 
 // block is how many samples go through the function at once.

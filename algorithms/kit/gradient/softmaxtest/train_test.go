@@ -374,10 +374,8 @@ func TestErrors(t *testing.T) {
 	}
 	var empty round.Partial
 	empty.Reset(r.Reduce().Shape)
-	for name, res := range map[string]*round.Result{"there are no training samples": {Sum: &empty}, "the result of the round lacks the sum of the tasks' results": {}} {
-		if err := tr.Fold(res); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("error %v, want %s", err, name)
-		}
+	if err := tr.Fold(&round.Result{Sum: &empty}); err == nil || !strings.Contains(err.Error(), "there are no training samples") {
+		t.Errorf("no rows: error %v", err)
 	}
 	if _, err := tr.Model(); err == nil {
 		t.Error("a model before the end")
