@@ -1,4 +1,4 @@
-// Package inspect describes data files: what each column seems to be, what looks wrong, and which flags read the file. It
+// Package inspect describes data files: what each column seems to be, what is wrong, and which flags read the file. It
 // tries ways to read a CSV file as a user would, with the errors of package read as advice.
 package inspect
 
