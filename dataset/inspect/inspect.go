@@ -476,6 +476,8 @@ func (u *nonFiniteValues) addValue(row int, kind string, column int, names []str
 		return
 	}
 	if u.count++; u.count == 1 {
-		u.first = &dataset.RowError{Row: row, Column: column, Kind: kind, Name: dataset.NameAt(names, column), Reason: importer.NotFinite(v, "")}
+		u.first = &dataset.RowError{
+			Row: row, Column: column, Kind: kind, Name: dataset.NameAt(names, column), Reason: importer.NotFinite(v, ""),
+		}
 	}
 }

@@ -493,7 +493,9 @@ func (r *columnReader) readColumns(from, columns, n int) error {
 // transposed, it says how that is undone.
 func rowCountError(features, other sides, transpose string) error {
 	advice := ""
-	if features.columns == other.rows || other.columns > 1 && other.columns == features.rows || features.columns == other.columns && other.columns > max(features.rows, other.rows) {
+	wide := features.columns == other.rows || other.columns > 1 && other.columns == features.rows
+	both := features.columns == other.columns && other.columns > max(features.rows, other.rows)
+	if wide || both {
 		advice = fmt.Sprintf("; %q (%d x %d) or %q (%d x %d) seems to be transposed: %s",
 			features.name, features.rows, features.columns, other.name, other.rows, other.columns, transpose)
 	}
