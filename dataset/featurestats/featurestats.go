@@ -139,7 +139,8 @@ func (w *Stats) Rounded() *RoundedFeatures {
 		// A coarse column has whole numbers that float32 has not, or fewer than some 2^12 numbers of float32 between its least
 		// and its greatest value.
 		most, spread := max(math.Abs(c.Low), math.Abs(c.High)), c.High-c.Low
-		coarse := c.Seen > 0 && spread > 0 && (!c.Fraction || spread > most*nearlyEqual) && !math.IsInf(most, 0) && (most > 0x1p24 || spread < most*0x1p-11)
+		differ := spread > 0 && (!c.Fraction || spread > most*nearlyEqual)
+		coarse := c.Seen > 0 && differ && !math.IsInf(most, 0) && (most > 0x1p24 || spread < most*0x1p-11)
 		if (coarse || c.tiny) && len(f.columns) < maxRounded {
 			f.columns = append(f.columns, roundedColumn{i, c.Low, c.High, c.tiny, map[float64]bool{}})
 		}

@@ -1,4 +1,4 @@
-// Package inspect describes data files: what each column seems to be, what looks wrong, and which flags read the file. It
+// Package inspect describes data files: what each column seems to be, what is wrong, and which flags read the file. It
 // tries ways to read a CSV file as a user would, with the errors of package read as advice.
 package inspect
 
@@ -476,6 +476,8 @@ func (u *nonFiniteValues) addValue(row int, kind string, column int, names []str
 		return
 	}
 	if u.count++; u.count == 1 {
-		u.first = &dataset.RowError{Row: row, Column: column, Kind: kind, Name: dataset.NameAt(names, column), Reason: importer.NotFinite(v, "")}
+		u.first = &dataset.RowError{
+			Row: row, Column: column, Kind: kind, Name: dataset.NameAt(names, column), Reason: importer.NotFinite(v, ""),
+		}
 	}
 }

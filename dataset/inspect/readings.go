@@ -431,9 +431,10 @@ func (f *readings) try(w dataset.Way, p *profile) error {
 	}
 	s, way, err := f.readSums(w)
 	if base := way; advises(err, "--missing") {
-		s, way, err = f.readSums(base.With("samples with missing values are left out", dataset.Flag{Name: "--missing", Value: "drop"}))
+		drop, zero := dataset.Flag{Name: "--missing", Value: "drop"}, dataset.Flag{Name: "--missing", Value: "0"}
+		s, way, err = f.readSums(base.With("samples with missing values are left out", drop))
 		if err != nil || 2*s.Rows < p.rows {
-			t, filled, failed := f.readSums(base.With("missing features are replaced by 0", dataset.Flag{Name: "--missing", Value: "0"}))
+			t, filled, failed := f.readSums(base.With("missing features are replaced by 0", zero))
 			if failed == nil {
 				s, way, err = t, filled, nil
 			}

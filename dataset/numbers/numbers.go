@@ -1,5 +1,5 @@
-// Package numbers reads numbers as people and programs write them: with a decimal comma, marks between thousands, units, or
-// a word for a missing value.
+// Package numbers reads numbers as people and programs write them: with a decimal comma, marks between thousands, or a word
+// for a missing value.
 package numbers
 
 import (

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
@@ -331,23 +332,24 @@ func (m *matrixReader) next() ([]float64, error) {
 // spool copies in, which must have size bytes, to memory or, if it is large, to a temporary
 // file.
 func spool(in io.Reader, size int64) (io.ReaderAt, error) {
-	if size <= smallSpool {
-		var b bytes.Buffer
-		n, err := io.Copy(&b, io.LimitReader(in, size+1))
-		if err == nil && n != size {
-			err = fmt.Errorf("the array is damaged: it has %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
+	var b bytes.Buffer
+	var f *os.File
+	out := io.Writer(&b)
+	if size > smallSpool {
+		var err error
+		if f, err = tempFile(size); err != nil {
+			return nil, err
 		}
-		return bytes.NewReader(b.Bytes()), err
+		out = f
 	}
-	f, err := tempFile(size)
-	if err != nil {
-		return nil, err
-	}
-	n, err := io.Copy(f, io.LimitReader(in, size+1))
+	n, err := io.Copy(out, io.LimitReader(in, size+1))
 	if err == nil && n != size {
 		err = fmt.Errorf("the array is damaged: it has %d bytes, want %d: %w", n, size, io.ErrUnexpectedEOF)
 	}
-	if err != nil {
+	switch {
+	case f == nil:
+		return bytes.NewReader(b.Bytes()), err
+	case err != nil:
 		f.Close()
 		return nil, err
 	}
@@ -491,7 +493,9 @@ func (r *columnReader) readColumns(from, columns, n int) error {
 // transposed, it says how that is undone.
 func rowCountError(features, other sides, transpose string) error {
 	advice := ""
-	if features.columns == other.rows || other.columns > 1 && other.columns == features.rows || features.columns == other.columns && other.columns > max(features.rows, other.rows) {
+	wide := features.columns == other.rows || other.columns > 1 && other.columns == features.rows
+	both := features.columns == other.columns && other.columns > max(features.rows, other.rows)
+	if wide || both {
 		advice = fmt.Sprintf("; %q (%d x %d) or %q (%d x %d) seems to be transposed: %s",
 			features.name, features.rows, features.columns, other.name, other.rows, other.columns, transpose)
 	}

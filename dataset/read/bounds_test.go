@@ -1,15 +1,12 @@
 package read
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -22,7 +19,6 @@ import (
 	"github.com/coppice-ldl/coppice/dataset/write"
 	"github.com/coppice-ldl/coppice/harness/allocs"
 	"github.com/coppice-ldl/coppice/harness/testkit"
-	"pgregory.net/rapid"
 )
 
 // packed returns text as gzip.
@@ -216,32 +212,4 @@ func TestGeneratedFilesCanBeRead(t *testing.T) {
 	if err := write.WriteCSV(io.Discard, src, importer.Options{}); err == nil || !strings.Contains(err.Error(), ".npz") {
 		t.Errorf("a CSV file that is too wide: %v", err)
 	}
-}
-
-// TestLongLines: lines are read whole, however they stand in the buffer, up to their bound.
-func TestLongLines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var want []string
-		for _, n := range rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 15, 16, 17, 31, 32, 33, 100}), 0, 8).Draw(t, "lengths") {
-			want = append(want, strings.Repeat("x", n)+"\n")
-		}
-		if len(want) > 0 && rapid.Bool().Draw(t, "open") {
-			want[len(want)-1] = strings.TrimSuffix(want[len(want)-1], "\n") + "y"
-		}
-		lines := lineReader{in: bufio.NewReaderSize(strings.NewReader(strings.Join(want, "")), 16)}
-		var got []string
-		for {
-			line, err := lines.next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, line)
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("%q, want %q", got, want)
-		}
-	})
 }

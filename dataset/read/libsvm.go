@@ -186,14 +186,17 @@ func (s *libsvmSource) scan(comment func(string) error, f func(*dataset.Row) err
 }
 
 func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f func(*dataset.Row) error) error {
-	lines := lineReader{in: bufio.NewReaderSize(in, 1<<16)}
+	b := &bounded{in: in}
+	lines := bufio.NewReaderSize(b, 1<<16)
 	var row dataset.Row
 	for n, line := 0, 1; ; line++ {
-		whole, err := lines.next()
+		b.left = maxLine
+		whole, err := lines.ReadString('\n')
 		switch {
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF) && whole == "":
 			return nil
-		case errors.Is(err, bufio.ErrTooLong):
+		case errors.Is(err, io.EOF): // the last line has no end
+		case errors.Is(err, errTooLong):
 			return dataset.Errorf(dataset.ErrFormat, "%s: line %d has more than %s bytes, the limit for a libsvm file; write the data as .npz or .npy", s.info.File, line, units.Count(maxLine))
 		case err != nil:
 			return fmt.Errorf("%s: %w", s.info.File, textError(err))
@@ -215,35 +218,6 @@ func (s *libsvmSource) scanLines(in io.Reader, comment func(string) error, f fun
 		n++
 		if err := f(&row); err != nil {
 			return err
-		}
-	}
-}
-
-// lineReader reads lines of at most maxLine bytes. A bufio.Scanner would search a long line for its
-// end again after each read.
-type lineReader struct {
-	in   *bufio.Reader
-	long []byte // what was read of a line that does not fit into in
-}
-
-// next returns the next line with its end, io.EOF, or bufio.ErrTooLong.
-func (l *lineReader) next() (string, error) {
-	l.long = l.long[:0]
-	for {
-		piece, err := l.in.ReadSlice('\n')
-		switch ended := err == nil || errors.Is(err, io.EOF); {
-		case !ended && !errors.Is(err, bufio.ErrBufferFull):
-			return "", err
-		case len(l.long)+len(piece) > maxLine:
-			return "", bufio.ErrTooLong
-		case ended && len(l.long) == 0:
-			if len(piece) > 0 {
-				err = nil
-			}
-			return string(piece), err
-		}
-		if l.long = append(l.long, piece...); err == nil || errors.Is(err, io.EOF) {
-			return string(l.long), nil
 		}
 	}
 }

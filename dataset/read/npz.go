@@ -160,41 +160,30 @@ func parseNamedArrays(text string) ([]namedArray, error) {
 	return arrays, nil
 }
 
-// decodeNamedArrays decodes the object. Package json would take the last one of several equal keys.
+// decodeNamedArrays decodes the object.
 func decodeNamedArrays(d *json.Decoder) (all []namedArray, err error) {
-	if t, err := d.Token(); err != nil {
-		return nil, err
-	} else if t != json.Delim('{') {
-		return nil, fmt.Errorf("found %v, want {", t)
-	}
 	known := make(map[string]bool)
-	for d.More() {
+	err = decodeObject(d, func(name string) error {
 		t, err := d.Token()
 		if err != nil {
-			return nil, err
-		}
-		name, _ := t.(string) // package json refuses other keys
-		if t, err = d.Token(); err != nil {
-			return nil, err
+			return err
 		}
 		path, ok := t.(string)
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("the array %.40q has the value %.40v, want a text with the path of a .npy file", name, t)
+			return fmt.Errorf("the array %.40q has the value %.40v, want a text with the path of a .npy file", name, t)
 		case name == "" || path == "":
-			return nil, fmt.Errorf("the array %.40q with the path %.40q: the name and the path must not be empty", name, path)
+			return fmt.Errorf("the array %.40q with the path %.40q: the name and the path must not be empty", name, path)
 		case known[name]:
-			return nil, fmt.Errorf("the array %.40q occurs twice", name)
+			return fmt.Errorf("the array %.40q occurs twice", name)
 		case len(all) == maxArrays:
-			return nil, fmt.Errorf("the object has more than %s arrays", units.Count(maxArrays))
+			return fmt.Errorf("the object has more than %s arrays", units.Count(maxArrays))
 		}
 		known[name], all = true, append(all, namedArray{name, path})
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = errors.New("the object has no arrays")
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, errors.New("the object has no arrays")
-	}
-	return all, nil
+	return all, err
 }

@@ -73,7 +73,7 @@ var (
 // readAhead is more than the bytes after a record that are read with it.
 const readAhead = 1 << 13
 
-// bounded fails once left bytes were read, or delimiters for too many fields.
+// bounded fails once left bytes were read, or delimiters, if there are any, for too many fields.
 type bounded struct {
 	in        io.Reader
 	left      int
@@ -87,6 +87,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.in.Read(p[:min(len(p), b.left)])
 	b.left -= n
+	if len(b.delimiter) == 0 {
+		return n, err
+	}
 	if b.fields += bytes.Count(p[:n], b.delimiter); b.fields > dataset.MaxColumns+readAhead {
 		return 0, errTooWide
 	}

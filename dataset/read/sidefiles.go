@@ -424,6 +424,24 @@ type Names struct {
 // decode reads an object. Package json takes "LABELS" for "labels", and the last one of several equal keys.
 func (n *Names) decode(d *json.Decoder) error {
 	lists := map[string]*[]string{"features": &n.Features, "labels": &n.Labels, "rows": &n.Rows}
+	return decodeObject(d, func(key string) error {
+		list, known := lists[key]
+		exact := strings.ToLower(key)
+		switch _, alike := lists[exact]; {
+		case known && list == nil:
+			return dataset.Errorf(dataset.ErrAmbiguous, "the key %q occurs twice", key)
+		case !known && alike:
+			return dataset.Errorf(dataset.ErrAmbiguous, "the key %q is unknown: write %q", key, exact)
+		case !known:
+			return fmt.Errorf("the key %.40q is unknown", key)
+		}
+		lists[key] = nil
+		return d.Decode(list)
+	})
+}
+
+// decodeObject decodes a JSON object. It calls f with each key, also if a key occurs again; f decodes the value.
+func decodeObject(d *json.Decoder, f func(key string) error) error {
 	switch t, err := d.Token(); {
 	case err != nil:
 		return err
@@ -435,21 +453,9 @@ func (n *Names) decode(d *json.Decoder) error {
 		if err != nil {
 			return err
 		}
-		key := fmt.Sprint(t)
-		list, known := lists[key]
-		exact := strings.ToLower(key)
-		switch _, alike := lists[exact]; {
-		case known && list == nil:
-			return dataset.Errorf(dataset.ErrAmbiguous, "the key %q occurs twice", key)
-		case !known && alike:
-			return dataset.Errorf(dataset.ErrAmbiguous, "the key %q is unknown: write %q", key, exact)
-		case !known:
-			return fmt.Errorf("the key %.40q is unknown", key)
-		}
-		if err := d.Decode(list); err != nil {
+		if err := f(fmt.Sprint(t)); err != nil {
 			return err
 		}
-		lists[key] = nil
 	}
 	_, err := d.Token()
 	return err
