@@ -173,7 +173,7 @@ func (l *Layout) Plan(s *Spec, before *Layout, known *Known) *protocol.Experimen
 	}
 	p.Notes = append(p.Notes, l.Table.SameNotes()...)
 	if lacking > 0 {
-		p.Notes = append(p.Notes, runs(lacking)+" ended without the data that are recorded now; --record-again repeats them")
+		p.Notes = append(p.Notes, units.Plural(lacking, "run")+" ended without the data that are recorded now; --record-again repeats them")
 	}
 	if len(again) > 0 {
 		why := "their data, settings, folds or seed have changed"
@@ -208,13 +208,10 @@ func (l *Layout) orphans(is func(key string) bool) (count int, list []string) {
 			list = append(list, fmt.Sprintf("%s more methods", units.Count(len(order)-i)))
 			break
 		}
-		list = append(list, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Method, runs(counts[of])))
+		list = append(list, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Method, units.Plural(counts[of], "run")))
 	}
 	return count, list
 }
-
-// runs counts runs.
-func runs(n int) string { return units.Plural(n, "run") }
 
 // UnmeasuredNotes names the methods that have none of the measures of a table, such as methods that predict numbers if all
 // measures are of distributions.

@@ -319,9 +319,6 @@ func (s *Summary) confusionFigures() (all []Picture) {
 			continue
 		}
 		c, names, numbered := &s.Confusion[at], set.Classes, ""
-		if len(names) != len(c.Counts) && set.Axis != nil {
-			names = set.Axis.Names
-		}
 		if len(names) != len(c.Counts) {
 			names, numbered = nil, " Classes are numbered from 0."
 			for class := range c.Counts {

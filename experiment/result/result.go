@@ -6,6 +6,7 @@ package result
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -238,22 +239,12 @@ func (t *Table) SameNotes() (list []string) {
 		d := &t.Datasets[i]
 		if d.Same != "" {
 			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, labels and folds. Ranks count the two datasets once.", d.Same, d.Name))
-		} else if b := t.sameSamples(i); b != nil {
-			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another kind. Ranks count both datasets.", b.Name, d.Name))
+		} else if b := slices.IndexFunc(t.Datasets[:i], func(b Dataset) bool { return d.Digest != "" && b.Digest == d.Digest }); b >= 0 {
+			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another kind. Ranks count both datasets.", t.Datasets[b].Name, d.Name))
 		}
 		if len(d.Divisions) > 0 {
 			list = append(list, fmt.Sprintf("Dataset %s: repeats have the same folds. Results of equal folds are averaged first, so the repeats add no evidence to the tests.", d.Name))
 		}
 	}
 	return list
-}
-
-// sameSamples returns the first dataset before dataset i with the same digest, or nil.
-func (t *Table) sameSamples(i int) *Dataset {
-	for b := range t.Datasets[:i] {
-		if t.Datasets[i].Digest != "" && t.Datasets[b].Digest == t.Datasets[i].Digest {
-			return &t.Datasets[b]
-		}
-	}
-	return nil
 }

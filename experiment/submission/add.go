@@ -41,7 +41,7 @@ type Submission struct {
 	Blobs   [][]byte // the outline and the lists of folds that Jobs name
 	Layout  *experiment.Layout
 
-	jobs    []jobState        // of the experiment, as they were read
+	jobs    []string          // of the experiment, as they were read
 	digests map[string]string // of the datasets that were planned on, by name on the cluster
 }
 
