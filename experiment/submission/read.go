@@ -74,7 +74,7 @@ func Read(ctx context.Context, from Source, name string) (*Experiment, error) {
 	return e, nil
 }
 
-// states describes each job as far as a submission counts on it.
+// states describes the jobs by what makes a decided submission outdated.
 func (e *Experiment) states() (list []string) {
 	for _, j := range e.Jobs {
 		list = append(list, fmt.Sprintf("%d %s %s", j.ID, j.State, j.Outline))
