@@ -161,8 +161,8 @@ type Hyperparameters struct {
 	Algorithm string `json:"algorithm"`
 	// Names lists the hyperparameters in the order of the algorithm's settings.
 	Names []string `json:"names"`
-	// Methods has the hyperparameters of each method, each dataset once. In files of earlier builds, Shared has the values that
-	// all methods have on all datasets, and Methods has the others.
+	// Methods has the hyperparameters of each method, each dataset once. In files of earlier builds, Shared has the values
+	// that all methods have on all datasets, and Methods has the others.
 	Methods []MethodValues    `json:"methods"`
 	Shared  map[string]string `json:"shared,omitempty"`
 }
