@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/experiment/result"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // NoBudgets takes the budgets out of the spec, so that all runs are computed.
@@ -91,11 +92,7 @@ func NotRun(t *result.Table) (list []string) {
 		}
 	}
 	for _, at := range order {
-		runs := "runs"
-		if counts[at] == 1 {
-			runs = "run"
-		}
-		list = append(list, fmt.Sprintf("%s, %s (%d %s with a time budget of %s)", t.Datasets[at.dataset].Name, t.Methods[at.method].Name, counts[at], runs, t.Methods[at.method].Budget))
+		list = append(list, fmt.Sprintf("%s, %s (%s with a time budget of %s)", t.Datasets[at.dataset].Name, t.Methods[at.method].Name, units.Plural(counts[at], "run"), t.Methods[at.method].Budget))
 	}
 	return list
 }

@@ -132,9 +132,15 @@ type Known struct {
 	Kept    map[string]bool // true if the run has a result, or will have one, and is not repeated
 	Again   map[string]bool // true if the run has ended and is repeated
 	Lacking map[string]bool // true if the run is kept and has ended without the data that the spec records
-	// Names has the keys of runs that have ended, by name. Numerics is the arithmetic version that computed them; 0: not known.
+	// Names has the keys of runs that have ended, by name. Numerics is the arithmetic version that computed them; 0: not
+	// known.
 	Names    map[result.Name]string
 	Numerics int
+}
+
+// NewKnown returns a place without runs.
+func NewKnown(place string) *Known {
+	return &Known{Place: place, Kept: make(map[string]bool), Again: make(map[string]bool), Lacking: make(map[string]bool)}
 }
 
 // Plan says what a spec with the layout adds to a place, without its new runs. before is the layout of the last run or
@@ -150,7 +156,7 @@ func (l *Layout) Plan(s *Spec, before *Layout, known *Known) *protocol.Experimen
 	type pair struct{ dataset, method int }
 	refused := make(map[pair]bool)
 	lacking := 0
-	var again []string // runs that have ended under another key, because their data, settings, folds or arithmetic are others
+	var again []string // runs that have ended under another key, because their data, settings, folds or seed are others
 	for i := range l.Table.Runs {
 		c, key, name := &l.Table.Runs[i], l.Keys[i], l.Table.NameOf(&l.Table.Runs[i])
 		if at := (pair{c.Dataset, c.Method}); c.State == result.Failed && !refused[at] {
@@ -169,11 +175,13 @@ func (l *Layout) Plan(s *Spec, before *Layout, known *Known) *protocol.Experimen
 		if kinship, p.Changes = s.Compare(before); kinship == OtherSpec {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s had results of another spec with the same name, %s. Reports now use this spec. The results of the other spec are kept, and used if it is run again", known.Place, before.Table.Spec.File))
 		}
-		p.Orphaned, p.Orphans = before.orphans(func(key string) bool { return !keeps[key] && (known.Kept[key] || known.Again[key]) })
+		p.Orphaned, p.Orphans = before.orphans(func(key string) bool {
+			return !keeps[key] && (known.Kept[key] || known.Again[key])
+		})
 	}
 	p.Notes = append(p.Notes, l.Table.SameNotes()...)
 	if lacking > 0 {
-		p.Notes = append(p.Notes, runs(lacking)+" ended without the data that are recorded now; --record-again repeats them")
+		p.Notes = append(p.Notes, units.Plural(lacking, "run")+" ended without the data that are recorded now; --record-again repeats them")
 	}
 	if len(again) > 0 {
 		why := "their data, settings, folds or seed have changed"
@@ -188,8 +196,8 @@ func (l *Layout) Plan(s *Spec, before *Layout, known *Known) *protocol.Experimen
 // maxOrphans bounds the lines that list orphans.
 const maxOrphans = 1000
 
-// orphans counts the runs that a new layout does not have although they have results, or will have them, and lists them by dataset
-// and method.
+// orphans counts the runs that a new layout does not have although they have results, or will have them, and lists them
+// by dataset and method.
 func (l *Layout) orphans(is func(key string) bool) (count int, list []string) {
 	counts, order := make(map[result.Name]int), []result.Name(nil) // by dataset and method
 	for i, key := range l.Keys {
@@ -208,13 +216,10 @@ func (l *Layout) orphans(is func(key string) bool) (count int, list []string) {
 			list = append(list, fmt.Sprintf("%s more methods", units.Count(len(order)-i)))
 			break
 		}
-		list = append(list, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Method, runs(counts[of])))
+		list = append(list, fmt.Sprintf("%s, %s: %s", of.Dataset, of.Method, units.Plural(counts[of], "run")))
 	}
 	return count, list
 }
-
-// runs counts runs.
-func runs(n int) string { return units.Plural(n, "run") }
 
 // UnmeasuredNotes names the methods that have none of the measures of a table, such as methods that predict numbers if all
 // measures are of distributions.

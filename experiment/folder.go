@@ -217,10 +217,7 @@ func (f *Folder) Put(r *Record) error {
 
 // Layout returns the layout that was put last; nil: there is none that can be read.
 func (f *Folder) Layout() *Layout {
-	l, err := readLayout(filepath.Join(f.dir, layoutFile))
-	if err != nil {
-		return nil
-	}
+	l, _ := readLayout(filepath.Join(f.dir, layoutFile))
 	return l
 }
 

@@ -424,8 +424,8 @@ func (s *parser) choose(r Method, e entry, settings []param.Pair, points [][]par
 	s.addMethod(r, []param.Pair{{Key: "members", Value: members}, {Key: "weights", Value: weights}, {Key: "inner_folds", Value: innerFolds}})
 }
 
-// choice reads how the runs of a method choose their settings. Each inner fold scores the candidates; with the weights validated, only
-// the first one does.
+// choice reads how the runs of a method choose their settings. Each inner fold scores the candidates; with the weights
+// validated, only the first one does.
 func (s *parser) choice(e entry) (folds, weights string) {
 	folds, weights = "5", "best"
 	given := ""

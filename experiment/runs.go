@@ -53,8 +53,8 @@ type methodKeys struct {
 	buf         []byte
 }
 
-// markedText is the text of a key without its variable parts. If it has only one part, the text has a mark in another place,
-// so it cannot be used.
+// markedText is the text of a key without its variable parts. If it has only one part, the text has a mark in another
+// place, so it cannot be used.
 type markedText [][]byte
 
 // The marks: values that no run has.

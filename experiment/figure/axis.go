@@ -13,7 +13,8 @@ type Axis struct {
 	Name, Unit string
 	Log        bool // the scale is logarithmic, for values above 0
 	Zero       bool // a logarithmic axis also has 0, at its left end
-	// Wide makes the scale logarithmic if all values are above 0 and the greatest exceeds the least by more than this factor; 0: never.
+	// Wide makes the scale logarithmic if all values are above 0 and the greatest exceeds the least by more than this
+	// factor; 0: never.
 	Wide float64
 }
 

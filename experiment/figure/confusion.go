@@ -155,8 +155,8 @@ const (
 	mapColumns = 4             // pictures of a map
 )
 
-// Figure returns the figure; nil if m is nil. An error wraps ErrData: there are no maps or more than 4, the area is empty, or a
-// map has a wrong number of points.
+// Figure returns the figure; nil if m is nil. An error wraps ErrData: there are no maps or more than 4, the area is
+// empty, or a map has a wrong number of points.
 func (m *ColourMap) Figure() (*Figure, error) {
 	if m == nil {
 		return nil, nil

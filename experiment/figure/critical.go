@@ -30,7 +30,8 @@ const (
 	axisBand   = vg.Length(42) // height of the difference, the numbers and the axis
 )
 
-// Figure returns the figure. An error wraps ErrData: there are fewer than two models, or ranks are out of range or do not ascend.
+// Figure returns the figure. An error wraps ErrData: there are fewer than two models, or ranks are out of range or do
+// not ascend.
 func (d *CriticalDifferences) Figure() (*Figure, error) {
 	k := len(d.Names)
 	if k < 2 || len(d.Ranks) != k || !(d.Difference > 0) && d.Alike == "" {

@@ -88,7 +88,8 @@ func anyFont(element string) string {
 	return fmt.Sprintf(`%s,Arimo,Arial,Helvetica,sans-serif%s textLength="%.5g" lengthAdjust="spacingAndGlyphs">%s</text>`, m[1], m[2], width.Points(), m[4])
 }
 
-// PNG writes the figure as a PNG image with 300 dots per inch. Letters that the font lacks are boxes with their numbers.
+// PNG writes the figure as a PNG image with 300 dots per inch. Letters that the font lacks are boxes with their
+// numbers.
 func (f *Figure) PNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch))
 	f.draw(draw.New(bitmap{c}))

@@ -55,7 +55,7 @@ func (r *Run) Check() (*protocol.ExperimentPlan, error) {
 
 // plan is Check for a folder with a layout, or nil, and records.
 func (r *Run) plan(before *experiment.Layout, records map[string]*experiment.Record) *protocol.ExperimentPlan {
-	known := &experiment.Known{Place: r.Folder, Kept: make(map[string]bool), Again: make(map[string]bool), Lacking: make(map[string]bool)}
+	known := experiment.NewKnown(r.Folder)
 	for key, has := range records {
 		known.Again[key] = r.repeats(has)
 		known.Kept[key] = !known.Again[key]
@@ -125,8 +125,8 @@ func (r *Run) notes(list []string) {
 	}
 }
 
-// workOn returns what there is to do of a dataset: the runs without a record, and the runs that are repeated. planned are the keys of
-// runs that equal methods and datasets have; workOn adds to it.
+// workOn returns what there is to do of a dataset: the runs without a record, and the runs that are repeated. planned
+// are the keys of runs that equal methods and datasets have; workOn adds to it.
 func (r *Run) workOn(s *datasets.Set, records map[string]*experiment.Record, planned map[string]bool) (*work, error) {
 	runs, err := s.Plan.Runs()
 	if err != nil {

@@ -21,7 +21,8 @@ type Grid struct {
 	runs map[string][]*result.Run // by key
 }
 
-// GridOf counts the runs of a table, which the grid keeps. keys are the keys of the runs; nil: no run changes its state.
+// GridOf counts the runs of a table, which the grid keeps. keys are the keys of the runs; nil: no run changes its
+// state.
 func GridOf(t *result.Table, keys []string) *Grid {
 	g := &Grid{runs: make(map[string][]*result.Run)}
 	for i := range t.Datasets {

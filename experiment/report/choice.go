@@ -67,8 +67,8 @@ func (c *Choice) scored(g *grid, d, method int) []float64 {
 	return ratios
 }
 
-// decide computes the means and what is chosen: the candidate with the least mean of logarithms is best, and the first candidate
-// within one standard error of it is chosen. Candidates are sorted, the simplest first.
+// decide computes the means and what is chosen: the candidate with the least mean of logarithms is best, and the first
+// candidate within one standard error of it is chosen. Candidates are sorted, the simplest first.
 func (c *Choice) decide() {
 	var means []float64
 	for i := range c.Candidates {

@@ -18,10 +18,7 @@ var csvHeader = []string{
 	"std_of", "friedman_chi_squared", "friedman_p", "critical_difference", "friedman_exact", "same_as",
 }
 
-// csvNames are the columns with texts that users wrote.
-var csvNames = []string{"dataset", "method", "best", "source", "same_as"}
-
-// spreadsheetText puts an apostrophe before a text that a spreadsheet would read as a formula.
+// spreadsheetText puts an apostrophe before a text that a user wrote and that a spreadsheet would read as a formula.
 func spreadsheetText(text string) string {
 	if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
 		return "'" + text
@@ -63,14 +60,14 @@ func csvLine(s *Summary, r *Result, l *Line, m int) []string {
 	}
 	against, published, friedman := make([]string, 8), make([]string, 3), make([]string, 4)
 	if a := l.Against; a != nil {
-		against = []string{a.Best, exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T), exact(a.THolm), exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize)}
+		against = []string{spreadsheetText(a.Best), exact(a.CorrectedT), exact(a.CorrectedTHolm), exact(a.T), exact(a.THolm), exact(a.Wilcoxon), exact(a.WilcoxonHolm), exact(a.EffectSize)}
 	}
 	at := slices.IndexFunc(s.Published, func(p result.Published) bool {
 		return p.Dataset == r.Dataset && p.Measure == r.Measure && p.Method == l.Method
 	})
 	if at >= 0 {
 		p := &s.Published[at]
-		published[0], published[2] = exact(number(p.Value)), p.Source
+		published[0], published[2] = exact(number(p.Value)), spreadsheetText(p.Source)
 		if p.Deviation > 0 { // the source prints one
 			published[1] = exact(number(p.Deviation))
 		}
@@ -78,16 +75,10 @@ func csvLine(s *Summary, r *Result, l *Line, m int) []string {
 	if f := ranking.Friedman; f != nil { // the same in each line of the measure
 		friedman = []string{exact(f.ChiSquared), exact(f.P), exact(f.CriticalDifference), strconv.FormatBool(f.Exact)}
 	}
-	record := slices.Concat([]string{
-		r.Dataset, r.Measure, l.Method, strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted), exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
+	return slices.Concat([]string{
+		spreadsheetText(r.Dataset), r.Measure, spreadsheetText(l.Method), strconv.Itoa(l.Folds), strconv.Itoa(l.Wanted), exact(l.Mean), exact(l.Deviation), strconv.Itoa(l.Place),
 		exact(r.MeanPredictor.Mean), exact(r.MeanPredictor.Deviation), rank,
-	}, against, published, []string{s.Deviations}, friedman, []string{l.Same})
-	for i, name := range csvHeader {
-		if slices.Contains(csvNames, name) {
-			record[i] = spreadsheetText(record[i])
-		}
-	}
-	return record
+	}, against, published, []string{s.Deviations}, friedman, []string{spreadsheetText(l.Same)})
 }
 
 // exact is a number with all its digits. It is empty if the number is not finite.

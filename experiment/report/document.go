@@ -124,8 +124,8 @@ func (d *document) addFigure(f *Picture) {
 	d.add(picture{Picture: f})
 }
 
-// written returns the blocks that a format writes if it shows the pictures of a folder. Without a folder it shows none, and no
-// heading above pictures.
+// written returns the blocks that a format writes if it shows the pictures of a folder. Without a folder it shows none,
+// and no heading above pictures.
 func (d *document) written(folder string) (blocks []block) {
 	for i, b := range d.blocks {
 		_, shown := b.(picture)

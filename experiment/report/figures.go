@@ -47,8 +47,8 @@ func (g *grid) learned() (all []Learned) {
 	return all
 }
 
-// addLosses adds one loss of a curve, which may be nil, up to a refit: that begins again on other rows. It reports whether there is
-// any.
+// addLosses adds one loss of a curve, which may be nil, up to a refit: that begins again on other rows. It reports
+// whether there is any.
 func addLosses(c *result.Curve, loss string, sums map[uint64]float64, counts map[uint64]int) (found bool) {
 	if c == nil {
 		return false
@@ -319,9 +319,6 @@ func (s *Summary) confusionFigures() (all []Picture) {
 			continue
 		}
 		c, names, numbered := &s.Confusion[at], set.Classes, ""
-		if len(names) != len(c.Counts) && set.Axis != nil {
-			names = set.Axis.Names
-		}
 		if len(names) != len(c.Counts) {
 			names, numbered = nil, " Classes are numbered from 0."
 			for class := range c.Counts {

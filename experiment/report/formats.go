@@ -158,10 +158,8 @@ func writeMarkdown(w io.Writer, s *Summary) error {
 
 func writeMarkdownTable(out *bufio.Writer, t table) {
 	out.WriteString(markdown(t.caption) + "\n\n")
-	for i, h := range t.header {
-		if i == 0 {
-			out.WriteString("|")
-		}
+	out.WriteString("|")
+	for _, h := range t.header {
 		out.WriteString(" " + markdown(h) + " |")
 	}
 	column := " ---: |"

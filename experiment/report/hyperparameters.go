@@ -28,8 +28,8 @@ func usedOf(t *result.Table) (all []Used) {
 	return all
 }
 
-// addHyperparameters adds for each algorithm the values that readers compare, and a text with the other values, which all
-// methods share.
+// addHyperparameters adds for each algorithm the values that readers compare, and a text with the other values, which
+// all methods share.
 func (d *document) addHyperparameters(s *Summary) {
 	if len(s.hyperparameters) == 0 {
 		return

@@ -246,23 +246,6 @@ func (g *grid) unbeaten() (list []Unbeaten) {
 	return list
 }
 
-// setPlaces sets the places of the best and the second best among the methods that are compared. It returns the first of the
-// best methods, or -1 if no method is compared.
-func (r *Result) setPlaces(higher bool) int {
-	means := make([]float64, len(r.Lines))
-	for i := range r.Lines {
-		means[i] = math.NaN()
-		if r.Lines[i].compared() {
-			means[i] = float64(r.Lines[i].Mean)
-		}
-	}
-	places := statistics.Places(means, higher)
-	for i, place := range places {
-		r.Lines[i].Place = place
-	}
-	return slices.Index(places, 1)
-}
-
 // result computes one measure on one dataset.
 func (s *Summary) result(g *grid, d, m int) Result {
 	r := Result{Dataset: s.Datasets[d].Name, Measure: s.Measures[m], MeanPredictor: s.figure(finiteOf(g.means(d, m)))}
@@ -272,8 +255,18 @@ func (s *Summary) result(g *grid, d, m int) Result {
 		r.Lines = append(r.Lines, l)
 	}
 	r.NotMeasured = g.anyDone(d) && r.MeanPredictor.Folds == 0 && !slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Folds > 0 })
-	higher := higherIsBetter(s.Measures[m])
-	if best := r.setPlaces(higher); best >= 0 {
+	means := make([]float64, len(r.Lines)) // of the methods that are compared
+	for i := range r.Lines {
+		means[i] = math.NaN()
+		if r.Lines[i].compared() {
+			means[i] = float64(r.Lines[i].Mean)
+		}
+	}
+	places := statistics.Places(means, higherIsBetter(s.Measures[m]))
+	for i, place := range places {
+		r.Lines[i].Place = place
+	}
+	if best := slices.Index(places, 1); best >= 0 {
 		r.compare(g, d, m, best)
 	}
 	return r

@@ -200,7 +200,8 @@ func (f family) figure(of *Summary, among []family, m, d int) (Picture, bool) {
 		return Picture{}, false
 	}
 	if mean := float64(r.MeanPredictor.Mean); r.MeanPredictor.Folds > 0 {
-		lines.Series = append(lines.Series, figure.Series{Name: "mean baseline", X: []float64{slices.Min(x), slices.Max(x)}, Y: []float64{mean, mean}})
+		line := figure.Series{Name: "mean baseline", X: []float64{slices.Min(x), slices.Max(x)}, Y: []float64{mean, mean}}
+		lines.Series = append(lines.Series, line)
 	}
 	bars := ""
 	if slices.ContainsFunc(lines.Series, func(s figure.Series) bool { return s.Deviation != nil }) {
@@ -278,8 +279,8 @@ func (s *sweep) line(r *Result) (line figure.Series) {
 // mostPapers bounds the series of published figures in one figure of a sweep.
 const mostPapers = 12
 
-// papers are the published figures of the methods of a sweep: a series of marks for each source, with the colour of the sweep's
-// line.
+// papers are the published figures of the methods of a sweep: a series of marks for each source, with the colour of the
+// sweep's line.
 func (s *sweep) papers(of *Summary, r *Result, axis figure.Axis, line int, name string) (list []figure.Series) {
 	for i := range of.Published {
 		p := &of.Published[i]

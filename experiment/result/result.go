@@ -6,6 +6,7 @@ package result
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-ldl/coppice/engine/outcome/measures"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -160,8 +161,8 @@ type Hyperparameters struct {
 	Algorithm string `json:"algorithm"`
 	// Names lists the hyperparameters in the order of the algorithm's settings.
 	Names []string `json:"names"`
-	// Methods has the hyperparameters of each method, each dataset once. In files of earlier builds, Shared has the values that
-	// all methods have on all datasets, and Methods has the others.
+	// Methods has the hyperparameters of each method, each dataset once. In files of earlier builds, Shared has the values
+	// that all methods have on all datasets, and Methods has the others.
 	Methods []MethodValues    `json:"methods"`
 	Shared  map[string]string `json:"shared,omitempty"`
 }
@@ -238,22 +239,12 @@ func (t *Table) SameNotes() (list []string) {
 		d := &t.Datasets[i]
 		if d.Same != "" {
 			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, labels and folds. Ranks count the two datasets once.", d.Same, d.Name))
-		} else if b := t.sameSamples(i); b != nil {
-			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another kind. Ranks count both datasets.", b.Name, d.Name))
+		} else if b := slices.IndexFunc(t.Datasets[:i], func(b Dataset) bool { return d.Digest != "" && b.Digest == d.Digest }); b >= 0 {
+			list = append(list, fmt.Sprintf("Datasets %s and %s have the same samples, but other folds or labels of another kind. Ranks count both datasets.", t.Datasets[b].Name, d.Name))
 		}
 		if len(d.Divisions) > 0 {
 			list = append(list, fmt.Sprintf("Dataset %s: repeats have the same folds. Results of equal folds are averaged first, so the repeats add no evidence to the tests.", d.Name))
 		}
 	}
 	return list
-}
-
-// sameSamples returns the first dataset before dataset i with the same digest, or nil.
-func (t *Table) sameSamples(i int) *Dataset {
-	for b := range t.Datasets[:i] {
-		if t.Datasets[i].Digest != "" && t.Datasets[b].Digest == t.Datasets[i].Digest {
-			return &t.Datasets[b]
-		}
-	}
-	return nil
 }

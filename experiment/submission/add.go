@@ -41,7 +41,7 @@ type Submission struct {
 	Blobs   [][]byte // the outline and the lists of folds that Jobs name
 	Layout  *experiment.Layout
 
-	jobs    []jobState        // of the experiment, as they were read
+	jobs    []string          // of the experiment, as they were read
 	digests map[string]string // of the datasets that were planned on, by name on the cluster
 }
 
@@ -89,7 +89,7 @@ func (e *Experiment) Add(ctx context.Context, s *experiment.Spec, plans []Plan, 
 	if err != nil { // there is no layout, or it is lost: this submission brings it
 		before = nil
 	}
-	sub := &Submission{Name: s.Name, Plan: *layout.Plan(s, before, &known.Known), Outline: hex.EncodeToString(sum[:]), Blobs: [][]byte{text}, Layout: layout, jobs: e.states()}
+	sub := &Submission{Name: s.Name, Plan: *layout.Plan(s, before, known.Known), Outline: hex.EncodeToString(sum[:]), Blobs: [][]byte{text}, Layout: layout, jobs: e.states()}
 	last := ""
 	for _, j := range e.Jobs {
 		sub.After, last = max(sub.After, j.Index), j.Outline
@@ -129,7 +129,7 @@ func (e *Experiment) Retry(ctx context.Context, o Options) (*Submission, error) 
 		return nil, err
 	}
 	on := e.datasets()
-	sub := &Submission{Name: e.Name, Plan: *layout.Plan(s, nil, &known.Known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout, jobs: e.states()}
+	sub := &Submission{Name: e.Name, Plan: *layout.Plan(s, nil, known.Known), Outline: e.Jobs[len(e.Jobs)-1].Outline, Layout: layout, jobs: e.states()}
 	sub.Plan.Notes = nil
 	spent := make([]float64, len(s.Methods)) // of budgets, which there are not
 	for i := range outline.Sets {
@@ -202,9 +202,9 @@ func (e *Experiment) addJob(sub *Submission, s *experiment.Spec, p Plan, known *
 // knownRuns is what the jobs of an experiment have, by the keys of runs.
 type knownRuns struct {
 	// records are of runs that have ended, if they were read: all of them if the spec has budgets.
-	records          map[string]*experiment.Record
-	experiment.Known      // of several jobs with a run of one name, Names has the key of the last job
-	onlyAgain        bool // true if only runs that have ended are repeated
+	records           map[string]*experiment.Record
+	*experiment.Known      // of several jobs with a run of one name, Names has the key of the last job
+	onlyAgain         bool // true if only runs that have ended are repeated
 }
 
 // isNew reports whether a submission has the run.
@@ -225,10 +225,8 @@ func (e *Experiment) known(ctx context.Context, s *experiment.Spec, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	k := &knownRuns{
-		records: make(map[string]*experiment.Record), onlyAgain: o.OnlyFailed,
-		Known: experiment.Known{Place: "experiment " + e.Name, Kept: make(map[string]bool), Again: make(map[string]bool), Lacking: make(map[string]bool), Names: make(map[result.Name]string)},
-	}
+	k := &knownRuns{Known: experiment.NewKnown("experiment " + e.Name), onlyAgain: o.OnlyFailed}
+	k.records, k.Names = make(map[string]*experiment.Record), make(map[result.Name]string)
 	for key, r := range all {
 		k.records[key] = r.Record
 		k.Kept[key] = r.Outcome.Error == "" || !o.RetryFailed

@@ -74,16 +74,10 @@ func Read(ctx context.Context, from Source, name string) (*Experiment, error) {
 	return e, nil
 }
 
-// jobState is what a submission counts on.
-type jobState struct {
-	id      uint64
-	state   protocol.JobState
-	outline string
-}
-
-func (e *Experiment) states() (list []jobState) {
+// states describes the jobs by what makes a decided submission outdated.
+func (e *Experiment) states() (list []string) {
 	for _, j := range e.Jobs {
-		list = append(list, jobState{j.ID, j.State, j.Outline})
+		list = append(list, fmt.Sprintf("%d %s %s", j.ID, j.State, j.Outline))
 	}
 	return list
 }
