@@ -52,18 +52,6 @@ type LeadEntry struct {
 	Nonce string `json:"nonce"`
 }
 
-// MemberEntry records a coordinator's addresses.
-type MemberEntry struct {
-	ID      string `json:"id"`
-	HTTP    string `json:"http"` // host:port
-	Raft    string `json:"raft"`
-	NATS    string `json:"nats"` // URL that workers connect to
-	Version string `json:"version"`
-	// Routes is the host:port at which its embedded NATS takes connections of the other
-	// coordinators; empty with an external NATS.
-	Routes string `json:"routes,omitempty"`
-}
-
 // MemberRemoveEntry forgets a coordinator's addresses, if they are known.
 type MemberRemoveEntry struct {
 	ID string `json:"id"`
@@ -217,19 +205,6 @@ type FinishEntry struct {
 type RunTimes struct {
 	Runs        uint64 `json:"runs"`
 	Nanoseconds uint64 `json:"nanoseconds"`
-}
-
-// ModelRef names a model file's blob.
-type ModelRef struct {
-	Digest string `json:"digest"` // of the model
-	Blob   string `json:"blob"`   // SHA-256 of the file
-	Bytes  uint64 `json:"bytes"`
-}
-
-// BlobRef names a blob.
-type BlobRef struct {
-	Blob  string `json:"blob"` // its SHA-256
-	Bytes uint64 `json:"bytes"`
 }
 
 // CellsRef names a blob with the outcomes of some runs.
@@ -444,14 +419,6 @@ type RecordEntry struct {
 
 // MaxRecords bounds the records of one RecordEntry.
 const MaxRecords = 64
-
-// Revocation is a certificate that is refused from now on.
-type Revocation struct {
-	Serial   string `json:"serial"`             // hexadecimal digits
-	Identity string `json:"identity,omitempty"` // for display; empty: it is not known
-	Until    int64  `json:"until,omitempty"`    // Unix seconds, when the certificate ends; 0: it is not known
-	Time     int64  `json:"time"`               // Unix seconds, when it was revoked
-}
 
 // RevokeEntry revokes a certificate. A certificate that is revoked already stays so. Certificates
 // that had ended a day before Time are forgotten.

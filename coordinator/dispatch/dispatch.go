@@ -277,7 +277,7 @@ func (d *Dispatcher) expire(now time.Time) {
 		d.cfg.Log.Warn("a worker does not answer any more", "worker", name)
 	}
 	if len(gone) > 0 {
-		d.wakeAll()
+		d.wake(nil)
 	}
 }
 
@@ -312,7 +312,7 @@ func (d *Dispatcher) onBeat(m bus.Message) {
 		d.cfg.Log.Info("a worker left", "worker", b.Worker)
 	}
 	if changed {
-		d.wakeAll()
+		d.wake(nil)
 	}
 }
 
@@ -360,7 +360,7 @@ func (d *Dispatcher) onNobody(reply string) {
 	})
 	if lost {
 		d.cfg.Log.Warn("the connection to a worker is lost", "worker", name)
-		d.wakeAll()
+		d.wake(nil)
 	}
 }
 
@@ -392,19 +392,16 @@ func (d *Dispatcher) onResult(m bus.Message) {
 	}
 }
 
-// wake wakes the executors of the jobs for which which is true.
+// wake wakes the executors of the jobs for which which is true. Nil means all.
 func (d *Dispatcher) wake(which func(*Executor) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, x := range d.jobs {
-		if which(x) {
+		if which == nil || which(x) {
 			x.mail.wake()
 		}
 	}
 }
-
-// wakeAll wakes the executors of all jobs.
-func (d *Dispatcher) wakeAll() { d.wake(func(*Executor) bool { return true }) }
 
 // quarantined has it recorded that a worker's results are wrong, and returns once it is: nothing that came of its task is
 // folded before.
@@ -413,7 +410,7 @@ func (d *Dispatcher) quarantined(ctx context.Context, worker string, jobs []uint
 	d.workersChanged()
 	d.mu.Unlock()
 	d.cfg.Log.Error("a worker returned a wrong result and is quarantined", "worker", worker, "jobs", jobs, "reason", reason)
-	d.wakeAll()
+	d.wake(nil)
 	for d.cfg.Quarantine != nil {
 		err := d.cfg.Quarantine(ctx, worker, jobs, reason)
 		if err == nil {
@@ -434,7 +431,7 @@ func (d *Dispatcher) SetQuarantined(workers map[string]string) {
 	d.workersChanged()
 	d.mu.Unlock()
 	if changed {
-		d.wakeAll()
+		d.wake(nil)
 	}
 }
 

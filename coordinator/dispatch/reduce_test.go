@@ -275,7 +275,7 @@ func (l *lab) restart(name string) {
 	l.d.hear(&protocol.Heartbeat{Worker: name, Leaving: true}, time.Now())
 	l.d.hear(beatOf(name), time.Now())
 	l.d.mu.Unlock()
-	l.d.wakeAll()
+	l.d.wake(nil)
 }
 
 // TestFail: a task that fails on one worker is tried by another, a few times. A permanent failure, and a failure too many, fail

@@ -328,3 +328,14 @@ func (r Replaced) Since(earlier Replaced) []string {
 	}
 	return r.last[len(r.last)-int(min(n, uint64(len(r.last)))):]
 }
+
+// appended adds a record of a snapshot to a list that is sorted by key and has at most most elements.
+func appended[V any, K cmp.Ordered](c *wire.Coder, what string, list []V, v V, key func(V) K, most int) []V {
+	if n := len(list); n > 0 && key(list[n-1]) >= key(v) {
+		c.Failf("%s are not sorted: %.80q comes too late", what, fmt.Sprint(key(v)))
+	}
+	if list = append(list, v); len(list) > most {
+		c.Failf("want at most %d %s", most, what)
+	}
+	return list
+}

@@ -581,17 +581,6 @@ func (s *State) readJob(c *wire.Coder) {
 	s.jobs = appended(c, "jobs", s.jobs, j, jobID, math.MaxInt)
 }
 
-// appended adds a record of a snapshot to a list that is sorted by key and has at most most elements.
-func appended[V any, K cmp.Ordered](c *wire.Coder, what string, list []V, v V, key func(V) K, most int) []V {
-	if n := len(list); n > 0 && key(list[n-1]) >= key(v) {
-		c.Failf("%s are not sorted: %.80q comes too late", what, fmt.Sprint(key(v)))
-	}
-	if list = append(list, v); len(list) > most {
-		c.Failf("want at most %d %s", most, what)
-	}
-	return list
-}
-
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrSnapshot, fmt.Sprintf(format, args...))
 }
