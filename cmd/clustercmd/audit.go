@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -41,24 +42,18 @@ func (c *AuditCmd) Run(a *cli.App) error {
 	if c.Since > 0 {
 		q.Since = max(0, time.Now().Unix()-c.Since.Seconds())
 	}
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	list, err := cl.Audit(a.Ctx, q)
-	if err != nil {
-		return err
-	}
-	shown := []shownRecord{}
-	for _, r := range list {
-		result := "allowed"
-		if r.Refused != "" {
-			result = "refused"
+	return connect.Ask(a, c, func(cl *client.Client) ([]shownRecord, error) {
+		list, err := cl.Audit(a.Ctx, q)
+		shown := []shownRecord{}
+		for _, r := range list {
+			result := "allowed"
+			if r.Refused != "" {
+				result = "refused"
+			}
+			shown = append(shown, shownRecord{r, result})
 		}
-		shown = append(shown, shownRecord{r, result})
-	}
-	return a.Print(shown, func(w io.Writer) {
+		return shown, err
+	}, func(w io.Writer, shown []shownRecord) {
 		t := cli.NewTable(w, []string{"time", "caller", "role", "from", "request", "about", "result"})
 		for i := range shown {
 			r := &shown[i]

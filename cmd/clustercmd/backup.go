@@ -41,7 +41,6 @@ func (c *BackupCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	f, err := cli.CreatePrivate(path)
 	if err != nil {
 		return err

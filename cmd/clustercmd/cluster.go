@@ -39,7 +39,6 @@ func (c *membersCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	if c.Stale {
 		return showStale(a, cl)
 	}
@@ -112,7 +111,6 @@ func (c *addCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	m, err := cl.Members().Add(a.Ctx, protocol.AddRequest{ID: id, HTTP: net.JoinHostPort(peer.Host, strconv.Itoa(peer.Port))})
 	if err != nil {
 		return err
@@ -199,7 +197,6 @@ func (c *removeCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	m, err := cl.Members().Remove(a.Ctx, c.ID)
 	if err != nil {
 		return err
@@ -227,7 +224,6 @@ func (c *transferCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	before, err := cl.Members().List(a.Ctx)
 	if err != nil {
 		return err
@@ -278,7 +274,6 @@ func (c *clusterShowCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	info, err := cl.Cluster(a.Ctx)
 	if err != nil {
 		return err
@@ -418,18 +413,9 @@ type clusterTrustCmd struct {
 
 // Run implements `coppice cluster trust`.
 func (c *clusterTrustCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	if err := cl.Trust(a.Ctx, c.Worker); err != nil {
-		return err
-	}
-	trusted := struct {
-		Worker string `json:"worker"`
-	}{c.Worker}
-	return a.Print(trusted, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) (map[string]string, error) {
+		return map[string]string{"worker": c.Worker}, cl.Trust(a.Ctx, c.Worker)
+	}, func(w io.Writer, _ map[string]string) {
 		fmt.Fprintf(w, "worker %s is used again; the jobs for which it computed results are still marked as suspect\n", c.Worker)
 	})
 }

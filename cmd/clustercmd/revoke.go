@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/certs"
@@ -35,16 +36,9 @@ func (c *certsRevokeCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	revoked, err := cl.Certificates().Revoke(a.Ctx, r)
-	if err != nil {
-		return err
-	}
-	return a.Print(revoked, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) (*protocol.Revocation, error) {
+		return cl.Certificates().Revoke(a.Ctx, r)
+	}, func(w io.Writer, revoked *protocol.Revocation) {
 		fmt.Fprintf(w, "certificate %s of %s is revoked\n", revoked.Serial, cmp.Or(revoked.Identity, "an unknown owner"))
 	})
 }
@@ -54,16 +48,9 @@ type certsRevokedCmd struct{ connect.ServerFlags }
 
 // Run implements `coppice certs revoked`.
 func (c *certsRevokedCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	list, err := cl.Certificates().List(a.Ctx)
-	if err != nil {
-		return err
-	}
-	return a.Print(list, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) ([]protocol.Revocation, error) {
+		return cl.Certificates().List(a.Ctx)
+	}, func(w io.Writer, list []protocol.Revocation) {
 		t := cli.NewTable(w, []string{"serial", "identity", "revoked", "ends"})
 		for _, r := range list {
 			t.AppendRow(cli.Row(r.Serial, cmp.Or(r.Identity, "-"), cli.Time(r.Time), cli.Time(r.Until)))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -70,7 +71,6 @@ func (c *tokenCreateCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	text, id, hash := access.NewToken()
 	var file *cli.File
 	if c.Out != "" {
@@ -125,24 +125,18 @@ type tokenListCmd struct{ connect.ServerFlags }
 
 // Run implements `coppice token list`.
 func (c *tokenListCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	list, err := cl.Tokens().List(a.Ctx)
-	if err != nil {
-		return err
-	}
-	shown := []shownToken{}
-	for i := range list {
-		state, _ := tokenState(&list[i])
-		shown = append(shown, shownToken{list[i], state})
-	}
-	return a.Print(shown, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, 4)
+	return connect.Ask(a, c, func(cl *client.Client) ([]shownToken, error) {
+		list, err := cl.Tokens().List(a.Ctx)
+		shown := []shownToken{}
 		for i := range list {
-			one := &list[i]
+			state, _ := tokenState(&list[i])
+			shown = append(shown, shownToken{list[i], state})
+		}
+		return shown, err
+	}, func(w io.Writer, shown []shownToken) {
+		t := cli.NewTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, 4)
+		for i := range shown {
+			one := &shown[i].Token
 			quota := "-"
 			if one.Quota > 0 {
 				quota = units.Count(int(one.Quota))
@@ -191,7 +185,6 @@ func (c *tokenRevokeCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	tokens := cl.Tokens()
 	list, err := tokens.List(a.Ctx)
 	if err != nil {

@@ -48,7 +48,8 @@ type ChangeFlags struct {
 const defaultServer = "127.0.0.1:7100"
 
 // Connect returns a client that waits for a short while for the cluster. Shortly before that time is over, all
-// coordinators are asked for their state, so that an error can tell what they said.
+// coordinators are asked for their state, so that an error can tell what they said. The client is closed at the end of
+// the command.
 func (s *ServerFlags) Connect(a *cli.App) (*client.Client, error) {
 	at, err := s.route(a)
 	if err != nil {
@@ -69,6 +70,7 @@ func (s *ServerFlags) Connect(a *cli.App) (*client.Client, error) {
 		if !early.Stop() {
 			looks.look() // wait for the survey to end
 		}
+		c.Close()
 	})
 	asks := &asked{a: a, cl: c, looks: looks, early: early, since: now, last: now}
 	a.Cluster, c.Waiting = asks, asks.waiting
@@ -86,6 +88,24 @@ func (f *ChangeFlags) Connect(a *cli.App) (*client.Client, error) {
 	}
 	a.Cluster.Patient(f.Wait)
 	return c, nil
+}
+
+// Connector has the flags that name a cluster: ServerFlags or ChangeFlags.
+type Connector interface {
+	Connect(a *cli.App) (*client.Client, error)
+}
+
+// Ask connects to the cluster of a command, makes a request, and prints the answer: as JSON, or by text.
+func Ask[T any](a *cli.App, c Connector, request func(*client.Client) (T, error), text func(io.Writer, T)) error {
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	answer, err := request(cl)
+	if err != nil {
+		return err
+	}
+	return a.Print(answer, func(w io.Writer) { text(w, answer) })
 }
 
 // Try is Connect for a command that may not need a cluster. If the user names none, it does not wait.

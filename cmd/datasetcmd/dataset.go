@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
@@ -36,7 +37,6 @@ func (c *importCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	src, checks, err := c.Open(a, c.Data)
 	if err != nil {
 		return err
@@ -116,20 +116,14 @@ type listCmd struct{ connect.ServerFlags }
 
 // Run implements `coppice dataset list`.
 func (c *listCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	sets, err := cl.Datasets().List(a.Ctx)
-	if err != nil {
-		return err
-	}
-	infos := []*datasetInfo{}
-	for i := range sets {
-		infos = append(infos, describeDataset(&sets[i]))
-	}
-	return a.Print(infos, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) ([]*datasetInfo, error) {
+		sets, err := cl.Datasets().List(a.Ctx)
+		infos := []*datasetInfo{}
+		for i := range sets {
+			infos = append(infos, describeDataset(&sets[i]))
+		}
+		return infos, err
+	}, func(w io.Writer, infos []*datasetInfo) {
 		header, owned := cli.OwnerColumn([]string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"},
 			len(infos), func(i int) string { return cli.Owner(infos[i].Owner, infos[i].Private) })
 		t := cli.NewTable(w, header, 2, 3, 4, 6)
@@ -159,7 +153,6 @@ func (c *showCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	set, err := cl.Datasets().Get(a.Ctx, c.Name)
 	if err != nil {
 		return err
@@ -223,7 +216,6 @@ func (c *shareCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	d, err := cl.Datasets().Share(a.Ctx, c.Name)
 	if err != nil {
 		return err
@@ -239,15 +231,9 @@ type deleteCmd struct {
 
 // Run implements `coppice dataset delete`.
 func (c *deleteCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	if err := cl.Datasets().Delete(a.Ctx, c.Name); err != nil {
-		return err
-	}
-	return a.Print(map[string]string{"deleted": c.Name}, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) (map[string]string, error) {
+		return map[string]string{"deleted": c.Name}, cl.Datasets().Delete(a.Ctx, c.Name)
+	}, func(w io.Writer, _ map[string]string) {
 		fmt.Fprintf(w, "deleted %s\n%s\n", c.Name, connect.FreedLater())
 	})
 }

@@ -35,29 +35,30 @@ type changedExperiment struct {
 	connect.ChangeFlags
 }
 
-// open checks the name and connects to the cluster.
-func (c *changedExperiment) open(a *cli.App) (*client.Client, error) {
+// Connect checks the name and connects to the cluster.
+func (c *changedExperiment) Connect(a *cli.App) (*client.Client, error) {
 	if err := c.nameArg.check(); err != nil {
 		return nil, err
 	}
-	return c.Connect(a)
+	return c.ChangeFlags.Connect(a)
 }
 
-// ask sends a request about the jobs that have not ended, and prints its answer.
-func (c *changedExperiment) ask(a *cli.App, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, purpose, then string) error {
-	cl, err := c.open(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	x, err := change(cl.Experiments(), a.Ctx, c.Name)
-	if client.IsNotFound(err) {
-		return noExperiment(c.Name)
-	}
-	if err != nil {
-		return err
-	}
-	return a.Print(x, func(w io.Writer) {
+// ask is connect.Ask about an experiment.
+func ask[T any](a *cli.App, c *changedExperiment, request func(client.Experiments) (T, error), text func(io.Writer, T)) error {
+	return connect.Ask(a, c, func(cl *client.Client) (T, error) {
+		answer, err := request(cl.Experiments())
+		if client.IsNotFound(err) {
+			err = noExperiment(c.Name)
+		}
+		return answer, err
+	}, text)
+}
+
+// change sends a request about the jobs that have not ended, and prints its answer.
+func (c *changedExperiment) change(a *cli.App, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, purpose, then string) error {
+	return ask(a, c, func(all client.Experiments) (*protocol.ExperimentChange, error) {
+		return change(all, a.Ctx, c.Name)
+	}, func(w io.Writer, x *protocol.ExperimentChange) {
 		if len(x.Changed) == 0 {
 			fmt.Fprintf(w, "experiment %s is %s; no job was %s\n", c.Name, x.State, done)
 			return
@@ -73,28 +74,28 @@ type cancelCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment cancel`.
 func (c *cancelCmd) Run(a *cli.App) error {
-	return c.ask(a, client.Experiments.Cancel, "cancelled", "", "")
+	return c.change(a, client.Experiments.Cancel, "cancelled", "", "")
 }
 
 type shareCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment share`.
 func (c *shareCmd) Run(a *cli.App) error {
-	return c.ask(a, client.Experiments.Share, "shared", "", "")
+	return c.change(a, client.Experiments.Share, "shared", "", "")
 }
 
 type pauseCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment pause`.
 func (c *pauseCmd) Run(a *cli.App) error {
-	return c.ask(a, client.Experiments.Pause, "paused", "; to go on", "resume")
+	return c.change(a, client.Experiments.Pause, "paused", "; to go on", "resume")
 }
 
 type resumeCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment resume`.
 func (c *resumeCmd) Run(a *cli.App) error {
-	return c.ask(a, client.Experiments.Resume, "resumed", "; to watch it", "watch")
+	return c.change(a, client.Experiments.Resume, "resumed", "; to watch it", "watch")
 }
 
 type retryCmd struct {
@@ -104,19 +105,13 @@ type retryCmd struct {
 
 // Run implements `coppice experiment retry`.
 func (c *retryCmd) Run(a *cli.App) error {
-	cl, err := c.open(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	p, err := cl.Experiments().Retry(a.Ctx, c.Name, c.Failed)
-	if client.IsNotFound(err) {
-		return noExperiment(c.Name)
-	}
-	if err != nil {
-		return err
-	}
-	return a.Print(submitted{c.Name, p.Runs}, func(w io.Writer) {
+	return ask(a, &c.changedExperiment, func(all client.Experiments) (submitted, error) {
+		p, err := all.Retry(a.Ctx, c.Name, c.Failed)
+		if err != nil {
+			return submitted{}, err
+		}
+		return submitted{c.Name, p.Runs}, nil
+	}, func(w io.Writer, p submitted) {
 		if p.Runs == 0 {
 			fmt.Fprintf(w, "experiment %s has no run to repeat\n", c.Name)
 			return
@@ -135,19 +130,9 @@ type deleteCmd struct{ changedExperiment }
 
 // Run implements `coppice experiment delete`.
 func (c *deleteCmd) Run(a *cli.App) error {
-	cl, err := c.open(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	d, err := cl.Experiments().Delete(a.Ctx, c.Name)
-	if client.IsNotFound(err) {
-		return noExperiment(c.Name)
-	}
-	if err != nil {
-		return err
-	}
-	return a.Print(d, func(w io.Writer) {
+	return ask(a, &c.changedExperiment, func(all client.Experiments) (*protocol.Deletion, error) {
+		return all.Delete(a.Ctx, c.Name)
+	}, func(w io.Writer, d *protocol.Deletion) {
 		fmt.Fprintf(w, "experiment %s was deleted, with %s\n", c.Name, units.Plural(len(d.Jobs), "job"))
 		fmt.Fprintln(w, connect.Freed(d))
 	})
@@ -169,7 +154,6 @@ func (c *extendCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	if _, err := cl.Experiments().Show(a.Ctx, s.Name); client.IsNotFound(err) {
 		return noExperiment(s.Name)
 	} else if err != nil {

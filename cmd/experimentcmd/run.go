@@ -99,7 +99,6 @@ func (c *runCmd) runThere(a *cli.App, s *experiment.Spec) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	p, err := c.submit(a, cl, s, &c.cellFlags, c.Shared)
 	if err != nil {
 		return err

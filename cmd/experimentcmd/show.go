@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/experiment"
@@ -11,6 +12,7 @@ import (
 	tables "github.com/coppice-ldl/coppice/experiment/result"
 	"github.com/coppice-ldl/coppice/experiment/shipped"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
 )
 
 type listCmd struct {
@@ -23,16 +25,9 @@ func (c *listCmd) Run(a *cli.App) error {
 	if c.Shipped {
 		return listShipped(a)
 	}
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	all, err := cl.Experiments().List(a.Ctx)
-	if err != nil {
-		return err
-	}
-	return a.Print(all, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) ([]protocol.Experiment, error) {
+		return cl.Experiments().List(a.Ctx)
+	}, func(w io.Writer, all []protocol.Experiment) {
 		header, owned := cli.OwnerColumn([]string{"experiment", "state", "runs", "done", "jobs", "submitted"}, len(all), func(i int) string { return cli.Owner(all[i].Owner, all[i].Private) })
 		t := cli.NewTable(w, header, 3, 4, 5)
 		for i, p := range all {

@@ -62,7 +62,6 @@ func (c *watchCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	a.Cluster.Patient(protocol.ClientRead)
 	return watchAndReport(a, cl, c.Name, "", &c.ServerFlags, &c.reportFlags)
 }

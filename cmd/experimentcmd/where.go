@@ -204,7 +204,6 @@ func (w *whatArg) there(a *cli.App, at *whereabouts, bare bool) (*found, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer cl.Close()
 	spec := ""
 	if at.is == isSpec {
 		spec = w.What

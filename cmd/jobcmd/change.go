@@ -27,16 +27,9 @@ type changedJob struct {
 
 // ask asks for the change and prints the job after it.
 func (c *changedJob) ask(a *cli.App, what wish, say func(w io.Writer, j *protocol.JobInfo)) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	j, err := what(cl.Jobs(), a.Ctx, c.Job)
-	if err != nil {
-		return err
-	}
-	return a.Print(j, func(w io.Writer) { say(w, j) })
+	return connect.Ask(a, c, func(cl *client.Client) (*protocol.JobInfo, error) {
+		return what(cl.Jobs(), a.Ctx, c.Job)
+	}, say)
 }
 
 // wish is a change of a job that a user asks for.

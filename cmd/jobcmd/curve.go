@@ -37,7 +37,6 @@ func (c *curveCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	line, err := cl.Jobs().Curve(a.Ctx, c.Job)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -19,16 +20,9 @@ type deleteCmd struct {
 
 // Run implements `coppice job delete`.
 func (c *deleteCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	d, err := cl.Jobs().Delete(a.Ctx, c.Jobs...)
-	if err != nil {
-		return err
-	}
-	return a.Print(d, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) (*protocol.Deletion, error) {
+		return cl.Jobs().Delete(a.Ctx, c.Jobs...)
+	}, func(w io.Writer, d *protocol.Deletion) {
 		for _, j := range d.Jobs {
 			was := "was deleted"
 			if j.Before {
@@ -58,16 +52,9 @@ func (c *pruneCmd) Run(a *cli.App) error {
 	if err := r.Check(); err != nil {
 		return cli.Usagef("--state: %w", err)
 	}
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	d, err := cl.Jobs().Prune(a.Ctx, r)
-	if err != nil {
-		return err
-	}
-	return a.Print(d, func(w io.Writer) { writePruned(w, d, &r) })
+	return connect.Ask(a, c, func(cl *client.Client) (*protocol.Deletion, error) {
+		return cl.Jobs().Prune(a.Ctx, r)
+	}, func(w io.Writer, d *protocol.Deletion) { writePruned(w, d, &r) })
 }
 
 // writePruned lists the jobs that were deleted or would be deleted, and their size.

@@ -36,7 +36,6 @@ func (c *predictionsCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	j, err := cl.Jobs().Get(a.Ctx, c.Job)
 	if err != nil {
 		return err

@@ -83,7 +83,6 @@ func (c *showCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	j, err := cl.Jobs().Get(a.Ctx, c.Job)
 	if err != nil {
 		return err
@@ -196,7 +195,6 @@ func (c *listCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	list, err := cl.Jobs().List(a.Ctx, q)
 	if err != nil {
 		return err

@@ -276,7 +276,6 @@ func (c *submitCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	job, _, err := Submit(a, cl, &c.SpecFlags, &c.DataFlags, file, c.SubmitFlags, false, 0)
 	if err != nil {
 		return err

@@ -34,7 +34,6 @@ func (c *watchCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	first, whole, patience := a.Ctx, a.Ctx, protocol.ClientRead
 	if c.Timeout > 0 {
 		patience = min(patience, max(c.Timeout, firstAnswer))

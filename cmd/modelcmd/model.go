@@ -41,7 +41,6 @@ func (c *listCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	var models []protocol.ModelInfo
 	if c.Limit == 0 || c.Limit == math.MaxInt {
 		models, err = cl.Models().List(a.Ctx)
@@ -124,7 +123,6 @@ func (c *showCmd) load(a *cli.App) (m *predict.Model, dataset string, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	defer cl.Close()
 	b, err := cl.Models().Get(a.Ctx, c.Model)
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: there is no such file, and no such model of the cluster: %w", c.Model, err)
@@ -156,7 +154,6 @@ func (c *downloadCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	out, err := a.CreateOutput(c.Out)
 	if err != nil {
 		return err
@@ -319,16 +316,9 @@ type deleteCmd struct {
 
 // Run implements `coppice model delete`.
 func (c *deleteCmd) Run(a *cli.App) error {
-	cl, err := c.Connect(a)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	j, err := cl.Models().Delete(a.Ctx, c.Name)
-	if err != nil {
-		return err
-	}
-	return a.Print(j, func(w io.Writer) {
+	return connect.Ask(a, c, func(cl *client.Client) (*protocol.JobInfo, error) {
+		return cl.Models().Delete(a.Ctx, c.Name)
+	}, func(w io.Writer, j *protocol.JobInfo) {
 		fmt.Fprintf(w, "the model of job %s was deleted; the job is kept: see %s\n", j.Name, a.Command("job show "+j.Name))
 		fmt.Fprintln(w, connect.FreedLater())
 	})

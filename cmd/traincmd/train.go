@@ -121,7 +121,6 @@ func (c *Cmd) trainThere(a *cli.App, file *spec.File) (*results.Result, *pipelin
 	if err != nil {
 		return nil, nil, err
 	}
-	defer cl.Close()
 	grace := time.Duration(0)
 	if c.CancelInterrupted {
 		grace = jobcmd.SubmitGrace
@@ -258,7 +257,6 @@ func (c *Cmd) fetch(a *cli.App, name string) (*local.Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer cl.Close()
 	d, err := cl.Datasets().Get(a.Ctx, name)
 	if err != nil {
 		return nil, err
