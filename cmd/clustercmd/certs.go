@@ -3,16 +3,21 @@ package clustercmd
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/internal/certs"
 	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
 	"github.com/coppice-ldl/coppice/protocol/rights"
 )
 
@@ -333,4 +338,139 @@ func (c *certsCheckCmd) Run(a *cli.App) error {
 			{"accepted by", cli.NameList(shown.Accepted)}, {"refused by", cli.NameList(shown.Refused)},
 		})
 	})
+}
+
+// certsRevokeCmd revokes a certificate.
+type certsRevokeCmd struct {
+	Certificate string `arg:"" placeholder:"FILE|SERIAL" help:"File or folder of the certificate, or its serial number as coppice certs show prints it."`
+
+	connect.ChangeFlags
+}
+
+// Help implements kong's HelpProvider.
+func (certsRevokeCmd) Help() string {
+	return `The coordinators refuse the certificate and cut its connections within two seconds. A file also tells whose certificate
+it is, and when it ends. A day after that, the cluster forgets it. The command needs the role admin and another
+certificate than the one to revoke.`
+}
+
+// Run implements `coppice certs revoke`.
+func (c *certsRevokeCmd) Run(a *cli.App) error {
+	r, err := certificateOf(c.Certificate)
+	if err != nil {
+		return err
+	}
+	return connect.Ask(a, c, func(cl *client.Client) (*protocol.Revocation, error) {
+		return cl.Certificates().Revoke(a.Ctx, r)
+	}, func(w io.Writer, revoked *protocol.Revocation) {
+		fmt.Fprintf(w, "certificate %s of %s is revoked\n", revoked.Serial, cmp.Or(revoked.Identity, "an unknown owner"))
+	})
+}
+
+// certsRevokedCmd lists the revoked certificates.
+type certsRevokedCmd struct{ connect.ServerFlags }
+
+// Run implements `coppice certs revoked`.
+func (c *certsRevokedCmd) Run(a *cli.App) error {
+	return connect.Ask(a, c, func(cl *client.Client) ([]protocol.Revocation, error) {
+		return cl.Certificates().List(a.Ctx)
+	}, func(w io.Writer, list []protocol.Revocation) {
+		t := cli.NewTable(w, []string{"serial", "identity", "revoked", "ends"})
+		for _, r := range list {
+			t.AppendRow(cli.Row(r.Serial, cmp.Or(r.Identity, "-"), cli.Time(r.Time), cli.Time(r.Until)))
+		}
+		t.Render()
+	})
+}
+
+// certificateOf describes the certificate in a file or a folder, or the one with a serial number.
+func certificateOf(text string) (r protocol.Revocation, err error) {
+	info, err := os.Stat(text)
+	if errors.Is(err, os.ErrNotExist) {
+		serial := strings.TrimLeft(strings.ToLower(strings.ReplaceAll(text, ":", "")), "0")
+		if !protocol.CheckSerial(serial) {
+			return r, cli.Usagef("%q is neither a file nor a serial number of at most %d hexadecimal digits", text, protocol.MaxSerial)
+		}
+		return protocol.Revocation{Serial: serial}, nil
+	}
+	if err == nil && info.IsDir() {
+		text = filepath.Join(text, certs.CertFile)
+	}
+	list, err := certs.Read(text)
+	if err != nil {
+		return r, cli.Usage(err)
+	}
+	leaf := list[0]
+	if _, err := certs.ParseIdentity(leaf.Identity); err != nil {
+		return r, cli.Usagef("%s is no certificate of a process or a user of a cluster; to refuse an authority, delete it from every %s", text, certs.AuthorityFile)
+	}
+	return protocol.Revocation{Serial: leaf.Serial, Identity: leaf.Identity, Until: leaf.Until.Unix()}, nil
+}
+
+type certsNATSConfigCmd struct {
+	Coordinators []string `name:"coordinator" required:"" placeholder:"ID,..." help:"Ids of the coordinators."`
+	Workers      []string `name:"worker" placeholder:"NAME,..." help:"Names of the workers."`
+	Name         string   `default:"coppice" placeholder:"NAME" help:"Name of the cluster in its certificates (default: coppice)."`
+	TLSDir       string   `name:"tls-dir" default:"/etc/coppice" placeholder:"DIR" help:"Folder with the certificate of the NATS server, on its machine (default: /etc/coppice)."`
+}
+
+// Help implements kong's HelpProvider.
+func (certsNATSConfigCmd) Help() string {
+	return `Prints the blocks tls and authorization of the configuration of an external NATS server. They permit each coordinator and
+worker the subjects that an embedded server would permit. The server needs a certificate from
+coppice certs node NAME --role coordinator. Pools of workers need an embedded server: the names of their members are not known
+in advance.
+
+  coppice certs nats-config --coordinator a,b,c --worker w1,w2 > coppice.conf`
+}
+
+// Run implements `coppice certs nats-config`.
+func (c *certsNATSConfigCmd) Run(a *cli.App) error {
+	var ids []certs.Identity
+	for _, id := range c.Coordinators {
+		ids = append(ids, certs.Identity{Cluster: c.Name, Role: certs.Coordinator, Name: id})
+	}
+	for _, name := range c.Workers {
+		ids = append(ids, certs.Identity{Cluster: c.Name, Role: certs.Worker, Name: name})
+	}
+	for _, id := range ids {
+		if err := id.Check(); err != nil {
+			return cli.Usage(err)
+		}
+	}
+	return a.Print(natsConfigOf(c.TLSDir, ids), func(w io.Writer) { io.WriteString(w, natsConfigOf(c.TLSDir, ids).Text) })
+}
+
+// natsConfig is the configuration as the command prints it.
+type natsConfig struct {
+	Text string `json:"text"`
+}
+
+// natsConfigOf writes the configuration of a NATS server. A user is the URI in a certificate.
+// The token of a subject that names the cluster is a wildcard: the server serves one cluster,
+// and its id is drawn when it begins.
+func natsConfigOf(dir string, ids []certs.Identity) natsConfig {
+	var b strings.Builder
+	fmt.Fprintf(&b, "tls {\n  cert_file: %q\n  key_file: %q\n  ca_file: %q\n  verify_and_map: true\n  handshake_first: true\n}\nauthorization {\n  users = [\n",
+		dir+"/"+certs.CertFile, dir+"/"+certs.KeyFile, dir+"/"+certs.AuthorityFile)
+	subjects := protocol.Subjects{Cluster: "*"}
+	for _, id := range ids {
+		r := rights.OnNATS(subjects, rights.Role(id.Role), id.Name, id.Name)
+		fmt.Fprintf(&b, "    {\n      user: %q\n      permissions: {\n        publish: { allow: %s }\n        subscribe: { allow: %s }\n", id, quotedList(r.Publish), quotedList(r.Subscribe))
+		if r.Answer > 0 {
+			fmt.Fprintf(&b, "        allow_responses: { max: 1, expires: %q }\n", r.Answer)
+		}
+		b.WriteString("      }\n    }\n")
+	}
+	b.WriteString("  ]\n}\n")
+	return natsConfig{b.String()}
+}
+
+// quotedList writes a list of texts for a configuration of NATS.
+func quotedList(list []string) string {
+	var quoted []string
+	for _, s := range list {
+		quoted = append(quoted, strconv.Quote(s))
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }

@@ -1,6 +1,19 @@
 // Package experimentcmd has the commands of experiments, which run in this process or on a cluster.
 package experimentcmd
 
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/coppice-ldl/coppice/client"
+	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/connect"
+	"github.com/coppice-ldl/coppice/internal/units"
+	"github.com/coppice-ldl/coppice/protocol"
+)
+
 // Cmd is `coppice experiment`.
 type Cmd struct {
 	Run    runCmd    `cmd:"" help:"Run every method of a spec on every dataset and fold, on a cluster or with --local in this process."`
@@ -15,4 +28,162 @@ type Cmd struct {
 	Resume resumeCmd `cmd:"" help:"Let a paused experiment go on."`
 	Cancel cancelCmd `cmd:"" help:"Cancel the jobs of an experiment; the results of runs that have ended are kept."`
 	Delete deleteCmd `cmd:"" help:"Delete an ended experiment from a cluster."`
+}
+
+// nameArg names an experiment on a cluster.
+type nameArg struct {
+	Name string `arg:"" help:"Name of the experiment."`
+}
+
+// check refuses a spec in the place of a name, and a text that cannot be a name.
+func (n *nameArg) check() error {
+	if _, err := os.Stat(n.Name); err == nil && namedAsSpec(n.Name) {
+		return cli.Usagef("%s is a file; give the name of the experiment, which is in the key name of its spec", n.Name)
+	}
+	if err := protocol.CheckName(n.Name); err != nil {
+		return cli.Usagef("%q: %w", n.Name, err)
+	}
+	return nil
+}
+
+// changedExperiment is a command that changes an experiment.
+type changedExperiment struct {
+	nameArg
+	connect.ChangeFlags
+}
+
+// Connect checks the name and connects to the cluster.
+func (c *changedExperiment) Connect(a *cli.App) (*client.Client, error) {
+	if err := c.nameArg.check(); err != nil {
+		return nil, err
+	}
+	return c.ChangeFlags.Connect(a)
+}
+
+// ask is connect.Ask about an experiment.
+func ask[T any](a *cli.App, c *changedExperiment, request func(client.Experiments) (T, error), text func(io.Writer, T)) error {
+	return connect.Ask(a, c, func(cl *client.Client) (T, error) {
+		answer, err := request(cl.Experiments())
+		if client.IsNotFound(err) {
+			err = noExperiment(c.Name)
+		}
+		return answer, err
+	}, text)
+}
+
+// change sends a request about the jobs that have not ended, and prints its answer.
+func (c *changedExperiment) change(a *cli.App, change func(client.Experiments, context.Context, string) (*protocol.ExperimentChange, error), done, purpose, then string) error {
+	return ask(a, c, func(all client.Experiments) (*protocol.ExperimentChange, error) {
+		return change(all, a.Ctx, c.Name)
+	}, func(w io.Writer, x *protocol.ExperimentChange) {
+		if len(x.Changed) == 0 {
+			fmt.Fprintf(w, "experiment %s is %s; no job was %s\n", c.Name, x.State, done)
+			return
+		}
+		if purpose != "" {
+			purpose += ": " + a.Command("experiment "+then+" "+c.Name)
+		}
+		fmt.Fprintf(w, "experiment %s is %s; %s %s%s\n", c.Name, x.State, units.Plural(len(x.Changed), "job"), done, purpose)
+	})
+}
+
+type cancelCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment cancel`.
+func (c *cancelCmd) Run(a *cli.App) error {
+	return c.change(a, client.Experiments.Cancel, "cancelled", "", "")
+}
+
+type shareCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment share`.
+func (c *shareCmd) Run(a *cli.App) error {
+	return c.change(a, client.Experiments.Share, "shared", "", "")
+}
+
+type pauseCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment pause`.
+func (c *pauseCmd) Run(a *cli.App) error {
+	return c.change(a, client.Experiments.Pause, "paused", "; to go on", "resume")
+}
+
+type resumeCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment resume`.
+func (c *resumeCmd) Run(a *cli.App) error {
+	return c.change(a, client.Experiments.Resume, "resumed", "; to watch it", "watch")
+}
+
+type retryCmd struct {
+	changedExperiment
+	Failed bool `help:"Repeat only runs that failed (default: also submit runs without a result that no job will do)."`
+}
+
+// Run implements `coppice experiment retry`.
+func (c *retryCmd) Run(a *cli.App) error {
+	return ask(a, &c.changedExperiment, func(all client.Experiments) (submitted, error) {
+		p, err := all.Retry(a.Ctx, c.Name, c.Failed)
+		if err != nil {
+			return submitted{}, err
+		}
+		return submitted{c.Name, p.Runs}, nil
+	}, func(w io.Writer, p submitted) {
+		if p.Runs == 0 {
+			fmt.Fprintf(w, "experiment %s has no run to repeat\n", c.Name)
+			return
+		}
+		fmt.Fprintf(w, "%s submitted; to watch them: %s\n", units.Plural(p.Runs, "run"), a.Command("experiment watch "+c.Name))
+	})
+}
+
+// submitted says how many runs were submitted, as JSON has it.
+type submitted struct {
+	Name string `json:"name"`
+	Runs int    `json:"runs"`
+}
+
+type deleteCmd struct{ changedExperiment }
+
+// Run implements `coppice experiment delete`.
+func (c *deleteCmd) Run(a *cli.App) error {
+	return ask(a, &c.changedExperiment, func(all client.Experiments) (*protocol.Deletion, error) {
+		return all.Delete(a.Ctx, c.Name)
+	}, func(w io.Writer, d *protocol.Deletion) {
+		fmt.Fprintf(w, "experiment %s was deleted, with %s\n", c.Name, units.Plural(len(d.Jobs), "job"))
+		fmt.Fprintln(w, connect.Freed(d))
+	})
+}
+
+type extendCmd struct {
+	specArg
+	cellFlags
+	connect.ChangeFlags
+}
+
+// Run implements `coppice experiment extend`.
+func (c *extendCmd) Run(a *cli.App) error {
+	s, err := c.readFor(a, &c.cellFlags, false)
+	if err != nil {
+		return err
+	}
+	cl, err := c.Connect(a)
+	if err != nil {
+		return err
+	}
+	if _, err := cl.Experiments().Show(a.Ctx, s.Name); client.IsNotFound(err) {
+		return noExperiment(s.Name)
+	} else if err != nil {
+		return err
+	}
+	p, err := c.submit(a, cl, s, &c.cellFlags, false)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return printPlan(a, p)
+	}
+	return a.Print(submitted{s.Name, p.Runs}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s added; to watch them: %s\n", units.Plural(p.Runs, "run"), a.Command("experiment watch "+s.Name))
+	})
 }

@@ -1,3 +1,4 @@
+// Package modelcmd has the commands that use models: they predict, evaluate, show, download and delete.
 package modelcmd
 
 import (
@@ -25,6 +26,14 @@ import (
 	"github.com/coppice-ldl/coppice/job/spec"
 	"github.com/coppice-ldl/coppice/protocol"
 )
+
+// Cmd is `coppice model`.
+type Cmd struct {
+	List     listCmd     `cmd:"" help:"List the models of a cluster."`
+	Show     showCmd     `cmd:"" help:"Describe a model file, or a model of a cluster."`
+	Download downloadCmd `cmd:"" help:"Write a model of a cluster to a file."`
+	Delete   deleteCmd   `cmd:"" help:"Delete a model of a cluster; its job and the result are kept."`
+}
 
 type listCmd struct {
 	Limit int `default:"100" placeholder:"N" help:"List only the N newest models. 0: all models."`
