@@ -30,7 +30,7 @@ func BenchmarkMemory(b *testing.B) {
 		b.Run(fmt.Sprintf("rows=%d/trees=%d/min_samples=%d", rows, trees, samples), func(b *testing.B) {
 			var idle, most float64
 			for b.Loop() {
-				idle = peak(b, "train", "--settings")
+				idle = peak(b, "algorithm", "show", "structrf")
 				most = peak(b, "train", "--local", "--data", file, "--algorithm", "structrf",
 					"--set", fmt.Sprintf("trees=%d", trees), "--set", fmt.Sprintf("min_samples=%d", samples))
 			}

@@ -84,7 +84,6 @@ func TestRefusals(t *testing.T) {
 			"two files of different row counts", map[string]string{"features.npy": npyFile(t, 5, 2), "labels.npy": npyFile(t, 4, 2)},
 			"train --local --data @/features.npy", 1, []string{"features.npy", "labels.npy", "5", "4"},
 		},
-		{"settings as lines", nil, "train --settings -o jsonl", 2, []string{"--settings", "-o json"}},
 		{"an unknown kind of file", map[string]string{"x.txt": "1"}, "train --local --data @/x.txt", 1, []string{"x.txt", ".mat"}},
 		{"an unknown key in a spec", map[string]string{"x.csv": fine, "s.yaml": "trees: 2\ndeph: 4\n"}, "train --local --data @/x.csv --spec @/s.yaml", 2, []string{"s.yaml:2:1", "deph", `did you mean "depth"`}},
 		{"depth 40", map[string]string{"x.csv": fine, "s.yaml": "depth: 40\n"}, "train --local --data @/x.csv --spec @/s.yaml", 2, []string{"s.yaml:1:8", "from 2 to 20"}},

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/results"
@@ -64,21 +63,16 @@ func WriteCurve(w io.Writer, points []curve.Point, folds [][]curve.Point) error 
 	if len(folds) > 0 {
 		header = append([]string{"fold"}, header...)
 	}
-	err := out.Write(header)
+	out.Write(header) // Error returns the error of each Write
 	for i := range points {
-		if err == nil && len(folds) == 0 {
-			err = out.Write(curveRecord(nil, &points[i]))
+		if len(folds) == 0 {
+			out.Write(curveRecord(nil, &points[i]))
 		}
 	}
 	for fold, points := range folds {
 		for i := range points {
-			if err == nil {
-				err = out.Write(curveRecord([]string{strconv.Itoa(fold)}, &points[i]))
-			}
+			out.Write(curveRecord([]string{strconv.Itoa(fold)}, &points[i]))
 		}
-	}
-	if err != nil {
-		return err
 	}
 	out.Flush()
 	return out.Error()
@@ -186,7 +180,7 @@ func chosen(n, most int) (list []int) {
 	return list
 }
 
-// lossLines describes the losses of a curve, with a sparkline of each.
+// lossLines describes the losses of a curve.
 func lossLines(points []curve.Point) (lines [][2]string) {
 	if text := lossSummary(points, validation); text != "" {
 		lines = append(lines, [2]string{"validation loss", text})
@@ -197,7 +191,7 @@ func lossLines(points []curve.Point) (lines [][2]string) {
 	return lines
 }
 
-// lossSummary draws a loss, and tells its first, least and last value. It returns an empty text if there is none.
+// lossSummary tells the first, the least and the last value of a loss. It returns an empty text if there is none.
 func lossSummary(points []curve.Point, of func(*curve.Point) float64) string {
 	var first, least, last *curve.Point
 	for i := range points {
@@ -216,83 +210,13 @@ func lossSummary(points []curve.Point, of func(*curve.Point) float64) string {
 	if first == nil {
 		return ""
 	}
-	text := sparkline(points, of, sparkWidth)
 	tell := func(what string, p *curve.Point) string {
 		return fmt.Sprintf("%s %s at step %s", what, cli.Measure(of(p)), units.Count(p.Step))
 	}
 	if first == last {
-		return text + "  " + tell("K-L", first)
+		return tell("K-L", first)
 	}
-	return text + "  " + tell("first", first) + ", " + tell("least", least) + ", " + tell("last", last)
-}
-
-// levels are the heights of a sparkline's columns.
-var levels = []rune("▁▂▃▄▅▆▇█")
-
-// sparkWidth is the number of columns of a sparkline.
-const sparkWidth = 40
-
-// sparkline draws losses over the steps in at most width columns. of reads a loss of a point, and NaN if there is none.
-// A column shows the mean of its losses, on a logarithmic scale. Without losses the line is empty.
-func sparkline(points []curve.Point, of func(*curve.Point) float64, width int) string {
-	columns := columnsOver(points, of, width)
-	least, greatest := math.Inf(1), math.Inf(-1)
-	for _, v := range columns {
-		if !math.IsNaN(v) {
-			least, greatest = min(least, v), max(greatest, v)
-		}
-	}
-	var line strings.Builder
-	last := math.NaN()
-	for _, v := range columns {
-		if math.IsNaN(v) { // a column without a point is like the column before
-			v = last
-		}
-		if last = v; !math.IsNaN(v) {
-			line.WriteRune(level(v, least, greatest))
-		}
-	}
-	return line.String()
-}
-
-// level returns the character for a value between the least and the greatest.
-func level(v, least, greatest float64) rune {
-	if greatest <= least {
-		return levels[0]
-	}
-	share := (v - least) / (greatest - least)
-	if least > 0 {
-		share = math.Log(v/least) / math.Log(greatest/least)
-	}
-	return levels[min(len(levels)-1, max(0, int(share*float64(len(levels)))))]
-}
-
-// columnsOver returns the mean loss of each column, and NaN if it has none.
-func columnsOver(points []curve.Point, of func(*curve.Point) float64, width int) []float64 {
-	var have []curve.Point
-	for i := range points {
-		if !math.IsNaN(of(&points[i])) {
-			have = append(have, points[i])
-		}
-	}
-	if len(have) == 0 {
-		return nil
-	}
-	first, steps := have[0].Step, have[len(have)-1].Step-have[0].Step
-	width = min(width, len(have))
-	sums, counts := make([]float64, width), make([]float64, width)
-	for i := range have {
-		column := 0
-		if steps > 0 {
-			column = int(float64(have[i].Step-first) / float64(steps) * float64(width-1))
-		}
-		sums[column] += of(&have[i])
-		counts[column]++
-	}
-	for i := range sums {
-		sums[i] /= counts[i] // NaN for a column without a point
-	}
-	return sums
+	return tell("first", first) + ", " + tell("least", least) + ", " + tell("last", last)
 }
 
 // training and validation return a loss of a point.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/coppice-ldl/coppice/algorithms/kit/network"
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
-	"github.com/coppice-ldl/coppice/algorithms/registry"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -49,7 +47,6 @@ type SpecFlags struct {
 	Measures     string   `group:"test" seldom:"" placeholder:"all" help:"all: also print Spearman, Jensen-Shannon, zero-one loss and error probability."`
 	Clip         string   `group:"test" seldom:"" placeholder:"pyldl" help:"pyldl: clip probabilities at 2.2e-16 in the measures in which PyLDL clips them. Training is not affected."`
 	Name         string   `group:"what" placeholder:"NAME" help:"Name of the job and its model."`
-	Settings     bool     `group:"what" seldom:"" help:"Print the keys of a spec and the settings of the algorithm; train nothing."`
 }
 
 // Read combines the spec file and the flags.
@@ -283,49 +280,4 @@ func (r *auditRate) UnmarshalText(text []byte) error {
 	}
 	*r = auditRate(v)
 	return nil
-}
-
-// settingInfo describes a key of a spec, as --settings -o json prints it.
-type settingInfo struct {
-	Key     string `json:"key"`
-	Values  string `json:"values"`
-	Default string `json:"default"`
-	Doc     string `json:"doc"`
-}
-
-// PrintSettings prints the keys of every spec and the settings of the algorithm.
-func (s *SpecFlags) PrintSettings(a *cli.App) error {
-	name := s.Algorithm
-	if name == "" {
-		name = spec.DefaultAlgorithm
-	}
-	algorithm, err := registry.Find(name)
-	if err != nil {
-		return cli.Usage(err)
-	}
-	keys := struct {
-		Algorithm string        `json:"algorithm"`
-		Common    []settingInfo `json:"common"`
-		Settings  []settingInfo `json:"settings"`
-	}{algorithm.Name(), settingInfos(spec.Common()), settingInfos(algorithm.Params())}
-	return a.Print(keys, func(w io.Writer) {
-		fmt.Fprintln(w, "Keys of every spec:")
-		writeSettings(w, keys.Common)
-		fmt.Fprintf(w, "\nSettings of %s:\n", keys.Algorithm)
-		writeSettings(w, keys.Settings)
-	})
-}
-
-func settingInfos(params []param.Param) []settingInfo {
-	var infos []settingInfo
-	for _, p := range params {
-		infos = append(infos, settingInfo{p.Name, p.Wanted(), p.Default, p.Doc})
-	}
-	return infos
-}
-
-func writeSettings(w io.Writer, infos []settingInfo) {
-	for _, s := range infos {
-		fmt.Fprintf(w, "  %-20s  %s\n  %-20s  %s; default %s\n", s.Key, s.Doc, "", s.Values, s.Default)
-	}
 }

@@ -266,9 +266,6 @@ type submitCmd struct {
 
 // Run implements `coppice job submit`.
 func (c *submitCmd) Run(a *cli.App) error {
-	if c.Settings {
-		return c.PrintSettings(a)
-	}
 	file, err := c.Read()
 	if err != nil {
 		return err

@@ -169,7 +169,7 @@ func TestBrokenStdout(t *testing.T) {
 	dir, m := t.TempDir(), clitest.NewMoods(20)
 	data, model := m.Trained(t, dir)
 	for _, args := range []string{
-		"version", "version -o json", "--help", "train --settings", "model show " + model, "dataset generate --out " + filepath.Join(dir, "g.csv"),
+		"version", "version -o json", "--help", "algorithm list", "model show " + model, "dataset generate --out " + filepath.Join(dir, "g.csv"),
 		"predict --out - --model " + model + " --data " + data, "evaluate --model " + model + " --data " + data,
 		"evaluate --per-sample --model " + model + " --data " + data,
 	} {

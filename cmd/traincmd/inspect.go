@@ -1,6 +1,7 @@
 package traincmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/coppice-ldl/coppice/cmd/jobcmd"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/cmd/results"
+	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/engine/round"
 	figures "github.com/coppice-ldl/coppice/experiment/figure"
 	"github.com/coppice-ldl/coppice/internal/units"
@@ -69,7 +71,7 @@ func (c *nodeCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	n.Dataset, n.Seed = name, job.Seed
+	n.Dataset = name
 	for _, p := range plots {
 		f, err := p.of(n)
 		if err != nil {
@@ -94,16 +96,16 @@ func (c *nodeCmd) plots() (plots []nodePlot, err error) {
 		return nil, err
 	}
 	for _, p := range []struct {
-		flag, CommandPath string
-		of                func(n *examinedNode) (*figures.Figure, error)
+		flag, path string
+		of         func(n *examinedNode) (*figures.Figure, error)
 	}{{"--plot", c.Plot, (*examinedNode).gains}, {"--visits-plot", c.VisitsPlot, (*examinedNode).visits}} {
-		if p.CommandPath == "" {
+		if p.path == "" {
 			continue
 		}
-		if err := cli.CheckNotInput(p.flag, p.CommandPath, c.Data, c.LabelsFile, c.Names); err != nil {
+		if err := cli.CheckNotInput(p.flag, p.path, c.Data, c.LabelsFile, c.Names); err != nil {
 			return plots, err
 		}
-		file, err := results.CreateFigure(p.flag, p.CommandPath)
+		file, err := results.CreateFigure(p.flag, p.path)
 		if err != nil {
 			return plots, err
 		}
@@ -143,23 +145,22 @@ func examine(job *round.Job, data *local.Data) (*examinedNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newExaminedNode(found, data.Manifest.FeatureNames, data.Manifest.Features), nil
+	n := &examinedNode{Seed: job.Seed, RootGains: found, manifest: data.Manifest}
+	for _, f := range found.Features {
+		n.Evaluations.Exhaustive += f.Thresholds
+		n.Evaluations.Adaptive += f.Visited
+	}
+	return n, nil
 }
 
 // examinedNode is what `coppice inspect node` prints.
 type examinedNode struct {
-	Dataset     string              `json:"dataset"`
-	Seed        uint64              `json:"seed"`
-	Rows        int                 `json:"samples"`
-	Split       nodeSplit           `json:"split"`
-	Best        nodeSplit           `json:"best"`
-	BestVisited *nodeSplit          `json:"best_visited"` // null if no visited threshold has a gain
-	Evaluations gainEvaluations     `json:"gain_evaluations"`
-	Thresholds  []examinedThreshold `json:"thresholds"` // of the feature of Split
-	Features    []examinedFeature   `json:"features"`
+	Dataset string `json:"dataset"`
+	Seed    uint64 `json:"seed"`
+	*trees.RootGains
+	Evaluations gainEvaluations `json:"gain_evaluations"`
 
-	featureNames []string
-	width        int // number of features of the dataset
+	manifest *dataset.Manifest
 }
 
 // gainEvaluations counts thresholds of all features.
@@ -168,76 +169,21 @@ type gainEvaluations struct {
 	Adaptive   int `json:"adaptive"`
 }
 
-type nodeSplit struct {
-	Feature     int     `json:"feature"`
-	FeatureName string  `json:"feature_name,omitempty"`
-	Threshold   float64 `json:"threshold"`
-	Gain        float64 `json:"gain"`
-}
-
-type examinedThreshold struct {
-	Threshold float64 `json:"threshold"`
-	Left      int     `json:"left"` // number of samples below it
-	Gain      float64 `json:"gain"`
-	Visited   bool    `json:"visited"`
-}
-
-type examinedFeature struct {
-	Feature     int     `json:"feature"`
-	FeatureName string  `json:"feature_name,omitempty"`
-	Thresholds  int     `json:"thresholds"`
-	Visited     int     `json:"visited"`
-	Gain        float64 `json:"gain"` // the greatest
-}
-
-// newExaminedNode adds names to the found values.
-func newExaminedNode(g *trees.RootGains, names []string, features int) *examinedNode {
-	n := &examinedNode{Rows: g.Rows, featureNames: names, width: features}
-	named := func(s trees.NodeSplit) nodeSplit {
-		return nodeSplit{s.Feature, n.nameOf(s.Feature), s.Threshold, s.Gain}
-	}
-	n.Split, n.Best = named(g.Split), named(g.Best)
-	if g.Visited != nil {
-		visited := named(*g.Visited)
-		n.BestVisited = &visited
-	}
-	for _, f := range g.Features {
-		n.Features = append(n.Features, examinedFeature{f.Feature, n.nameOf(f.Feature), f.Thresholds, f.Visited, f.Gain})
-		n.Evaluations.Exhaustive += f.Thresholds
-		n.Evaluations.Adaptive += f.Visited
-	}
-	for _, t := range g.Thresholds {
-		n.Thresholds = append(n.Thresholds, examinedThreshold(t))
-	}
-	return n
-}
-
-// nameOf returns the name of a feature, or an empty text.
-func (n *examinedNode) nameOf(feature int) string {
-	if feature < len(n.featureNames) {
-		return n.featureNames[feature]
-	}
-	return ""
-}
-
 // called names a feature in texts.
 func (n *examinedNode) called(feature int) string {
-	if name := n.nameOf(feature); name != "" {
-		return name
-	}
-	return fmt.Sprintf("feature %d", feature)
+	return cmp.Or(n.manifest.FeatureName(feature), fmt.Sprintf("feature %d", feature))
 }
 
 // title names the node in texts.
 func (n *examinedNode) title() string { return n.Dataset + ", the root of the first tree" }
 
 func (n *examinedNode) text(w io.Writer) {
-	split := func(s nodeSplit) string {
+	split := func(s trees.NodeSplit) string {
 		return fmt.Sprintf("%s < %.6g, gain %.6g nats", n.called(s.Feature), s.Threshold, s.Gain)
 	}
 	visited := "no visited threshold has a gain"
-	if n.BestVisited != nil {
-		visited = split(*n.BestVisited)
+	if n.Visited != nil {
+		visited = split(*n.Visited)
 	}
 	cli.WritePairs(w, [][2]string{
 		{"node", n.title()},
@@ -260,7 +206,7 @@ func (n *examinedNode) gains() (*figures.Figure, error) {
 
 // visits draws the visits of each feature, as Fig. 6 of Chen et al. 2018.
 func (n *examinedNode) visits() (*figures.Figure, error) {
-	v := figures.Visits{Title: n.title(), Counts: make([]int, n.width)}
+	v := figures.Visits{Title: n.title(), Counts: make([]int, n.manifest.Features)}
 	for _, f := range n.Features {
 		v.Counts[f.Feature] = f.Visited
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	trees "github.com/coppice-ldl/coppice/algorithms/kit/forest"
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/harness/testkit"
 	"github.com/coppice-ldl/coppice/harness/testkit/cmdtest"
@@ -29,16 +30,13 @@ func TestInspectNode(t *testing.T) {
 		cmdtest.JSON(t, &shown, "model", "show", model, "--tree", "0")
 		var n examinedNode
 		cmdtest.JSON(t, &n, append([]string{"inspect", "node", "--plot", svg, "--visits-plot", png}, flags...)...)
-		split := fmt.Sprintf("%s < %.6g  ", n.called(n.Split.Feature), n.Split.Threshold)
-		if n.Split.FeatureName == "" {
-			split = fmt.Sprintf("x[%d] < %.6g  ", n.Split.Feature, n.Split.Threshold)
-		}
+		split := fmt.Sprintf("x[%d] < %.6g  ", n.Split.Feature, n.Split.Threshold)
 		if gain := fmt.Sprintf("gain %.4f\n", n.Split.Gain); !strings.Contains(shown.Text, split) || !strings.Contains(shown.Text, gain) {
 			t.Errorf("step %s: %q and %q are not in the tree\n%s", step, split, gain, shown.Text)
 		}
 		found := n.Best
 		if step == "adaptive" {
-			found = *n.BestVisited
+			found = *n.Visited
 		}
 		if n.Split != found || n.Evaluations.Exhaustive <= n.Evaluations.Adaptive || n.Evaluations.Adaptive == 0 {
 			t.Errorf("step %s: %+v", step, n)
@@ -65,7 +63,7 @@ func checkListed(t *testing.T, n *examinedNode) {
 			visited++
 		}
 	}
-	at := slices.IndexFunc(n.Features, func(f examinedFeature) bool { return f.Feature == n.Split.Feature })
+	at := slices.IndexFunc(n.Features, func(f trees.FeatureGains) bool { return f.Feature == n.Split.Feature })
 	if of := n.Features[at]; of.Thresholds != len(n.Thresholds) || of.Visited != visited || of.Gain != best {
 		t.Errorf("%+v, listed are %d visits and the gain %v", of, visited, best)
 	}

@@ -65,12 +65,6 @@ func (*Cmd) Outputs() []string { return []string{cli.JSONL} }
 
 // Run implements `coppice train`.
 func (c *Cmd) Run(a *cli.App) error {
-	if c.Settings && a.Output == cli.JSONL {
-		return cli.Usagef("{settings} trains nothing and prints text or JSON: give -o text or -o json")
-	}
-	if c.Settings {
-		return c.PrintSettings(a)
-	}
 	switch {
 	case c.Local && c.Audit > 0:
 		return cli.Usagef("{audit} compares workers of a cluster and is not allowed with {local}")

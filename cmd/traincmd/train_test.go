@@ -121,19 +121,6 @@ func TestVersionAndSettings(t *testing.T) {
 	if cmdtest.JSON(t, &v, "version"); v.Version == "" {
 		t.Error("no version")
 	}
-	var keys struct {
-		Settings []struct{ Key, Values, Default, Doc string }
-	}
-	cmdtest.JSON(t, &keys, "train", "--algorithm", "ldlf", "--settings")
-	have := make(map[string]bool)
-	for _, s := range keys.Settings {
-		have[s.Key] = s.Values != "" && s.Default != "" && s.Doc != ""
-	}
-	for _, key := range strings.Fields("trees depth outputs bias scaling batch_size optimizer learning_rate learning_rate_step learning_rate_decay momentum weight_decay init init_std leaf_iterations leaf_batches validation_fraction patience") {
-		if !have[key] {
-			t.Errorf("%s is not described", key)
-		}
-	}
 }
 
 // Every command has help that names its flags.

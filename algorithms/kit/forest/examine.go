@@ -13,36 +13,36 @@ var ErrLeaf = errors.New("the root of the first tree is a leaf: no threshold is 
 // RootGains is what the search for the split of a root computes: the gain of each threshold, and
 // which ones the adaptive step visits.
 type RootGains struct {
-	Rows    int // different rows that the tree drew
-	Split   NodeSplit
-	Best    NodeSplit  // the best of all thresholds (Eq. 3)
-	Visited *NodeSplit // the best of those that the adaptive step visits; nil: none of them has a gain
+	Rows    int        `json:"samples"` // different rows that the tree drew
+	Split   NodeSplit  `json:"split"`
+	Best    NodeSplit  `json:"best"`         // the best of all thresholds (Eq. 3)
+	Visited *NodeSplit `json:"best_visited"` // the best of those that the adaptive step visits; nil: none of them has a gain
 	// Features are those that the root tries and that have several values, ascending.
-	Features   []FeatureGains
-	Thresholds []Threshold // of the feature of Split, ascending
+	Features   []FeatureGains `json:"features"`
+	Thresholds []Threshold    `json:"thresholds"` // of the feature of Split, ascending
 }
 
 // NodeSplit is a split of a node.
 type NodeSplit struct {
-	Feature   int
-	Threshold float64 // rows with a value below go left
-	Gain      float64 // in nats
+	Feature   int     `json:"feature"`
+	Threshold float64 `json:"threshold"` // rows with a value below go left
+	Gain      float64 `json:"gain"`      // in nats
 }
 
 // FeatureGains sums up the thresholds of a feature.
 type FeatureGains struct {
-	Feature    int
-	Thresholds int     // all candidates: one between any two neighbouring values
-	Visited    int     // by the adaptive step
-	Gain       float64 // the greatest, in nats
+	Feature    int     `json:"feature"`
+	Thresholds int     `json:"thresholds"` // all candidates: one between any two neighbouring values
+	Visited    int     `json:"visited"`    // by the adaptive step
+	Gain       float64 `json:"gain"`       // the greatest, in nats
 }
 
 // Threshold is a candidate threshold of a feature.
 type Threshold struct {
-	Threshold float64
-	Left      int     // samples below it
-	Gain      float64 // Eq. 2 of Chen et al. 2018, in nats
-	Visited   bool    // by the adaptive step (Eq. 5)
+	Threshold float64 `json:"threshold"`
+	Left      int     `json:"left"`    // samples below it
+	Gain      float64 `json:"gain"`    // Eq. 2 of Chen et al. 2018, in nats
+	Visited   bool    `json:"visited"` // by the adaptive step (Eq. 5)
 }
 
 // RootExaminer is a kernel whose trees have roots to examine: the kernel of structrf or of rf.
