@@ -10,16 +10,18 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/coppice-ldl/coppice/internal/errtext"
-	"github.com/coppice-ldl/coppice/internal/printable"
-	"github.com/coppice-ldl/coppice/internal/units"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/mattn/go-isatty"
+
+	"github.com/coppice-ldl/coppice/internal/errtext"
+	"github.com/coppice-ldl/coppice/internal/printable"
+	"github.com/coppice-ldl/coppice/internal/units"
 )
 
 // The output formats of -o.
@@ -164,15 +166,24 @@ func (a *App) Note(format string, args ...any) {
 	fmt.Fprintln(a.Stderr, text)
 }
 
-// OwnerColumn adds the owners to the rows of a table, if one of the things in it has an owner. owner returns the owner of
-// thing i, or an empty text.
-func OwnerColumn(header []string, things int, owner func(i int) string) (all []string, add func(i int, row []any) []any) {
-	for i := range things {
-		if owner(i) != "" {
-			return append(header, "owner"), func(i int, row []any) []any { return append(row, cmp.Or(owner(i), "-")) }
-		}
+// WriteTable writes a table with a row for each of the things. The columns in right, counted from 1, are aligned to the
+// right.
+func WriteTable[T any](w io.Writer, header []string, things []T, row func(T) []string, right ...int) {
+	t := NewTable(w, header, right...)
+	for _, one := range things {
+		t.AppendRow(Row(row(one)...))
 	}
-	return header, func(_ int, row []any) []any { return row }
+	t.Render()
+}
+
+// WriteOwned is WriteTable with a column of owners, if one of the things has an owner. owner returns the owner of a
+// thing, or an empty text.
+func WriteOwned[T any](w io.Writer, header []string, things []T, owner func(T) string, row func(T) []string, right ...int) {
+	if !slices.ContainsFunc(things, func(one T) bool { return owner(one) != "" }) {
+		WriteTable(w, header, things, row, right...)
+		return
+	}
+	WriteTable(w, append(header, "owner"), things, func(one T) []string { return append(row(one), cmp.Or(owner(one), "-")) }, right...)
 }
 
 // Owner names the owner of something, and says if it is private.

@@ -240,11 +240,9 @@ func (c *configShowCmd) Run(a *App, k *kong.Kong, o *outside) error {
 		a.Note("note: no flag has the environment variable %s%s", name, param.Suggest(name, variables(k.Model.Node)))
 	}
 	return a.Print(shown, func(w io.Writer) {
-		t := NewTable(w, []string{"command", "flag", "value", "from"})
-		for _, s := range together(shown.Values) {
-			t.AppendRow(Row(s.Command, "--"+s.Flag, s.Value, s.From))
-		}
-		t.Render()
+		WriteTable(w, []string{"command", "flag", "value", "from"}, together(shown.Values), func(s source) []string {
+			return []string{s.Command, "--" + s.Flag, s.Value, s.From}
+		})
 	})
 }
 

@@ -9,19 +9,17 @@ import (
 	"github.com/coppice-ldl/coppice/internal/units"
 )
 
-// TestOwnerColumn: a list has a column of owners only if something in it has an owner.
-func TestOwnerColumn(t *testing.T) {
+// TestWriteOwned: a list has a column of owners only if something in it has an owner.
+func TestWriteOwned(t *testing.T) {
 	for _, c := range []struct {
 		owners []string
 		want   string
 	}{{[]string{"", ""}, "name\na\nb\n"}, {[]string{"", "ana"}, "name  owner\na     -\nb     ana\n"}, {nil, "name\n"}} {
 		var b bytes.Buffer
-		header, owned := OwnerColumn([]string{"name"}, len(c.owners), func(i int) string { return c.owners[i] })
-		table := NewTable(&b, header)
-		for i := range c.owners {
-			table.AppendRow(owned(i, Row(string(rune('a'+i)))))
-		}
-		if table.Render(); b.String() != c.want {
+		things := []int{0, 1}[:len(c.owners)]
+		owner := func(i int) string { return c.owners[i] }
+		WriteOwned(&b, []string{"name"}, things, owner, func(i int) []string { return []string{string(rune('a' + i))} })
+		if b.String() != c.want {
 			t.Errorf("%q:\n%s", c.owners, b.String())
 		}
 	}

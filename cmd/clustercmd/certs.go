@@ -111,11 +111,9 @@ func (c *certsClusterCmd) Run(a *cli.App) error {
 		shown = append(shown, *made)
 	}
 	return a.Print(shown, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"folder", "identity", "until", "serial"})
-		for _, s := range shown {
-			t.AppendRow(cli.Row(s.Folder, s.Identity, s.Until.Format(time.RFC3339), s.Serial))
-		}
-		t.Render()
+		cli.WriteTable(w, []string{"folder", "identity", "until", "serial"}, shown, func(s issued) []string {
+			return []string{s.Folder, s.Identity, s.Until.Format(time.RFC3339), s.Serial}
+		})
 	})
 }
 
@@ -294,11 +292,9 @@ func (c *certsShowCmd) Run(a *cli.App) error {
 		list = append(list, one...)
 	}
 	return a.Print(list, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"file", "identity", "hosts", "from", "until", "signed by", "serial"})
-		for _, s := range list {
-			t.AppendRow(cli.Row(s.File, s.Identity, cmp.Or(strings.Join(s.Hosts, ","), "-"), s.From.Format(time.RFC3339), s.Until.Format(time.RFC3339), s.Issuer, s.Serial))
-		}
-		t.Render()
+		cli.WriteTable(w, []string{"file", "identity", "hosts", "from", "until", "signed by", "serial"}, list, func(s certs.Summary) []string {
+			return []string{s.File, s.Identity, cmp.Or(strings.Join(s.Hosts, ","), "-"), s.From.Format(time.RFC3339), s.Until.Format(time.RFC3339), s.Issuer, s.Serial}
+		})
 	})
 }
 
@@ -375,11 +371,9 @@ func (c *certsRevokedCmd) Run(a *cli.App) error {
 	return connect.Ask(a, c, func(cl *client.Client) ([]protocol.Revocation, error) {
 		return cl.Certificates().List(a.Ctx)
 	}, func(w io.Writer, list []protocol.Revocation) {
-		t := cli.NewTable(w, []string{"serial", "identity", "revoked", "ends"})
-		for _, r := range list {
-			t.AppendRow(cli.Row(r.Serial, cmp.Or(r.Identity, "-"), cli.Time(r.Time), cli.Time(r.Until)))
-		}
-		t.Render()
+		cli.WriteTable(w, []string{"serial", "identity", "revoked", "ends"}, list, func(r protocol.Revocation) []string {
+			return []string{r.Serial, cmp.Or(r.Identity, "-"), cli.Time(r.Time), cli.Time(r.Until)}
+		})
 	})
 }
 

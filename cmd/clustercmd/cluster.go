@@ -65,15 +65,13 @@ func showMembers(a *cli.App, cl *client.Client) error {
 		return err
 	}
 	return a.Print(m, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"ID", "ROLE", "HTTP", "RAFT", "NATS", "VERSION", "APPLIED", "CONTACT", "STATE"}, 7, 8)
-		for _, one := range m.Members {
+		cli.WriteTable(w, []string{"ID", "ROLE", "HTTP", "RAFT", "NATS", "VERSION", "APPLIED", "CONTACT", "STATE"}, m.Members, func(one protocol.Member) []string {
 			applied, contact := "-", "-"
 			if one.Alive {
 				applied, contact = fmt.Sprint(one.Applied), contactOf(one.Contact)
 			}
-			t.AppendRow(cli.Row(one.ID, one.Role, one.HTTP, one.Raft, one.NATS, one.Version, applied, contact, memberState(&one)))
-		}
-		t.Render()
+			return []string{one.ID, one.Role, one.HTTP, one.Raft, one.NATS, one.Version, applied, contact, memberState(&one)}
+		}, 7, 8)
 	})
 }
 
@@ -329,33 +327,25 @@ func writeCluster(a *cli.App, w io.Writer, c *protocol.Cluster, tls bool) {
 // recorded.
 func writeCoordinators(w io.Writer, c *protocol.Cluster) {
 	if len(c.Members) == 0 {
-		t := cli.NewTable(w, []string{"coordinator", "address", "version"})
-		for _, one := range c.Coordinators {
-			t.AppendRow(cli.Row(one.ID, one.HTTP, one.Version))
-		}
-		t.Render()
+		cli.WriteTable(w, []string{"coordinator", "address", "version"}, c.Coordinators, func(one protocol.MemberEntry) []string {
+			return []string{one.ID, one.HTTP, one.Version}
+		})
 		return
 	}
-	t := cli.NewTable(w, []string{"coordinator", "role", "host", "address", "load", "lag", "last seen", "version", "problem"}, 5, 6, 7)
-	for i := range c.Members {
-		m := &c.Members[i]
+	cli.WriteTable(w, []string{"coordinator", "role", "host", "address", "load", "lag", "last seen", "version", "problem"}, c.Members, func(m protocol.Coordinator) []string {
 		seen := lastSeen(m.LastSeen)
 		if m.Role == protocol.RoleLeader {
 			seen = "now"
 		}
-		t.AppendRow(cli.Row(m.ID, m.Role, cmp.Or(m.Host, "-"), m.HTTP, loadOf(m.Load), units.Count(m.Lag), seen, m.Version, m.Problem))
-	}
-	t.Render()
+		return []string{m.ID, m.Role, cmp.Or(m.Host, "-"), m.HTTP, loadOf(m.Load), units.Count(m.Lag), seen, m.Version, m.Problem}
+	}, 5, 6, 7)
 }
 
 func writeWorkers(w io.Writer, workers []protocol.Worker) {
-	t := cli.NewTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "task", "last seen", "version"}, 5, 6, 7, 8, 10)
-	for i := range workers {
-		one := &workers[i]
-		t.AppendRow(cli.Row(one.ID, one.State, cmp.Or(one.Host, "-"), cmp.Or(one.Metrics, one.Address, "-"), fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),
-			loadOf(one.Load), fmt.Sprint(one.Shards), unitTime(one), lastSeen(one.LastSeen), cmp.Or(one.Version, "-")))
-	}
-	t.Render()
+	cli.WriteTable(w, []string{"worker", "state", "host", "address", "slots", "busy", "load", "shards", "task", "last seen", "version"}, workers, func(one protocol.Worker) []string {
+		return []string{one.ID, one.State, cmp.Or(one.Host, "-"), cmp.Or(one.Metrics, one.Address, "-"), fmt.Sprint(one.Slots), fmt.Sprint(one.Busy),
+			loadOf(one.Load), fmt.Sprint(one.Shards), unitTime(&one), lastSeen(one.LastSeen), cmp.Or(one.Version, "-")}
+	}, 5, 6, 7, 8, 10)
 }
 
 // writeIdle says why workers compute nothing. Workers with the same reason share a line.
@@ -376,16 +366,14 @@ func writeIdle(w io.Writer, workers []protocol.Worker) {
 		return
 	}
 	fmt.Fprintln(w)
-	t := cli.NewTable(w, []string{"idle worker", "why"})
-	for _, why := range reasons {
+	cli.WriteTable(w, []string{"idle worker", "why"}, reasons, func(why string) []string {
 		names := with[why]
 		text := strings.Join(names[:min(len(names), maxIdleNames)], ", ")
 		if n := len(names) - maxIdleNames; n > 0 {
 			text += fmt.Sprintf(" and %d more", n)
 		}
-		t.AppendRow(cli.Row(text, why))
-	}
-	t.Render()
+		return []string{text, why}
+	})
 }
 
 // maxIdleNames bounds the workers that a line names.
@@ -439,11 +427,9 @@ func writeDistrusted(a *cli.App, w io.Writer, list []protocol.Quarantined) {
 		return
 	}
 	fmt.Fprintln(w)
-	t := cli.NewTable(w, []string{"quarantined worker", "since", "why"})
-	for _, d := range list {
-		t.AppendRow(cli.Row(d.Worker, cli.Time(d.Time), d.Reason))
-	}
-	t.Render()
+	cli.WriteTable(w, []string{"quarantined worker", "since", "why"}, list, func(d protocol.Quarantined) []string {
+		return []string{d.Worker, cli.Time(d.Time), d.Reason}
+	})
 	fmt.Fprintln(w, "to use a worker again: "+a.Command("cluster trust WORKER"))
 }
 
@@ -461,25 +447,14 @@ func showStale(a *cli.App, cl *client.Client) error {
 }
 
 func writeOutlook(w io.Writer, o *outage.Outlook) {
-	t := cli.NewTable(w, []string{"ID", "HTTP", "ROLE", "TERM", "LAST", "APPLIED", "HEARS", "CONTACT", "MISSING", "VERSION", "STATE"}, 4, 5, 6, 8, 9)
-	for i := range o.Members {
-		s := &o.Members[i]
+	cli.WriteTable(w, []string{"ID", "HTTP", "ROLE", "TERM", "LAST", "APPLIED", "HEARS", "CONTACT", "MISSING", "VERSION", "STATE"}, o.Members, func(s outage.Member) []string {
 		if !s.Answered {
-			t.AppendRow(cli.Row(dash(s.ID), s.HTTP, "-", "-", "-", "-", "-", "-", "-", "-", "does not answer: "+s.Problem))
-			continue
+			return []string{cmp.Or(s.ID, "-"), s.HTTP, "-", "-", "-", "-", "-", "-", "-", "-", "does not answer: " + s.Problem}
 		}
-		t.AppendRow(cli.Row(s.ID, s.HTTP, s.Role, fmt.Sprint(s.Term), units.Count(s.Last), units.Count(s.Applied), dash(s.Leader),
-			contactOf(s.Contact), units.Count(s.Missing), s.Version, dash(s.Problem)))
-	}
-	t.Render()
+		return []string{s.ID, s.HTTP, s.Role, fmt.Sprint(s.Term), units.Count(s.Last), units.Count(s.Applied), cmp.Or(s.Leader, "-"),
+			contactOf(s.Contact), units.Count(s.Missing), s.Version, cmp.Or(s.Problem, "-")}
+	}, 4, 5, 6, 8, 9)
 	fmt.Fprintf(w, "\n%s\n", o.Verdict)
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 func contactOf(ms int64) string {

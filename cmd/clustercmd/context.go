@@ -134,8 +134,7 @@ func showContexts(a *cli.App, f *contexts.File) error {
 		list = append(list, shownContext{c, c.Name == f.Current})
 	}
 	return a.Print(list, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"context", "current", "server", "identity"})
-		for _, c := range list {
+		cli.WriteTable(w, []string{"context", "current", "server", "identity"}, list, func(c shownContext) []string {
 			current, identity := "", "-"
 			if c.Current {
 				current = "yes"
@@ -146,8 +145,7 @@ func showContexts(a *cli.App, f *contexts.File) error {
 			case c.TLSDir != "":
 				identity = "certificate in " + c.TLSDir
 			}
-			t.AppendRow(cli.Row(c.Name, current, strings.Join(c.Server, ","), identity))
-		}
-		t.Render()
+			return []string{c.Name, current, strings.Join(c.Server, ","), identity}
+		})
 	})
 }

@@ -135,9 +135,8 @@ func (c *tokenListCmd) Run(a *cli.App) error {
 		}
 		return shown, err
 	}, func(w io.Writer, shown []shownToken) {
-		t := cli.NewTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, 4)
-		for i := range shown {
-			one := &shown[i].Token
+		cli.WriteTable(w, []string{"token", "user", "role", "quota", "created", "until", "state"}, shown, func(s shownToken) []string {
+			one := &s.Token
 			quota := "-"
 			if one.Quota > 0 {
 				quota = units.Count(int(one.Quota))
@@ -146,9 +145,8 @@ func (c *tokenListCmd) Run(a *cli.App) error {
 			if since != 0 && state != "expired" { // the column until has the end
 				state += " at " + cli.Time(since)
 			}
-			t.AppendRow(cli.Row(one.ID, one.Owner, one.Role, quota, cli.Time(one.Created), endOf(one), state))
-		}
-		t.Render()
+			return []string{one.ID, one.Owner, one.Role, quota, cli.Time(one.Created), endOf(one), state}
+		}, 4)
 	})
 }
 
@@ -247,9 +245,7 @@ func (c *AuditCmd) Run(a *cli.App) error {
 		}
 		return shown, err
 	}, func(w io.Writer, shown []shownRecord) {
-		t := cli.NewTable(w, []string{"time", "caller", "role", "from", "request", "about", "result"})
-		for i := range shown {
-			r := &shown[i]
+		cli.WriteTable(w, []string{"time", "caller", "role", "from", "request", "about", "result"}, shown, func(r shownRecord) []string {
 			result, from := cmp.Or(r.Refused, r.Result), r.From
 			if r.Via != "" {
 				from += " via " + r.Via
@@ -257,9 +253,8 @@ func (c *AuditCmd) Run(a *cli.App) error {
 			if r.Count > 0 {
 				result = fmt.Sprintf("%s refused, the last: %s", units.Plural(int(r.Count), "request"), r.Refused)
 			}
-			t.AppendRow(cli.Row(cli.Time(r.Time), r.Caller, r.Role, from, r.Request, cmp.Or(r.About, "-"), result))
-		}
-		t.Render()
+			return []string{cli.Time(r.Time), r.Caller, r.Role, from, r.Request, cmp.Or(r.About, "-"), result}
+		})
 	})
 }
 

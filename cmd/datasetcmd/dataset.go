@@ -138,13 +138,10 @@ func (c *listCmd) Run(a *cli.App) error {
 		}
 		return infos, err
 	}, func(w io.Writer, infos []*datasetInfo) {
-		header, owned := cli.OwnerColumn([]string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"},
-			len(infos), func(i int) string { return cli.Owner(infos[i].Owner, infos[i].Private) })
-		t := cli.NewTable(w, header, 2, 3, 4, 6)
-		for i, d := range infos {
-			t.AppendRow(owned(i, cli.Row(d.Name, units.Count(d.Rows), units.Count(d.Features), units.Count(d.Labels), d.storage(), units.Format(d.Bytes), cli.Time(d.Imported), cli.ShortDigest(d.Digest))))
-		}
-		t.Render()
+		owner := func(d *datasetInfo) string { return cli.Owner(d.Owner, d.Private) }
+		cli.WriteOwned(w, []string{"name", "samples", "features", "labels", "storage", "size", "imported", "digest"}, infos, owner, func(d *datasetInfo) []string {
+			return []string{d.Name, units.Count(d.Rows), units.Count(d.Features), units.Count(d.Labels), d.storage(), units.Format(d.Bytes), cli.Time(d.Imported), cli.ShortDigest(d.Digest)}
+		}, 2, 3, 4, 6)
 	})
 }
 

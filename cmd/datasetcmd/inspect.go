@@ -188,8 +188,7 @@ func writeProfiles(w io.Writer, columns []inspect.ColumnProfile) {
 		return
 	}
 	fmt.Fprintln(w)
-	t := cli.NewTable(w, []string{"column", "name", "seems to be", "missing", "distinct", "marks", "examples", "flags"}, 1, 4, 5)
-	for _, c := range columns[:min(maxColumnsShown, len(columns))] {
+	cli.WriteTable(w, []string{"column", "name", "seems to be", "missing", "distinct", "marks", "examples", "flags"}, columns[:min(maxColumnsShown, len(columns))], func(c inspect.ColumnProfile) []string {
 		var marks []string
 		if c.Decimals != "" {
 			marks = append(marks, c.Decimals+" decimals")
@@ -197,9 +196,8 @@ func writeProfiles(w io.Writer, columns []inspect.ColumnProfile) {
 		if c.Between != "" {
 			marks = append(marks, c.Between+" thousands")
 		}
-		t.AppendRow(cli.Row(strconv.Itoa(c.Column), c.Name, string(c.Role), units.Count(c.Missing), units.Count(c.Distinct), strings.Join(marks, ", "), strings.Join(c.Examples, " | "), c.Hint))
-	}
-	t.Render()
+		return []string{strconv.Itoa(c.Column), c.Name, string(c.Role), units.Count(c.Missing), units.Count(c.Distinct), strings.Join(marks, ", "), strings.Join(c.Examples, " | "), c.Hint}
+	}, 1, 4, 5)
 	if n := len(columns) - maxColumnsShown; n > 0 {
 		fmt.Fprintf(w, "and %s more; -o json lists all\n", units.Count(n))
 	}

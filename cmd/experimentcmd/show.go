@@ -37,12 +37,10 @@ func (c *listCmd) Run(a *cli.App) error {
 	return connect.Ask(a, c, func(cl *client.Client) ([]protocol.Experiment, error) {
 		return cl.Experiments().List(a.Ctx)
 	}, func(w io.Writer, all []protocol.Experiment) {
-		header, owned := cli.OwnerColumn([]string{"experiment", "state", "runs", "done", "jobs", "submitted"}, len(all), func(i int) string { return cli.Owner(all[i].Owner, all[i].Private) })
-		t := cli.NewTable(w, header, 3, 4, 5)
-		for i, p := range all {
-			t.AppendRow(owned(i, cli.Row(p.Name, string(p.State), units.Count(p.Runs), units.Count(p.Done), units.Count(p.Jobs), cli.Time(p.Submitted))))
-		}
-		t.Render()
+		owner := func(p protocol.Experiment) string { return cli.Owner(p.Owner, p.Private) }
+		cli.WriteOwned(w, []string{"experiment", "state", "runs", "done", "jobs", "submitted"}, all, owner, func(p protocol.Experiment) []string {
+			return []string{p.Name, string(p.State), units.Count(p.Runs), units.Count(p.Done), units.Count(p.Jobs), cli.Time(p.Submitted)}
+		}, 3, 4, 5)
 	})
 }
 

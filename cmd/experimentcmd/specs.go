@@ -111,11 +111,9 @@ func listShipped(a *cli.App) error {
 		list = append(list, shippedSpec{s.Name, len(of.Datasets), len(of.Methods), s.About})
 	}
 	return a.Print(list, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"spec", "datasets", "methods", "about"}, 2, 3)
-		for _, s := range list {
-			t.AppendRow(cli.Row(s.Name, units.Count(s.Datasets), units.Count(s.Methods), s.About))
-		}
-		t.Render()
+		cli.WriteTable(w, []string{"spec", "datasets", "methods", "about"}, list, func(s shippedSpec) []string {
+			return []string{s.Name, units.Count(s.Datasets), units.Count(s.Methods), s.About}
+		}, 2, 3)
 		fmt.Fprintln(w, "\nto run one: coppice experiment run SPEC --data FOLDER; to print one: coppice experiment show SPEC --spec")
 	})
 }

@@ -118,15 +118,13 @@ func showCurve(w io.Writer, c *protocol.JobCurve) {
 	}
 	cli.WritePairs(w, append(append(lines, [2]string{"points", units.Count(len(c.Points)) + " (-o csv and -o json list all steps)"}), lossLines(c.Points)...))
 	fmt.Fprintln(w)
-	t := cli.NewTable(w, []string{"step", "training loss", "validation loss", "time"}, 1, 2, 3, 4)
-	for _, p := range tabled(c.Points) {
+	cli.WriteTable(w, []string{"step", "training loss", "validation loss", "time"}, tabled(c.Points), func(p curve.Point) []string {
 		time := "-"
 		if s, known := p.Seconds(); known {
 			time = units.Duration(s)
 		}
-		t.AppendRow(cli.Row(units.Count(p.Step), cli.Measure(p.Training), cli.Measure(p.Validation), time))
-	}
-	t.Render()
+		return []string{units.Count(p.Step), cli.Measure(p.Training), cli.Measure(p.Validation), time}
+	}, 1, 2, 3, 4)
 }
 
 // tabled returns some points for a table. It prefers points with a validation loss, and includes the best point, the

@@ -23,7 +23,7 @@ import (
 
 // jobRow returns a job as a row of the list. A done job has its K-L divergence among the measures. Other jobs show
 // their last training loss.
-func jobRow(j *protocol.JobInfo, now time.Time) []any {
+func jobRow(j *protocol.JobInfo, now time.Time) []string {
 	step, kl, algorithm := "-", "-", "-"
 	if j.Progress != nil {
 		step = units.Count(j.Progress.Step)
@@ -37,7 +37,7 @@ func jobRow(j *protocol.JobInfo, now time.Time) []any {
 		algorithm = j.Job.Algorithm
 	}
 	seconds := secondsOf(j, now)
-	return cli.Row(fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), step, kl, seconds.taken, seconds.left, algorithm, j.Dataset, cli.Time(j.Submitted))
+	return []string{fmt.Sprint(j.ID), j.Name, stateOf(j), percent(j), step, kl, seconds.taken, seconds.left, algorithm, j.Dataset, cli.Time(j.Submitted)}
 }
 
 // stateOf writes the state of a job, what it waits for, and whether its result may be wrong.
@@ -217,13 +217,10 @@ func (c *listCmd) Run(a *cli.App) error {
 		defer a.Note("%s %s of %s, sorted by %s; --after %d lists more, and --limit 0 lists all", which, units.Count(len(jobs)), units.Plural(list.Total, "job"), q.Sort, list.Next)
 	}
 	return a.Print(jobs, func(w io.Writer) {
-		header, owned := cli.OwnerColumn([]string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"},
-			len(jobs), func(i int) string { return cli.Owner(jobs[i].Owner, jobs[i].Private) })
-		t := cli.NewTable(w, header, 1, 4, 5, 6, 7, 8)
-		for i := range jobs {
-			t.AppendRow(owned(i, jobRow(&jobs[i], time.Now())))
-		}
-		t.Render()
+		owner := func(j protocol.JobInfo) string { return cli.Owner(j.Owner, j.Private) }
+		cli.WriteOwned(w, []string{"job", "name", "state", "done", "step", "K-L", "time", "ETA", "algorithm", "dataset", "submitted"}, jobs, owner, func(j protocol.JobInfo) []string {
+			return jobRow(&j, time.Now())
+		}, 1, 4, 5, 6, 7, 8)
 	})
 }
 

@@ -67,11 +67,9 @@ func (c *listCmd) Run(a *cli.App) error {
 		models = []protocol.ModelInfo{}
 	}
 	return a.Print(models, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"name", "job", "algorithm", "dataset", "size", "trained", "digest"}, 2, 5)
-		for _, m := range models {
-			t.AppendRow(cli.Row(m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, units.Format(int64(m.Bytes)), cli.Time(m.Time), cli.ShortDigest(m.Digest)))
-		}
-		t.Render()
+		cli.WriteTable(w, []string{"name", "job", "algorithm", "dataset", "size", "trained", "digest"}, models, func(m protocol.ModelInfo) []string {
+			return []string{m.Name, fmt.Sprint(m.Job), m.Algorithm, m.Dataset, units.Format(int64(m.Bytes)), cli.Time(m.Time), cli.ShortDigest(m.Digest)}
+		}, 2, 5)
 	})
 }
 

@@ -211,11 +211,9 @@ func shares(names []string, classes []uint8) []classShare {
 
 func (r *imageMap) text(w io.Writer) {
 	fmt.Fprintf(w, "%s written, with the classes of %s x %s pixels (width x height)\n", r.Out, units.Count(r.Width), units.Count(r.Height))
-	t := cli.NewTable(w, []string{"class", "pixels", "fraction"}, 2, 3)
-	for _, c := range r.Classes {
-		t.AppendRow(cli.Row(c.Class, units.Count(c.Pixels), fmt.Sprintf("%.4f", c.Share)))
-	}
-	t.Render()
+	cli.WriteTable(w, []string{"class", "pixels", "fraction"}, r.Classes, func(c classShare) []string {
+		return []string{c.Class, units.Count(c.Pixels), fmt.Sprintf("%.4f", c.Share)}
+	}, 2, 3)
 }
 
 // optionsFor returns how a command reads a file for a model: as the flags say, and otherwise as the file of the model was

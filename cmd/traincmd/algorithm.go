@@ -48,12 +48,10 @@ func (algorithmListCmd) Run(a *cli.App) error {
 		all = append(all, infoOf(one))
 	}
 	return a.Print(all, func(w io.Writer) {
-		t := cli.NewTable(w, []string{"name", "what it is", "paper"})
-		for _, one := range all {
+		cli.WriteTable(w, []string{"name", "what it is", "paper"}, all, func(one algorithmInfo) []string {
 			authors, _, _ := strings.Cut(one.Paper, ", \"")
-			t.AppendRow(cli.Row(one.Name, one.Summary, authors))
-		}
-		t.Render()
+			return []string{one.Name, one.Summary, authors}
+		})
 		fmt.Fprintf(w, "\n%s\n\n", wrapped(measuredText, ""))
 		measuredTable(w, all).Render()
 		fmt.Fprintln(w, "\ncoppice algorithm show NAME describes an algorithm and lists its settings.")
