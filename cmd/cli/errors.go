@@ -40,13 +40,29 @@ const (
 	ExitSignal = 128
 )
 
-// usageError is a wrong command line: exit code 2.
-type usageError struct{ error }
+// marked is an error that is also another one for errors.Is.
+type marked struct {
+	error
+	as error
+}
+
+func (e marked) Unwrap() error { return e.error }
+
+func (e marked) Is(target error) bool { return target == e.as }
+
+var (
+	errUsage = errors.New("the command line is wrong")
+	errData  = errors.New("the contents of a data file are wrong")
+)
 
 // Usage returns an error with the text of err. It says that the command line is wrong: the exit code is 2.
-func Usage(err error) error { return usageError{err} }
+func Usage(err error) error { return marked{err, errUsage} }
 
-func (e usageError) Unwrap() error { return e.error }
+// NotFound returns an error with the text of err that says that something does not exist. It is an fs.ErrNotExist.
+func NotFound(err error) error { return marked{err, fs.ErrNotExist} }
+
+// BadData returns an error with the text of err. Unless err is about access to a file, it is about the contents of data.
+func BadData(err error) error { return marked{err, errData} }
 
 // Usagef is Usage with the text that errtext.Sprintf makes.
 func Usagef(format string, args ...any) error {
@@ -56,12 +72,11 @@ func Usagef(format string, args ...any) error {
 // isUsage reports whether an error is about what the user asked for: flags, specs and settings.
 func isUsage(err error) bool {
 	var (
-		usage   usageError
 		inFile  *spec.Error
 		setting *param.Error
 		option  *dataset.OptionError
 	)
-	return errors.As(err, &usage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option) || errors.Is(err, dataset.ErrAmbiguous)
+	return errors.Is(err, errUsage) || errors.As(err, &inFile) || errors.As(err, &setting) || errors.As(err, &option) || errors.Is(err, dataset.ErrAmbiguous)
 }
 
 // reworded is an error with another text.
@@ -134,17 +149,6 @@ type ofKind struct {
 // OfKind returns err with a kind, which -o json prints.
 func OfKind(kind string, err error) error { return ofKind{err, kind} }
 
-// absent is an error about something that does not exist.
-type absent struct{ error }
-
-// NotFound returns an error with the text of err that says that something does not exist. It is an fs.ErrNotExist.
-func NotFound(err error) error { return absent{err} }
-
-func (e absent) Unwrap() error { return e.error }
-
-// Is makes errors.Is(err, fs.ErrNotExist) true.
-func (absent) Is(target error) bool { return target == fs.ErrNotExist }
-
 // failureOf describes an error of a command that ran under ctx.
 func failureOf(ctx context.Context, err error) Failure {
 	f := Failure{Error: strings.ReplaceAll(Message(err), "\n", "; "), Kind: "failed", Code: ExitFailed}
@@ -189,22 +193,13 @@ func failureOf(ctx context.Context, err error) Failure {
 	return f
 }
 
-// unreadable is an error about the contents of a data file that was opened.
-type unreadable struct{ error }
-
-// BadData returns an error with the text of err. Unless err is about access to a file, it is about the contents of data.
-func BadData(err error) error { return unreadable{err} }
-
-func (e unreadable) Unwrap() error { return e.error }
-
 // isData reports whether an error is about the contents of data or of a model file, and not about access to them.
 func isData(err error) bool {
 	var (
 		row    *dataset.RowError
-		source unreadable
 		access *fs.PathError
 	)
-	if errors.As(err, &source) && !errors.As(err, &access) {
+	if errors.Is(err, errData) && !errors.As(err, &access) {
 		return true
 	}
 	for _, kind := range []error{dataset.ErrFormat, dataset.ErrNoLabels, dataset.ErrOtherLabels, dataset.ErrRowCount, dataset.ErrChanged, modelfile.ErrCorrupt} {

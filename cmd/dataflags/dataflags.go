@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
 	"github.com/coppice-ldl/coppice/cmd/progress"
@@ -201,47 +200,47 @@ func (d *DataFlags) BelongTo(data string) error {
 	if data != "" {
 		return nil
 	}
-	if name := differing(reflect.ValueOf(*d), reflect.ValueOf(DataFlags{FileFlags: plainFlags})); name != "" {
-		return cli.Usagef("%s says how to read a data file: it needs {data}; for a dataset, give it to {coppice dataset import}", cli.FlagText(name))
+	if given := d.Given(); len(given) > 0 {
+		return cli.Usagef("%s says how to read a data file: it needs {data}; for a dataset, give it to {coppice dataset import}", cli.FlagText(given[0].Name))
 	}
 	return nil
 }
 
-// plainFlags are the defaults.
-var plainFlags = FileFlags{Header: "auto"}
+// Given returns the flags that differ from their defaults, as on the command line.
+func (d *DataFlags) Given() []dataset.Flag { return given(reflect.ValueOf(*d)) }
 
-// FirstGiven returns the first flag that has another value than its default, or an empty text.
-func (f *FileFlags) FirstGiven() string {
-	return differing(reflect.ValueOf(*f), reflect.ValueOf(plainFlags))
-}
+// Given is DataFlags.Given without the flags about labels.
+func (f *FileFlags) Given() []dataset.Flag { return given(reflect.ValueOf(*f)) }
 
-// differing returns the flag of the first field in which two structs of flags differ, or an empty text.
-func differing(a, b reflect.Value) string {
-	for i := range a.NumField() {
-		f := a.Type().Field(i)
-		switch {
-		case f.Anonymous:
-			if name := differing(a.Field(i), b.Field(i)); name != "" {
-				return name
+func given(flags reflect.Value) (all []dataset.Flag) {
+	for i := range flags.NumField() {
+		field, value := flags.Type().Field(i), flags.Field(i)
+		if field.Anonymous {
+			all = append(all, given(value)...)
+			continue
+		}
+		if value.IsZero() || fmt.Sprint(value.Interface()) == field.Tag.Get("default") {
+			continue
+		}
+		f := dataset.Flag{Name: "--" + strings.ToLower(capital.ReplaceAllString(field.Name, "$1-$2"))}
+		switch v := value.Interface().(type) {
+		case bool:
+		case []string:
+			var items []string
+			for _, item := range v {
+				items = append(items, strings.ReplaceAll(item, ",", `\,`))
 			}
-		case !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
-			return "--" + kebab(f.Name)
+			f.Value = strings.Join(items, ",")
+		default:
+			f.Value = fmt.Sprint(v)
 		}
+		all = append(all, f)
 	}
-	return ""
+	return all
 }
 
-// kebab returns the flag of a field: LabelColumns becomes label-columns.
-func kebab(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && unicode.IsUpper(r) {
-			b.WriteByte('-')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
-}
+// capital matches the beginning of a word in the name of a field.
+var capital = regexp.MustCompile("([a-z])([A-Z])")
 
 // Stdin is the file name that means stdin.
 const Stdin = "-"

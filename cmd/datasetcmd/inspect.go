@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +54,7 @@ func (c *inspectCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	given := givenFlags(reflect.ValueOf(c.DataFlags))
+	given := c.Given()
 	for i := range found.Readings {
 		if r := &found.Readings[i]; r.Refused == "" {
 			r.Commands = readingCommands(c.File, given, r.Flags)
@@ -85,37 +83,6 @@ func readingCommands(file string, given, chosen []dataset.Flag) []string {
 	}
 	return commands
 }
-
-// givenFlags returns the flags of a struct that differ from their defaults, as on the command line.
-func givenFlags(flags reflect.Value) (all []dataset.Flag) {
-	for i := range flags.NumField() {
-		field, value := flags.Type().Field(i), flags.Field(i)
-		if field.Anonymous {
-			all = append(all, givenFlags(value)...)
-			continue
-		}
-		if value.IsZero() || fmt.Sprint(value.Interface()) == field.Tag.Get("default") {
-			continue
-		}
-		f := dataset.Flag{Name: "--" + strings.ToLower(capital.ReplaceAllString(field.Name, "$1-$2"))}
-		switch v := value.Interface().(type) {
-		case bool:
-		case []string:
-			var items []string
-			for _, item := range v {
-				items = append(items, strings.ReplaceAll(item, ",", `\,`))
-			}
-			f.Value = strings.Join(items, ",")
-		default:
-			f.Value = fmt.Sprint(v)
-		}
-		all = append(all, f)
-	}
-	return all
-}
-
-// capital matches the beginning of a word in the name of a field.
-var capital = regexp.MustCompile("([a-z])([A-Z])")
 
 // maxColumnsShown is the number of features or labels that the text lists. JSON has all.
 const maxColumnsShown = 30

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
@@ -128,7 +126,7 @@ type cellFlags struct {
 	RetryFailed bool     `help:"Repeat the runs that failed."`
 	KeepModels  bool     `help:"Keep the model of each run that is trained, as a model of the cluster; with run --local, as models/DIGEST.model in the folder --dir."`
 	DryRun      bool     `help:"Only print how many runs are new, kept and orphaned. Nothing is imported or run."`
-	Yes         bool     `help:"Do not ask if the spec has changed and runs of its last version become orphaned: their results are kept, but reports leave them out."`
+	Yes         bool     `help:"Go on if the spec has changed and runs of its last version become orphaned: their results are kept, but reports leave them out."`
 }
 
 // set takes the flags into a spec.
@@ -241,7 +239,7 @@ func (s *specArg) submit(a *cli.App, cl *client.Client, of *experiment.Spec, fla
 	return p, nil
 }
 
-// agree asks on a terminal whether runs may be orphaned, unless --yes says so.
+// agree refuses a plan by which runs are orphaned, and prints it, unless --yes agrees.
 func (f *cellFlags) agree(a *cli.App, p *protocol.ExperimentPlan) error {
 	if f.Yes {
 		return nil
@@ -249,29 +247,8 @@ func (f *cellFlags) agree(a *cli.App, p *protocol.ExperimentPlan) error {
 	for _, line := range overview.Plan(p) {
 		a.Note("%s", line)
 	}
-	refused := cli.OfKind("orphans", errtext.Errorf(errtext.WrongRequest, "nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); {yes} leaves them out of reports, another name keeps both",
+	return cli.OfKind("orphans", errtext.Errorf(errtext.WrongRequest, "nothing was submitted: the spec lacks %s of experiment %s (%s, %s kept, %s orphaned); {yes} leaves them out of reports, another name keeps both",
 		units.Plural(p.Orphaned, "run"), p.Name, units.Plural(p.Runs, "new run"), units.Count(p.Kept), units.Count(p.Orphaned)))
-	in, ok := a.Stdin.(*os.File)
-	if !ok || !cli.IsTerminal(in) || !cli.IsTerminal(a.Stderr) {
-		return refused
-	}
-	fmt.Fprint(a.Stderr, "The results of orphaned runs are kept, but reports leave them out. Continue? [y/N] ")
-	answered := make(chan string, 1)
-	go func() { // an interrupt does not end the read
-		var answer string
-		fmt.Fscanln(in, &answer)
-		answered <- answer
-	}()
-	select {
-	case answer := <-answered:
-		if slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)) {
-			return nil
-		}
-		return refused
-	case <-a.Ctx.Done():
-		fmt.Fprintln(a.Stderr)
-		return cli.Interrupted("interrupted; nothing was submitted")
-	}
 }
 
 // printPlan prints what a submission would add.

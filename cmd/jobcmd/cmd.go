@@ -134,13 +134,13 @@ func (c *pruneCmd) Run(a *cli.App) error {
 	}
 	return connect.Ask(a, c, func(cl *client.Client) (*protocol.Deletion, error) {
 		return cl.Jobs().Prune(a.Ctx, r)
-	}, func(w io.Writer, d *protocol.Deletion) { writePruned(w, d, &r) })
+	}, writePruned)
 }
 
 // writePruned lists the jobs that were deleted or would be deleted, and their size.
-func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest) {
+func writePruned(w io.Writer, d *protocol.Deletion) {
 	if len(d.Jobs) == 0 {
-		fmt.Fprintln(w, nothingToPrune(asked))
+		fmt.Fprintln(w, "no job that has ended is old enough and in one of the states")
 		return
 	}
 	var bytes uint64
@@ -156,17 +156,4 @@ func writePruned(w io.Writer, d *protocol.Deletion, asked *protocol.PruneRequest
 	}
 	fmt.Fprintf(w, "%s %s, together with models and predictions of %s\n", units.Plural(len(d.Jobs), "job"), did, units.Format(int64(bytes)))
 	fmt.Fprintln(w, connect.Freed(d))
-}
-
-// nothingToPrune says that there is no such job.
-func nothingToPrune(asked *protocol.PruneRequest) string {
-	var states []string
-	for _, s := range asked.States {
-		states = append(states, string(s)+" ")
-	}
-	ended := "ended that long ago"
-	if asked.OlderThan == 0 {
-		ended = "has ended"
-	}
-	return fmt.Sprintf("there is no %sjob that %s", strings.Join(states, "or "), ended)
 }

@@ -122,16 +122,16 @@ func prune(t *testing.T) {
 	if !strings.Contains(text, "three") || strings.Contains(text, "waits") || !strings.Contains(text, "1 job would be deleted") || !strings.Contains(text, "\nthis would free ") {
 		t.Errorf("a dry run says\n%s", text)
 	}
-	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0", "--state", "failed"); text != "there is no failed job that has ended\n" {
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0", "--state", "failed"); text != "no job that has ended is old enough and in one of the states\n" {
 		t.Errorf("failed ones:\n%s", text)
 	}
 	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0"); !strings.Contains(text, "1 job deleted") || !strings.Contains(text, "three") || !strings.Contains(text, "\nthis frees ") {
 		t.Errorf("it says\n%s", text)
 	}
-	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0"); text != "there is no job that has ended\n" {
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "0"); text != "no job that has ended is old enough and in one of the states\n" {
 		t.Errorf("again:\n%s", text)
 	}
-	if text := cmdtest.Works(t, "job", "prune", "--older-than", "1h", "--state", "done,failed"); text != "there is no done or failed job that ended that long ago\n" {
+	if text := cmdtest.Works(t, "job", "prune", "--older-than", "1h", "--state", "done,failed"); text != "no job that has ended is old enough and in one of the states\n" {
 		t.Errorf("of an hour:\n%s", text)
 	}
 	var list []protocol.JobInfo

@@ -2,7 +2,6 @@ package modelcmd
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -149,8 +148,12 @@ func (c *PredictCmd) labelImage(a *cli.App) error {
 	if strings.ToLower(filepath.Ext(c.Out)) != ".png" {
 		return cli.Usagef("{out=%s}: with {image}, the output is a PNG file, so the name must end in .png", c.Out)
 	}
-	if name := c.FirstGiven(); name != "" || c.Format != "" {
-		return cli.Usagef("%s needs {data} and is not allowed with {image}", cli.FlagText(cmp.Or(name, "--format")))
+	given := c.Given()
+	if c.Format != "" {
+		given = append(given, dataset.Flag{Name: "--format"})
+	}
+	if len(given) > 0 {
+		return cli.Usagef("%s needs {data} and is not allowed with {image}", cli.FlagText(given[0].Name))
 	}
 	m, err := predict.Open(c.Model)
 	if err != nil {
