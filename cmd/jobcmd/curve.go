@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/coppice-ldl/coppice/cmd/cli"
@@ -127,32 +128,16 @@ func showCurve(w io.Writer, c *protocol.JobCurve) {
 	}, 1, 2, 3, 4)
 }
 
-// tabled returns some points for a table. It prefers points with a validation loss, and includes the best point, the
-// first and the last.
-func tabled(points []curve.Point) []curve.Point {
-	best, list := -1, []int{0}
-	for i := range points {
-		if v := validation(&points[i]); !math.IsNaN(v) {
-			list = append(list, i)
-			if best < 0 || v < validation(&points[best]) {
-				best = i
-			}
-		}
+// tabled returns points for a table, at equal distances and with the last one. If some have a validation loss, it returns
+// only such points.
+func tabled(points []curve.Point) (some []curve.Point) {
+	without := func(p curve.Point) bool { return math.IsNaN(p.Validation) }
+	if validated := slices.DeleteFunc(slices.Clone(points), without); len(validated) > 0 {
+		points = validated
 	}
-	if best < 0 {
-		list = list[:0]
-		for i := range points {
-			list = append(list, i)
-		}
-	}
-	list = append(list, len(points)-1)
-	keep := map[int]bool{best: true}
-	for _, i := range chosen(len(list), curveRows) {
-		keep[list[i]] = true
-	}
-	var some []curve.Point
+	every := (len(points) + curveRows - 1) / curveRows
 	for i, p := range points {
-		if keep[i] {
+		if i%every == 0 || i == len(points)-1 {
 			some = append(some, p)
 		}
 	}
@@ -164,18 +149,6 @@ func noPoints(s protocol.JobState) string {
 		return "none"
 	}
 	return "none yet"
-}
-
-// chosen returns about most of n indices at equal distances, with the first and the last.
-func chosen(n, most int) (list []int) {
-	every := max(1, (n+most-2)/max(1, most-1))
-	for i := 0; i < n-1; i += every {
-		list = append(list, i)
-	}
-	if n > 0 {
-		list = append(list, n-1)
-	}
-	return list
 }
 
 // lossLines describes the losses of a curve.
