@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/coppice-ldl/coppice/engine/round"
 	"github.com/coppice-ldl/coppice/internal/errtext"
 	"github.com/coppice-ldl/coppice/internal/printable"

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
@@ -28,36 +27,6 @@ type Cmd struct {
 	Resume resumeCmd `cmd:"" help:"Let a paused experiment go on."`
 	Cancel cancelCmd `cmd:"" help:"Cancel the jobs of an experiment; the results of runs that have ended are kept."`
 	Delete deleteCmd `cmd:"" help:"Delete an ended experiment from a cluster."`
-}
-
-// nameArg names an experiment on a cluster.
-type nameArg struct {
-	Name string `arg:"" help:"Name of the experiment."`
-}
-
-// check refuses a spec in the place of a name, and a text that cannot be a name.
-func (n *nameArg) check() error {
-	if _, err := os.Stat(n.Name); err == nil && namedAsSpec(n.Name) {
-		return cli.Usagef("%s is a file; give the name of the experiment, which is in the key name of its spec", n.Name)
-	}
-	if err := protocol.CheckName(n.Name); err != nil {
-		return cli.Usagef("%q: %w", n.Name, err)
-	}
-	return nil
-}
-
-// changedExperiment is a command that changes an experiment.
-type changedExperiment struct {
-	nameArg
-	connect.ChangeFlags
-}
-
-// Connect checks the name and connects to the cluster.
-func (c *changedExperiment) Connect(a *cli.App) (*client.Client, error) {
-	if err := c.nameArg.check(); err != nil {
-		return nil, err
-	}
-	return c.ChangeFlags.Connect(a)
 }
 
 // ask is connect.Ask about an experiment.

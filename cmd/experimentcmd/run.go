@@ -199,9 +199,9 @@ func (s *specArg) submit(a *cli.App, cl *client.Client, of *experiment.Spec, fla
 		File: s.Spec, Spec: of.Source, Data: s.Data, NoBudget: s.NoBudget, Shared: shared,
 		Record: flags.Record, RecordAgain: flags.RecordAgain, RetryFailed: flags.RetryFailed, KeepModels: flags.KeepModels, LeaveOut: flags.Yes,
 	}
-	ask := cl.Experiments().Submit
+	send := cl.Experiments().Submit
 	if flags.DryRun {
-		ask = cl.Experiments().Check
+		send = cl.Experiments().Check
 	}
 	var refused *client.Error
 	for n := 1; ; n++ {
@@ -211,13 +211,13 @@ func (s *specArg) submit(a *cli.App, cl *client.Client, of *experiment.Spec, fla
 		if err != nil {
 			return nil, err
 		}
-		p, err = ask(a.Ctx, *r)
+		p, err = send(a.Ctx, *r)
 		if errors.As(err, &refused) && refused.Plan != nil && !r.LeaveOut && !flags.DryRun {
 			if err := flags.agree(a, refused.Plan); err != nil {
 				return nil, err
 			}
 			r.LeaveOut = true
-			p, err = ask(a.Ctx, *r)
+			p, err = send(a.Ctx, *r)
 		}
 		if n == maxSends || !client.NeedsBlobs(err) {
 			break // otherwise another leader does not know that the files were sent

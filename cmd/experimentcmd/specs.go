@@ -12,7 +12,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/cmd/dataflags"
 	"github.com/coppice-ldl/coppice/cmd/progress"
 	"github.com/coppice-ldl/coppice/dataset"
@@ -116,4 +118,34 @@ func listShipped(a *cli.App) error {
 		}, 2, 3)
 		fmt.Fprintln(w, "\nto run one: coppice experiment run SPEC --data FOLDER; to print one: coppice experiment show SPEC --spec")
 	})
+}
+
+// nameArg names an experiment on a cluster.
+type nameArg struct {
+	Name string `arg:"" help:"Name of the experiment."`
+}
+
+// check refuses a spec in the place of a name, and a text that cannot be a name.
+func (n *nameArg) check() error {
+	if _, err := os.Stat(n.Name); err == nil && namedAsSpec(n.Name) {
+		return cli.Usagef("%s is a file; give the name of the experiment, which is in the key name of its spec", n.Name)
+	}
+	if err := protocol.CheckName(n.Name); err != nil {
+		return cli.Usagef("%q: %w", n.Name, err)
+	}
+	return nil
+}
+
+// changedExperiment is a command that changes an experiment.
+type changedExperiment struct {
+	nameArg
+	connect.ChangeFlags
+}
+
+// Connect checks the name and connects to the cluster.
+func (c *changedExperiment) Connect(a *cli.App) (*client.Client, error) {
+	if err := c.nameArg.check(); err != nil {
+		return nil, err
+	}
+	return c.ChangeFlags.Connect(a)
 }

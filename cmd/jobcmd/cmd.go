@@ -32,13 +32,6 @@ type Cmd struct {
 	Prune  pruneCmd  `cmd:"" help:"Delete jobs that ended before a certain time."`
 }
 
-// jobArg names one job.
-type jobArg struct {
-	Job string `arg:"" help:"Number or name of the job."`
-
-	connect.ServerFlags
-}
-
 // changedJob names one job that a command changes.
 type changedJob struct {
 	Job string `arg:"" help:"Number or name of the job."`

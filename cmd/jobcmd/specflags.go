@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-ldl/coppice/algorithms/kit/param"
 	"github.com/coppice-ldl/coppice/client"
 	"github.com/coppice-ldl/coppice/cmd/cli"
+	"github.com/coppice-ldl/coppice/cmd/connect"
 	"github.com/coppice-ldl/coppice/dataset"
 	"github.com/coppice-ldl/coppice/dataset/read"
 	"github.com/coppice-ldl/coppice/engine/round"
@@ -280,4 +281,11 @@ func (r *auditRate) UnmarshalText(text []byte) error {
 	}
 	*r = auditRate(v)
 	return nil
+}
+
+// jobArg names one job.
+type jobArg struct {
+	Job string `arg:"" help:"Number or name of the job."`
+
+	connect.ServerFlags
 }
