@@ -495,33 +495,11 @@ func (all mixtures) cells(of func(*algorithms.Mixture) *float64) []string {
 	return []string{cli.Measure(s.Mean), cli.Measure(s.Std)}
 }
 
-// spentWords has the kinds of rounds and their names in the line about time, in its order. Other kinds follow, and
-// waiting is last.
-var spentWords = [][2]string{
-	{"step", "steps"}, {"leaf update", "leaf updates"}, {"tree", "trees"}, {"fold", "folds"},
-	{"validation", "validation"}, {"evaluation", "evaluation"},
-}
-
 // spentLine says what the time of a job was spent on.
 func spentLine(spent map[string]float64) string {
 	var parts []string
-	left := maps.Clone(spent)
-	add := func(kind, word string) {
-		if seconds, ok := left[kind]; ok {
-			parts = append(parts, word+" "+units.Duration(seconds))
-			delete(left, kind)
-		}
-	}
-	waiting, waits := left[pipeline.Waiting]
-	delete(left, pipeline.Waiting)
-	for _, w := range spentWords {
-		add(w[0], w[1])
-	}
-	for _, kind := range slices.Sorted(maps.Keys(left)) {
-		add(kind, kind)
-	}
-	if waits {
-		parts = append(parts, "waiting "+units.Duration(waiting))
+	for _, kind := range slices.Sorted(maps.Keys(spent)) {
+		parts = append(parts, kind+" "+units.Duration(spent[kind]))
 	}
 	return strings.Join(parts, ", ")
 }
