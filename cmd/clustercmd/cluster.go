@@ -68,7 +68,7 @@ func showMembers(a *cli.App, cl *client.Client) error {
 		cli.WriteTable(w, []string{"ID", "ROLE", "HTTP", "RAFT", "NATS", "VERSION", "APPLIED", "CONTACT", "STATE"}, m.Members, func(one protocol.Member) []string {
 			applied, contact := "-", "-"
 			if one.Alive {
-				applied, contact = fmt.Sprint(one.Applied), contactOf(one.Contact)
+				applied, contact = fmt.Sprint(one.Applied), lastSeen(one.Contact)
 			}
 			return []string{one.ID, one.Role, one.HTTP, one.Raft, one.NATS, one.Version, applied, contact, memberState(&one)}
 		}, 7, 8)
@@ -452,14 +452,7 @@ func writeOutlook(w io.Writer, o *outage.Outlook) {
 			return []string{cmp.Or(s.ID, "-"), s.HTTP, "-", "-", "-", "-", "-", "-", "-", "-", "does not answer: " + s.Problem}
 		}
 		return []string{s.ID, s.HTTP, s.Role, fmt.Sprint(s.Term), units.Count(s.Last), units.Count(s.Applied), cmp.Or(s.Leader, "-"),
-			contactOf(s.Contact), units.Count(s.Missing), s.Version, cmp.Or(s.Problem, "-")}
+			lastSeen(s.Contact), units.Count(s.Missing), s.Version, cmp.Or(s.Problem, "-")}
 	}, 4, 5, 6, 8, 9)
 	fmt.Fprintf(w, "\n%s\n", o.Verdict)
-}
-
-func contactOf(ms int64) string {
-	if ms < 0 {
-		return "never"
-	}
-	return fmt.Sprintf("%d ms", ms)
 }

@@ -164,30 +164,20 @@ var errTokenGiven = cli.Usagef("{token-file}: the value looks like a token; writ
 // context. If --context is on the command line, variables do not count.
 func (s *ServerFlags) route(a *cli.App) (route, error) {
 	var flags, outside route
-	for _, f := range []struct {
-		name  string
-		given string
-		into  func(*route) *string
-	}{
-		{"token-file", s.TokenFile, func(w *route) *string { return &w.token }},
-		{"ca-file", s.CAFile, func(w *route) *string { return &w.ca }},
-		{"tls-dir", s.TLSDir, func(w *route) *string { return &w.folder }},
-	} {
-		level := &outside
-		if a.Given(f.name) {
-			level = &flags
+	level := func(flag string) *route {
+		if a.Given(flag) {
+			return &flags
 		}
-		*f.into(level) = f.given
+		return &outside
 	}
+	level("server").server = s.Server
+	level("token-file").token = s.TokenFile
+	level("ca-file").ca = s.CAFile
+	level("tls-dir").folder = s.TLSDir
 	if access.HasToken(s.TokenFile) {
 		return route{}, errTokenGiven
 	}
 	flags.explicit, outside.explicit = true, true
-	if a.Given("server") {
-		flags.server = s.Server
-	} else {
-		outside.server = s.Server
-	}
 	file, err := contexts.Load(contexts.DefaultPath())
 	if err != nil {
 		return route{}, cli.Usage(err)
