@@ -53,6 +53,13 @@ func (c *ChaosCmd) Run(a *cli.App) error {
 	if c.Hold < 0 || c.MaxStall < 0 {
 		return cli.Usagef("--hold %v, --max-stall %v: want 0 or more", c.Hold, c.MaxStall)
 	}
+	dir, err := tempdir.Kept("chaos")
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(dir); err != nil { // network may start the process again, which makes another folder
+		return err
+	}
 	network, err := c.network()
 	if err != nil {
 		return err
@@ -61,8 +68,7 @@ func (c *ChaosCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	dir, err := tempdir.Kept("chaos")
-	if err != nil {
+	if dir, err = tempdir.Kept("chaos"); err != nil {
 		return err
 	}
 	report, err := chaos.Run(a.Ctx, chaos.Config{
